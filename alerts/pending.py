@@ -48,9 +48,15 @@ _PREEMPTING: Final = (
     ", the first for {{ . | first | value | humanizeDuration }}{{ end }}."
     "{{ else }} No preemption for this tier is under way.{{ end }}"
 )
+_REASONS: Final = (
+    '{{ with printf "sort_desc(max by (reason) (gputally_pending_reason_pods{cluster=%q, tier=%q}) > 0)" '
+    "$labels.cluster $labels.tier | query }} Reasons in this tier:{{ range . }}"
+    ' {{ .Labels.reason }} ({{ .Value | printf "%.0f" }}){{ end }}.{{ end }}'
+)
 """The page names the cause: lost GPUs, GPUs that are not released, or pods that request more than there is.
 
-It also says whether the scheduler is making room for the tier already; for a moment, a preemptor may be unknown.
+It also says why the pods of the tier wait, and whether the scheduler is making room for the tier already; for a moment,
+a preemptor may be unknown.
 """
 
 
@@ -99,10 +105,10 @@ time() - max by (cluster, tier, tenant) (
             summary="Inference pods wait for GPUs.",
             description=(
                 f"Pods of tier {{{{ $labels.tier }}}} of tenant {{{{ $labels.tenant }}}} wait for GPUs{_REQUESTED}, "
-                "the oldest for {{ $value | humanizeDuration }}. Of the cluster's GPUs "
-                f"{_FREE} are free{_OTHERS}{_TERMINATING}.{_PREEMPTING} If enough are free, the Events of the pods say "
-                "why they cannot use them. Otherwise wait for victims that terminate, repair unknown, unhealthy or "
-                "cordoned nodes, or check which tiers have the allocated GPUs."
+                f"the oldest for {{{{ $value | humanizeDuration }}}}.{_REASONS} Of the cluster's GPUs "
+                f"{_FREE} are free{_OTHERS}{_TERMINATING}.{_PREEMPTING} `kubectl gputally why --all` says what each "
+                "pod waits for and what would help. Otherwise wait for victims that terminate, repair unknown, "
+                "unhealthy or cordoned nodes, or check which tiers have the allocated GPUs."
             ),
             dashboard="pending",
             panel=PENDING_PODS,
@@ -116,13 +122,38 @@ time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_secon
             summary="Pods have waited for GPUs for hours.",
             description=(
                 "The oldest pod of tier {{ $labels.tier }} of tenant {{ $labels.tenant }} has waited for GPUs for "
-                f"{{{{ $value | humanizeDuration }}}}{_REQUESTED}. Of the cluster's GPUs {_FREE} are free{_OTHERS}. "
+                f"{{{{ $value | humanizeDuration }}}}{_REQUESTED}.{_REASONS} Of the cluster's GPUs {_FREE} are "
+                f"free{_OTHERS}. "
                 "Check whether a quota, a gang or the size of the pod blocks it, and whether tiers of higher priority "
                 "leave it any GPUs."
             ),
             dashboard="pending",
             panel=PENDING_PODS,
             variables=("cluster", "tier", "tenant"),
+        ),
+        Alert(
+            name="GputallyPriorityInversion",
+            expression='max by (cluster, tier) (gputally_pending_finding_pods{finding="inversion"}) > 0\n',
+            summary="Inference pods wait for pods that serve no users.",
+            description=(
+                '{{ $value | printf "%.0f" }} pods of tier {{ $labels.tier }}, which serves users, wait for GPUs that '
+                "pods of other tiers hold at the same or a higher priority, so that they are never preempted. Compare the "
+                "values of the PriorityClasses."
+            ),
+            dashboard="pending",
+            variables=("cluster", "tier"),
+        ),
+        Alert(
+            name="GputallyPartialGang",
+            expression='max by (cluster) (gputally_incomplete_gangs{bound="some"}) > 0\n',
+            summary="Gangs hold GPUs and wait for the rest of their pods.",
+            description=(
+                '{{ $value | printf "%.0f" }} gangs have some of their pods bound and others pending: the GPUs of the '
+                "bound ones are paid and do nothing. Find out what the pending ones wait for, and release the others "
+                "if that lasts."
+            ),
+            dashboard="pending",
+            variables=("cluster",),
         ),
         Alert(
             name="GputallyNoServingTier",

@@ -25,12 +25,13 @@ from gputally.ledger_commands.report.report_flags import add_report_command
 from gputally.ledger_commands.rerate.rerate_flags import add_rerate_command
 from gputally.posture_command.posture_flags import add_posture_command
 from gputally.setting import Parser, add_flags
+from gputally.why_command.why_flags import add_what_if_command, add_why_command
 
 _PLUGIN = "kubectl gputally"
 _STATUSES = (
     "exit status: 0 success, or stopped by a signal; 1 a bug, with a traceback (posture: findings); "
     "2 flags, configuration or prices; 3 API server; 4 ledger; 5 address in use; 7 NVIDIA driver; "
-    "8 aggregator; 9 rows rejected; 10 webhook; 130 interrupted"
+    "8 aggregator; 9 rows rejected; 10 webhook; 12 no such pod; 130 interrupted"
 )
 
 
@@ -65,6 +66,8 @@ def parser() -> argparse.ArgumentParser:
     measure = _command(commands, "agent", agent, "measure the GPUs of this node and their usage by container")
     add_flags(measure, agent_settings.SETTINGS)
     _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
+    add_why_command(commands)
+    add_what_if_command(commands)
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
     add_report_command(commands)
     add_explain_command(commands)

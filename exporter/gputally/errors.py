@@ -12,6 +12,7 @@ GputallyError            shown in one line; all else is a bug
 │  └─ DetailRolledUp     ask for sums of whole days, exit status 2
 ├─ AddressTaken          choose another address
 ├─ AggregatorUnreachable exit status 8
+├─ NotFound              exit status 12
 ├─ PrometheusError       exit status 11
 ├─ KubeletError          exit status 6
 │  ├─ KubeletUnreachable try again, with back-off
@@ -115,6 +116,12 @@ class AggregatorUnreachable(GputallyError):
 
 class AggregatorRefused(AggregatorUnreachable):
     """The aggregator rejects the request, and would do so again."""
+
+
+class NotFound(GputallyError):
+    """The cluster has no such pod, or it requests no GPU; the message says where else to look."""
+
+    exit_status = 12
 
 
 class PrometheusError(GputallyError):

@@ -19,6 +19,7 @@ from labs.bench import (
     micro_exposition,
     micro_ledger,
     micro_pipeline,
+    micro_placement,
 )
 from labs.bench.churn import EVENTS_PER_LIFE
 from labs.bench.figure import STATED_PODS, Figure
@@ -49,7 +50,7 @@ def main() -> int:
     results = Results(plan.output)
     results.add(machine.describe())
     if plan.micro:
-        for module in (micro_pipeline, micro_exposition, micro_ledger):
+        for module in (micro_pipeline, micro_exposition, micro_ledger, micro_placement):
             with results.attempt(module.__name__):
                 results.add(module.measure())
     if plan.steps:

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 import aiohttp
 
-from gputally.aggregator.aggregator import PODS_PATH, RunningAggregator, aggregate
+from gputally.aggregator.aggregator import RunningAggregator, aggregate
+from gputally.aggregator.page_links import PODS_PATH
 from gputally.aggregator.settings import Settings
 from gputally.demo.demo import MONDAY_SIX_US
 from gputally.demo.sim_agents import SimAgents

@@ -1,6 +1,7 @@
 """A real Kubernetes control plane on loopback, with kwok instead of kubelets; it starts in seconds."""
 
 import asyncio
+import json
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -22,10 +23,18 @@ class ControlPlane:
 
     RBAC is on. The user `admin` may do everything; the user `gputally` has only permissions that tests bind to it.
     Nodes are not marked lost without heartbeats; a test that needs a lost node patches its conditions.
-    Pods need no ServiceAccount, since no process runs in them, unless `service_accounts` is set.
+    Pods need no ServiceAccount, since no process runs in them, unless `service_accounts` is set. `scheduler_args` are
+    added to those of the scheduler.
     """
 
-    def __init__(self, scratch: Path, *, api_server_args: Sequence[str] = (), service_accounts: bool = False) -> None:
+    def __init__(
+        self,
+        scratch: Path,
+        *,
+        api_server_args: Sequence[str] = (),
+        scheduler_args: Sequence[str] = (),
+        service_accounts: bool = False,
+    ) -> None:
         self.scratch = scratch
         ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         certificates = scratch / "certificates"
@@ -40,7 +49,7 @@ class ControlPlane:
             for component in (
                 self.etcd(ports),
                 self.api_server(ports, certificates, api_server_args),
-                self.scheduler(ports),
+                self.scheduler(ports, scheduler_args),
                 self.controller_manager(ports),
                 self.kwok(ports),
             )
@@ -124,10 +133,26 @@ class ControlPlane:
         ]
         return self.component(build.API_SERVER, arguments, health=f"{self.url}/readyz")
 
-    def scheduler(self, ports: Mapping[str, int]) -> Component:
-        return self.component(
-            build.SCHEDULER, self.control_loop(ports["kube-scheduler"]), health=health(ports["kube-scheduler"])
-        )
+    def scheduler(self, ports: Mapping[str, int], extra: Sequence[str]) -> Component:
+        arguments = [*self.control_loop(ports["kube-scheduler"]), f"--config={self.scheduler_config()}", *extra]
+        return self.component(build.SCHEDULER, arguments, health=health(ports["kube-scheduler"]))
+
+    def scheduler_config(self) -> Path:
+        """A file in which a pod that does not fit is tried again after a second, and not after up to ten.
+
+        With a file, the scheduler ignores the flags that the file can replace.
+        """
+        config = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(self.kubeconfig("admin")), "qps": 5000, "burst": 5000},
+            "leaderElection": {"leaderElect": False},
+            "podInitialBackoffSeconds": 1,
+            "podMaxBackoffSeconds": 1,
+        }
+        path = self.scratch / "kube-scheduler.json"
+        path.write_text(json.dumps(config))
+        return path
 
     def controller_manager(self, ports: Mapping[str, int]) -> Component:
         arguments = [

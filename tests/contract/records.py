@@ -14,6 +14,9 @@ from gputally.model.disruptions.disruption import Cause, Disruption
 from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.kube import OwnerReference
 from gputally.model.node import NodeFacts, NodeRecord
+from gputally.model.placement.verdict import Reason
+from gputally.model.placement.wait import Cause as WaitCause
+from gputally.model.placement.wait import Occupant, Wait
 from gputally.model.pod import PodRecord
 from gputally.model.policy.class_version import ClassVersion
 from gputally.model.price import Asset, Basis, Price, Purchase
@@ -96,6 +99,17 @@ LOST_WORK = LostWork(
     stalled_gpu_time=10**19,
     at_intervals=((600_000_000, 1), (1_800_000_000, 2), (3_600_000_000, 3)),
     is_final=True,
+)
+WAIT = Wait(
+    reason=Reason.CAPACITY,
+    cause=WaitCause.IDLE_ALLOCATION,
+    tier="low",
+    tenant="red",
+    quantity=GPU,
+    from_us=7,
+    occupant=Occupant("high", "blue"),
+    shown=("low", "high"),
+    price=PRICE,
 )
 PREEMPTION = Preemption(
     victim_uid="a",

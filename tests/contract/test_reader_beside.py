@@ -7,10 +7,13 @@ from gputally.accounting.changes import Changes
 from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import CapacityRecord, GapSubject, ObservationGap, PriorityClassRecord, Window
+from gputally.ledger.wait_record import WaitRecord
 from gputally.model.allocation import Gap
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
+from gputally.model.placement.verdict import Reason
+from gputally.model.placement.wait import WaitRow
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from tests.contract.records import (
     ACCOUNTED_S,
@@ -24,6 +27,7 @@ from tests.contract.records import (
     OPENED_S,
     PREEMPTION,
     PRICE,
+    WAIT,
     pod,
     segment,
     step,
@@ -188,6 +192,36 @@ def test_versions_of_priority_classes_in_a_window_are_returned_whole(ledger: Led
     assert reader.priority_classes(Window(8, 20)) == [first]
     assert reader.priority_classes(Window(20, 21)) == [second]
     assert reader.priority_classes(Window(0, 7)) == []
+
+
+def test_waits_are_returned_as_last_charged_and_not_once_they_were_withdrawn(
+    ledger: Ledger, reader: LedgerReader
+) -> None:
+    first = WaitRow(uid="a", namespace="ml", name="pod-a", wait=WAIT)
+    ended = replace(first, wait=replace(WAIT, to_us=20))
+    second = replace(first, wait=replace(WAIT, from_us=20, occupant=None, price=None, reason=Reason.SCHEDULABLE))
+    ledger.write(step(at=1000, waits={("a", 7): first, ("b", 7): replace(first, uid="b")}))
+    ledger.write(step(at=1300, waits={("a", 7): ended, ("a", 20): second, ("b", 7): None}))
+
+    expected = [_recorded(ended), _recorded(second)]
+    assert list(reader.waits(Window(0, 30))) == expected
+    assert list(reader.waits(Window(0, 30), pod_uid="a")) == expected
+    assert list(reader.waits(Window(0, 30), pod_uid="b")) == []
+    assert list(reader.waits(Window(20, 30))) == expected[1:]
+    assert list(reader.waits(Window(0, 20))) == expected[:1]
+
+
+def _recorded(row: WaitRow) -> WaitRecord:
+    wait, (tier, tenant) = row.wait, row.wait.occupant or ("", "")
+    return WaitRecord(
+        pod_uid=row.uid,
+        namespace=row.namespace,
+        name=row.name,
+        occupying_tier=tier,
+        occupying_tenant=tenant,
+        price_key=wait.price.key if wait.price else None,
+        **{name: getattr(wait, name) for name in ("from_us", "to_us", "tier", "tenant", "quantity", "reason", "cause")},
+    )
 
 
 def test_lost_work_is_returned_as_last_corrected_however_large(ledger: Ledger, reader: LedgerReader) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from gputally.model.kube import Event, Namespace, Node, Pod, PriorityClass
+from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.units import US_PER_SECOND
 
 Json = dict[str, Any]
@@ -242,8 +243,10 @@ class NodeForm:
             | ({"annotations": dict(self.annotations)} if self.annotations else {}),
             "spec": ({"unschedulable": True} if self.cordoned else {}) | {"taints": list(self.taints)},
             "status": {
-                "capacity": {"cpu": "64"} | {name: str(amount) for name, amount in capacity.items()},
-                "allocatable": {"cpu": "63500m"} | {name: str(amount) for name, amount in allocatable.items()},
+                "capacity": {"cpu": "64", "memory": "512Gi", "pods": "110"}
+                | {name: str(amount) for name, amount in capacity.items()},
+                "allocatable": {"cpu": "63500m", "memory": "511Gi", "pods": "110"}
+                | {name: str(amount) for name, amount in allocatable.items()},
                 "conditions": [ready, *self.conditions],
                 "nodeInfo": {"systemUUID": self.machine, "machineID": "", "bootID": ""},
             },
@@ -277,7 +280,7 @@ def priority_class(name: str, value: int) -> Json:
 
 def as_pod(form: PodForm | Json) -> Pod:
     """As the watch decodes it."""
-    return msgspec.convert(form.manifest() if isinstance(form, PodForm) else form, Pod)
+    return msgspec.convert(form.manifest() if isinstance(form, PodForm) else form, PlaceablePod)
 
 
 def as_node(form: NodeForm | Json) -> Node:

@@ -18,6 +18,7 @@ from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Checkpoint
+from gputally.model.placement.wait import WaitRow
 from gputally.model.pod import PodRecord
 
 Key = TypeVar("Key")
@@ -53,6 +54,7 @@ class Memory:
         self.known_values = dict[Value, KnownValue]()
         self.resumes = dict[Kind, Checkpoint]()
         self.interruptions = dict[tuple[Kind, int], int]()
+        self.waits = dict[tuple[str, int], WaitRow]()
 
     def write(self, changes: Changes) -> None:
         """Merge one set of changes."""
@@ -72,6 +74,7 @@ class Memory:
         self.known_values = without_dropped(self.known_values | changes.known_values)
         self.resumes |= changes.resumes
         self.interruptions |= changes.interruptions
+        self.waits = without_dropped(self.waits | changes.waits)
         self.assignment_usage |= changes.assignment_usage
         self.unallocated_usage |= changes.unallocated_usage
 

@@ -105,15 +105,34 @@ class Replay:
         assert changes.live == self.ledger, "the counters differ from the segments in the ledger"
         assert self.in_jobs() == self.in_pods(), "ended jobs and open ones differ from the allocated time"
         self.memory.write(changes)
+        assert self.in_waits() == self.in_counters_of_waits(), (
+            "the counters of waits differ from the waits in the ledger"
+        )
 
     def scrape(self, at: float) -> Snapshot:
         """Publish and flush, then check that no counter decreased."""
+        self.fleet.advance(us(at))
+        self.fleet.waiting.judge(at_us=self.fleet.now_us)
         snapshot = publish(self.fleet, now_us=us(at), ledger=None)
         self.flush()
         for total, rows in snapshot.totals.items():
             for row in rows:
                 self._check(total, row, snapshot.now_us)
         return snapshot
+
+    def in_waits(self) -> Counter[Labels]:
+        """Pending GPU-time an hour from now, by the labels of its counter, as the ledger has it."""
+        found, at_us = Counter[Labels](), self.fleet.now_us + US_PER_HOUR
+        for row in self.memory.waits.values():
+            wait = row.wait
+            found[wait.labels] += wait.quantity * ((at_us if wait.to_us is None else wait.to_us) - wait.from_us)
+        return +found
+
+    def in_counters_of_waits(self) -> Counter[Labels]:
+        """The same as the counters have it."""
+        found, at_us = Counter[Labels](), self.fleet.now_us + US_PER_HOUR
+        found.update({labels: series.at(at_us) for labels, series in self.fleet.totals.truth(Total.PENDING)})
+        return +found
 
     def in_pods(self) -> Counter[tuple[str, str]]:
         """What is allocated an hour from now, by tier and tenant."""

@@ -39,6 +39,7 @@ from gputally.model.kube import (
     PriorityClass,
     ResourceQuota,
 )
+from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import Bookmark, Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
@@ -88,7 +89,7 @@ OWNERS: Mapping[str, tuple[Json, ...]] = {
 """Training is a Job that may not fail once."""
 BOUND = {"train": ("scavenger", 8, "n1", 10), "batch": ("normal", 2, "n2", 12), "lab": ("normal", 1, "n2", 14)}
 KIND_OF = {
-    Pod: Kind.PODS,
+    PlaceablePod: Kind.PODS,
     Node: Kind.NODES,
     Namespace: Kind.NAMESPACES,
     PriorityClass: Kind.PRIORITY_CLASSES,
@@ -143,13 +144,16 @@ class Tape:
         for each in pods:
             self.fleet.apply(Deleted(kind=Kind.PODS, object=each, at_us=us(at), since_us=us(at)))
 
-    def listed(self, at: float, *objects: Object, since: float = 0, kind: Kind = Kind.PODS) -> None:
-        """A list of all objects of a kind; the watch was last complete at `since`."""
+    def listed(self, at: float, *objects: Object, kind: Kind = Kind.PODS, since: float | None = None) -> None:
+        """A list of all objects of a kind; the watch was last complete at `since`, None if it is the first."""
+        since_us = None if since is None else us(since)
         self.fleet.apply(RelistStarted(kind=kind, at_us=us(at)))
         self.seen(at, *objects, since=since)
-        self.fleet.apply(RelistFinished(kind=kind, version="1000", at_us=us(at), since_us=us(since), as_of_us=us(at)))
+        self.fleet.apply(RelistFinished(kind=kind, version="1000", at_us=us(at), since_us=since_us, as_of_us=us(at)))
 
     def scrape(self, at: float) -> Snapshot:
+        self.fleet.advance(us(at))
+        self.fleet.waiting.judge(at_us=us(at))
         return publish(self.fleet, now_us=us(at), ledger=(0, 0))
 
 
@@ -160,7 +164,8 @@ def an_hour() -> Snapshot:
     tape.seen(0, *(as_namespace(namespace(name)) for name in ("ml", "serving")))
     tape.seen(0, quota("training", {GPU_NAME: 6}, used={GPU_NAME: 4}, classes=("scavenger",)))
     tape.listed(0, budget(0, labels={"training.kubeflow.org/job-name": "gang"}), kind=Kind.DISRUPTION_BUDGETS)
-    tape.seen(0, node("n1", "NVIDIA-H100-80GB-HBM3", 8), node("n2", "NVIDIA-A100-SXM4-80GB", 4))
+    tape.listed(0, node("n1", "NVIDIA-H100-80GB-HBM3", 8), node("n2", "NVIDIA-A100-SXM4-80GB", 4), kind=Kind.NODES)
+    tape.listed(0)
     tape.seen(0, train())
     for name, (tier, gpus, where, at) in BOUND.items():
         tape.seen(at + 20, pod(name, tier, gpus, node=where, created=5, scheduled=at, started=at + 20))
@@ -169,7 +174,7 @@ def an_hour() -> Snapshot:
     preempt(tape)
     tape.fleet.apply(Bookmark(kind=Kind.DISRUPTION_BUDGETS, version="600", at_us=us(640), since_us=us(640)))
     preempt_worker(tape)
-    waits = pod("wide", "normal", 8, created=900)
+    waits = pod("wide", "normal", 8, created=900, node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
     tape.seen(900, waits)
     measure(tape)
     tape.seen(1190, node("n2", "NVIDIA-A100-SXM4-80GB", 2))  # for ten seconds, it has fewer GPUs than its pods

@@ -15,6 +15,7 @@ from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import Job, Kind, Node, Object, OwnerReference, Pod
+from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import Bookmark, Deleted, OwnerResolved, RelistFinished, RelistStarted, Upserted
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules, TenantRule, TenantSource
@@ -33,7 +34,7 @@ RULES = Rules(
     tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"), TenantRule(source=TenantSource.NAMESPACE))
 )
 KINDS: dict[str, tuple[Kind, type[Object]]] = {
-    "pod": (Kind.PODS, Pod),
+    "pod": (Kind.PODS, PlaceablePod),
     "node": (Kind.NODES, Node),
     "job": (Kind.JOBS, Job),
 }

@@ -5,8 +5,6 @@ Observations of different kinds come in no common order: every rule recomputes i
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.claim_pods import ClaimPods
@@ -23,17 +21,23 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.restore import restore
 from gputally.accounting.totals.known_series import KnownSeries
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.posting import Posting
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.accounting.usage.usage import Usage
+from gputally.accounting.waiting.wait_book import WaitBook
+from gputally.accounting.waiting.wait_terms import WaitTerms
+from gputally.accounting.waiting.waiting import Waiting
 from gputally.model.kube import Kind, Node, Object, Pod
 from gputally.model.observation import (
     Bookmark,
     Checkpoint,
     Deleted,
+    ListedBeside,
     Observation,
+    OtherPod,
     OwnerResolved,
     RelistFinished,
     RelistStarted,
@@ -50,12 +54,16 @@ if TYPE_CHECKING:
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are checked."""
 _WATCH_EVENTS = (Upserted, Deleted, Bookmark)
+_BESIDE = (OtherPod, UsageReported)
+"""Observations that change nothing about how pods with GPUs are accounted."""
 
 
 class Fleet:
     """Pods, nodes and other parts, their totals, and the changes not yet in the ledger."""
 
-    def __init__(self, *, rules: Rules, book: PriceBook | None, saved: Saved, zero_us: int = 0) -> None:
+    def __init__(
+        self, *, rules: Rules, book: PriceBook | None, saved: Saved, zero_us: int = 0, explains_waits: bool = True
+    ) -> None:
         self.rules = rules
         self.limiter = LabelLimiter(rules.limits, saved.known_values, now_us=saved.at_us)
         self.totals = Totals(
@@ -69,20 +77,23 @@ class Fleet:
         self.pricing = Pricing(book, now_us=saved.at_us)
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
-        self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs), self.limiter, self.nodes)
+        waits = WaitBook(self.totals, WaitTerms(rules, self.limiter, self.pricing, self.nodes), is_on=explains_waits)
+        self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs, waits), self.limiter, self.nodes)
+        self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
+        self.waiting = Waiting(self.pods, self.nodes, waits, rules, self.usage.is_idle, is_resumed=bool(saved.resumes))
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
         others = Others(self.nodes, self.jobs, self.coverage)
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
-        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress, NamespaceTenants(self.pods))
-        self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts)
-        self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
+        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
+        late = (*self.waiting.parts, NamespaceTenants(self.pods))
+        self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
         self.limiter.look(self.totals.growth)
-        self._restore(saved)
+        restore(self, saved)
 
     def apply(self, observation: Observation) -> None:
         """Observe and account one observation. Raises: MalformedObject, see `observe`."""
@@ -93,6 +104,7 @@ class Fleet:
         """Account pending pod updates; runs before any other kind of observation and before each read."""
         for record, at_us in self.pods.reconcile():
             self.ends.pod_changed(record, at_us=at_us)
+            self.waiting.pod_changed(record, at_us=at_us)
 
     def observe(self, observation: Observation) -> None:
         """Apply one observation; pod updates may stay pending until `reconcile` accounts them.
@@ -100,7 +112,7 @@ class Fleet:
         Raises: MalformedObject, without any change, for an inconsistent object.
         """
         is_pod_event = isinstance(observation, _WATCH_EVENTS) and observation.kind is Kind.PODS
-        if not (is_pod_event or isinstance(observation, UsageReported)):
+        if not (is_pod_event or isinstance(observation, _BESIDE)):
             self.reconcile()  # the observation may change how later pod updates are accounted
         self.advance(observation.at_us)
         match observation:
@@ -112,12 +124,13 @@ class Fleet:
                 self._save_checkpoint(kind, found.metadata.resource_version, observation.since_us)
             case RelistStarted(kind=kind):
                 self.coverage.begin(kind)
+                self.waiting.listing(kind)
             case RelistFinished():
                 self._relist_finished(observation)
             case Bookmark(kind=kind, version=version):
                 self._save_checkpoint(kind, version, observation.since_us)
-            case OwnerResolved() | UsageReported():
-                self._apply_response(observation)
+            case OtherPod() | ListedBeside() | OwnerResolved() | UsageReported():
+                self._apply_beside(observation)
 
     def advance(self, now_us: int) -> None:
         """Advance the time: apply price changes and expired deadlines."""
@@ -147,8 +160,9 @@ class Fleet:
         self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
 
     def catch_up(self) -> None:
-        """Account what follows from all observations: capacity of nodes, and lost work of amended pods."""
+        """Account what follows from all observations: capacity of nodes, lost work of amended pods, and waits."""
         self.nodes.catch_up(at_us=self.now_us)
+        self.waiting.book.post()
         self.ends.lost_work.revised(self.pods.handover.revised)
 
     def _is_due(self, deadline_us: int | None) -> bool:
@@ -185,6 +199,7 @@ class Fleet:
             jobs=self.jobs.drain_changed(),
             progress=self.progress.drain_reached(),
             priority_classes=self.policy.classes.drain_versions(),
+            waits=self.waiting.book.drain_rows(),
             series=self.totals.drain(),
             known_values=self.limiter.drain(),
             resumes=resumes,
@@ -215,6 +230,7 @@ class Fleet:
     def _deleted(self, event: Deleted, found: Object) -> None:
         match found:
             case Pod():
+                self.waiting.released(found.metadata.uid, found.spec.node_name)
                 self.ends.last_seen(found, at_us=event.at_us)
                 if record := self.pods.gone(found, at_us=event.at_us, since_us=event.since_us):
                     self._pod_deleted(record, at_us=event.at_us)
@@ -226,15 +242,23 @@ class Fleet:
 
     def _pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
         self.ends.pod_changed(record, at_us=at_us, is_gone=True)
+        self.waiting.pod_changed(record, at_us=at_us, is_gone=True)
         self.progress.pod_deleted(record)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
-    def _apply_response(self, response: OwnerResolved | UsageReported) -> None:
-        match response:
+    def _apply_beside(self, observation: OtherPod | ListedBeside | OwnerResolved | UsageReported) -> None:
+        match observation:
+            case OtherPod(uid=uid, version=version, since_us=since_us):
+                if self.waiting.other_seen(observation):
+                    self.coverage.note(Kind.PODS, uid)
+                self._save_checkpoint(Kind.PODS, version, since_us)
+            case ListedBeside():
+                self.waiting.beside(observation)
             case OwnerResolved():
-                self.pods.owner_seen(response, at_us=self.now_us)
+                self.pods.owner_seen(observation, at_us=self.now_us)
             case UsageReported():
-                self.usage.seen(response, complete_us=self.coverage.complete_us(Kind.PODS), reconcile=self.reconcile)
+                complete_us = self.coverage.complete_us(Kind.PODS)
+                self.usage.seen(observation, complete_us=complete_us, reconcile=self.reconcile)
 
     def _relist_finished(self, listed: RelistFinished) -> None:
         """Known objects that are missing from the list were deleted during the gap in the watch."""
@@ -271,30 +295,3 @@ class Fleet:
         if kind is Kind.NAMESPACES:
             return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
         return self.rules.digest
-
-    def _restore_pods(self, saved: Saved) -> None:
-        """If pods may be classified differently now, clear the rules digest of the namespace checkpoint."""
-        alike = self.resume_of(Kind.NAMESPACES) is not None and not saved.is_moved
-        self.pods.restore(saved.pods, by_same_rules=alike)
-        if not alike and (checkpoint := self.coverage.resumes.get(Kind.NAMESPACES)):
-            self.coverage.store_checkpoint(Kind.NAMESPACES, replace(checkpoint, rules=""))
-
-    def _restore(self, saved: Saved) -> None:
-        for tier in self.rules.known_tiers:
-            self.limiter.pin("tier", tier)
-        for total in (Total.CAPACITY, Total.CAPACITY_COST, Total.PHYSICAL):
-            self.totals.close(total, at_us=saved.at_us)
-        for part in self.parts:
-            part.restore(saved.documents.get(part.name, ()), at_us=saved.at_us)
-        self.nodes.restore(saved.nodes, since_us=saved.at_us)
-        self._restore_pods(saved)
-        self.nodes.outdate_all(since_us=saved.at_us)
-        self.nodes.catch_up(at_us=saved.at_us)
-        self.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)
-        self.usage.restore(saved, has_agent=self.agents.is_on)
-        self.jobs.restore_departed(saved.departed)
-        if saved.is_moved:
-            self.pods.handover.touch_all(self.pods.records.values())
-            for each in (self.totals.touch_all, self.nodes.touch_all, *(part.touch_all for part in self.parts)):
-                each()
-            self.usage.touch_all()

@@ -16,6 +16,7 @@ from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.measured.usage_report import Fault
 from gputally.model.node import CapacityState
 from gputally.model.policy.class_version import ClassVersion
@@ -48,7 +49,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     `wanted` is the µGPU that pending pods request, by required GPU model, `any` for none. `differences` compare
     independently computed sums, in µs·µGPU, and must be 0. `allocation_differences` are the µGPU that only the API
     server or only the kubelets report as allocated, by pool and side. `priority_classes` are the highest ones, each
-    with its exported tier; `quotas` are by exported tier and tenant.
+    with its exported tier; `quotas` are by exported tier and tenant. `waits` is None if reasons are not determined.
     """
 
     now_us: int
@@ -76,6 +77,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     repeat_victims: Mapping[tuple[str, str], int]
     priority_classes: tuple[tuple[str, ClassVersion], ...] = ()
     quotas: Mapping[tuple[str, str], QuotaUse] = {}
+    waits: WaitingNow | None = None
     book: PriceBook | None = None
 
 
@@ -115,6 +117,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         repeat_victims=fleet.ends.repeat_victims.counted(evaluated_us),
         priority_classes=tuple(_classes(fleet)),
         quotas=fleet.policy.quotas.read(),
+        waits=fleet.waiting.now(),
         book=fleet.pricing.book,
     )
 
@@ -135,7 +138,7 @@ def _tiers(fleet: Fleet, totals: Mapping[Total, Published]) -> tuple[str, ...]:
 
 def _classes(fleet: Fleet) -> Iterator[tuple[str, ClassVersion]]:
     """The highest classes with their tiers; those of the system are the same everywhere."""
-    own = [each for each in fleet.policy.classes.known.values() if not each.name.startswith("system-")]
+    own = list(fleet.policy.classes.own())
     for each in sorted(own, key=lambda each: (-each.value, each.name))[:MOST_CLASSES]:
         yield fleet.limiter.shown("tier", tier_of(each.name, each.value, fleet.rules)), each
 

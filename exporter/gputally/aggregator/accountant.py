@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -51,13 +52,25 @@ class Accountant:
         self.changed.set()
 
     async def keep_reconciled(self, then: Callable[[], None]) -> None:
-        """Forever: account pending updates after LINGER_SECONDS, then call `then`."""
+        """Forever: account pending updates after LINGER_SECONDS, then call `then`.
+
+        While the verdicts that follow from them take long to renew, they are renewed less often.
+        """
+        linger_s = LINGER_SECONDS
         while True:
             await self._updated.wait()
+            updated = time.monotonic()
             self._updated.clear()
-            await asyncio.sleep(LINGER_SECONDS)
+            await asyncio.sleep(linger_s)
             with self._exclusive():
                 self.fleet.reconcile()
+                started = time.monotonic()
+                self.fleet.waiting.judge(at_us=self.fleet.now_us)
+            ended = time.monotonic()
+            self._health.verdicts.renewed(ended - updated)
+            linger_s = max(LINGER_SECONDS, ended - started)
+            if self.fleet.waiting.is_behind:
+                self._updated.set()
             then()
 
     def advance(self, *, now_us: int) -> None:

@@ -20,7 +20,8 @@ from gputally.aggregator.ledger_check import keep_checked
 from gputally.aggregator.live_routes import allocations_now, live_routes
 from gputally.aggregator.optional.optional_tasks import Background, optional_tasks
 from gputally.aggregator.owner_walk import OwnerWalk
-from gputally.aggregator.pipeline import Pipeline, assemble
+from gputally.aggregator.page_links import PODS_PATH, page_links
+from gputally.aggregator.pipeline import Pipeline, assemble, watched_by
 from gputally.aggregator.settings import Settings, require_usd
 from gputally.aggregator.status import health_sections, pod_sections
 from gputally.config.read import read_files
@@ -34,21 +35,22 @@ from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.identify import identify
 from gputally.kube.reflector.watch import Batches, run_reflector
 from gputally.kube.server_time import CONFIRMED_US, ServerTime, keep_confirmed, wait_until_confirmed
-from gputally.kube.watched import resources, unwatched
+from gputally.kube.watched import unwatched
 from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
-from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
-from gputally.model.at_risk_document import PATH as AT_RISK_PATH
 from gputally.model.kube import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+from gputally.pending_api.past_pods import LedgerPods
+from gputally.pending_api.pending_described import PENDING_DESCRIBED
+from gputally.pending_api.pending_now import PendingNow, read_pending
+from gputally.pending_api.pending_routes import BODIES, PendingRoutes
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
 from gputally.pulling.agent_credentials import client_certificate_expiry
 from gputally.pulling.agent_options import AgentOptions
-from gputally.report_api.preemption_request import PREEMPTIONS_PATH
 from gputally.report_api.report_process import ReportRunner
-from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH, report_routes
+from gputally.report_api.report_route import report_routes
 from gputally.serving import policy_source
 
 if TYPE_CHECKING:
@@ -56,23 +58,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PODS_PATH: Final = "/metrics/pods"
-_LINKS: Final = (
-    (PODS_PATH, "metrics by pod and by node, in the Prometheus format"),
-    (ALLOCATIONS_PATH, "who holds or wants which GPUs now, as JSON"),
-    (AT_RISK_PATH, "the work that a preemption would destroy now, by job and by node, as JSON"),
-    (PREEMPTIONS_PATH, "pods that were preempted, evicted or lost with their node, as JSON"),
-    (PAGE_PATH, "GPU-hours and cost of a period, and why they changed"),
-    (OPENAPI_PATH, "description of the HTTP API (OpenAPI)"),
-)
-DASHBOARDS: Final = (
-    ("gputally-fleet", "dashboard: capacity, utilisation and cost of the fleet"),
-    ("gputally-tenants", "dashboard: GPU-hours and cost of tenants and jobs"),
-    ("gputally-tiers", "dashboard: tiers and preemption"),
-    ("gputally-pending", "dashboard: pods that wait for GPUs"),
-    ("gputally-exporter", "dashboard: health of gputally"),
-)
-"""(UID, meaning) of dashboards in Grafana."""
 _TIME_PATH: Final = "/api/v1/namespaces"
 """Requested only for the server's time; the aggregator's permissions include it."""
 CATCH_UP_SECONDS: Final = 0.1
@@ -132,7 +117,8 @@ async def aggregate(
             if settings.retention_days:
                 await asyncio.to_thread(ledger.prepare_retention)
             saved = _saved(ledger, now_us=clock())
-            fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=settings.zero_s * US_PER_SECOND)
+            zero_us, explains_waits = settings.zero_s * US_PER_SECOND, settings.explains_waits
+            fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=zero_us, explains_waits=explains_waits)
             fleet.jobs.costs.is_on = settings.training_job_cost
             pipeline = _pipeline(fleet, ledger, clock=clock)
             pipeline.health.clock = server_time.health
@@ -142,7 +128,7 @@ async def aggregate(
                 background: dict[str, Background] = {
                     "agents": partial(agents.run, interval_s=settings.agents.interval_s),
                     "time": partial(keep_confirmed, server_time, request),
-                    **optional_tasks(settings, rules, pipeline, reports=reports, clock=clock),
+                    **optional_tasks(settings, rules, pipeline, api=api, reports=reports, clock=clock),
                 }
                 running = RunningAggregator(pipeline, policies, reports)
                 await _run(api, running, settings, clock=clock, background=background, started=started)
@@ -167,7 +153,7 @@ def _rare_collection() -> Iterator[None]:
 
 
 def _pipeline(fleet: Fleet, ledger: Ledger, *, clock: Clock) -> Pipeline:
-    watched = resources(fleet.rules)
+    watched = watched_by(fleet)
     first = [resource.kind for resource in watched if resource.is_first]
     return assemble(fleet, ledger, clock=clock, watches=tuple(map(unwatched, watched)), first=first)
 
@@ -233,7 +219,7 @@ async def account(pipeline: Pipeline) -> None:
 def watch_all(api: Api, pipeline: Pipeline, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
     """Start all watches at once: pods are read while the objects that classify them are accounted."""
     fleet, intake = pipeline.fleet, pipeline.intake
-    for resource, health in zip(resources(fleet.rules), pipeline.health.watches, strict=True):
+    for resource, health in zip(watched_by(fleet), pipeline.health.watches, strict=True):
         since = fleet.resume_of(resource.kind) if resource.resumes else None
         if since:  # the ledger has the state; only missed events are due
             asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, intake.listed[resource.kind].set)
@@ -259,6 +245,10 @@ async def freeze_heap(intake: Intake) -> None:
     gc.set_threshold(*_USUAL_THRESHOLDS)
 
 
+def _pending(pipeline: Pipeline, clock: Clock, *, with_room: bool) -> PendingNow:
+    return read_pending(pipeline.fleet, now_us=clock(), with_room=with_room)
+
+
 async def _sections(
     running: RunningAggregator, clock: Clock, tenants: frozenset[str] | None
 ) -> Sequence[status_page.StatusTable]:
@@ -267,12 +257,6 @@ async def _sections(
     now = allocations_now(pipeline, clock)
     own = health_sections(pipeline.health, now.at_us) if tenants is None else []
     return [*await asyncio.to_thread(pod_sections, now, tenants=tenants), *own]
-
-
-def _links(settings: Settings) -> Iterator[tuple[str, str]]:
-    yield from ((path, meaning) for path, meaning in _LINKS if settings.pod_metrics or path != PODS_PATH)
-    if settings.grafana:
-        yield from ((f"{settings.grafana}/d/{uid}", meaning) for uid, meaning in DASHBOARDS)
 
 
 def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
@@ -286,8 +270,10 @@ def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
         sections=partial(_sections, running, clock),
         routes=(
             *live_routes(running.pipeline, clock),
-            *report_routes(running.reports, version=__version__),
+            *PendingRoutes(partial(_pending, running.pipeline, clock), LedgerPods(settings.ledger)).routes(),
+            *report_routes(running.reports, version=__version__, more=PENDING_DESCRIBED),
         ),
-        links=tuple(_links(settings)),
+        bodies=BODIES,
+        links=tuple(page_links(settings)),
         max_requests=settings.max_requests,
     )

@@ -10,6 +10,8 @@ from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.exposition import Exposition
 from gputally.aggregator.intake import LIMIT, Intake
 from gputally.aggregator.ledger_writer import LedgerWriter
+from gputally.kube.reflector.reflector import Resource
+from gputally.kube.watched import resources
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import Health, LedgerHealth, WatchHealth
 from gputally.model.kube import Kind
@@ -53,3 +55,9 @@ def assemble(
     )
     exposition = Exposition(intake, accountant, writer, health, clock=clock)
     return Pipeline(intake, accountant, writer, exposition, health)
+
+
+def watched_by(fleet: Fleet) -> tuple[Resource, ...]:
+    """The resources that the fleet needs."""
+    waiting = fleet.waiting
+    return resources(fleet.rules, matters=waiting.live.matters if waiting.is_on else None)

@@ -61,6 +61,8 @@ SETTINGS: Final = (
             "capacity of each node"),
     Setting("metrics.training-job-cost", "off", "on|off", "serve training_job_cost_usd on /metrics/pods: the cost "
             "so far of each job, up to 1,000 series; needs a price book in USD"),
+    Setting("pending.reasons", "on", "on|off", "explain why pods wait for GPUs; keeps what all pods take from nodes "
+            "with GPUs, some 0.2 kB for each of these pods"),
     Setting("agents.selector", "app.kubernetes.io/name=gputally,app.kubernetes.io/component=agent", "LABELS",
             "labels that select the agent pods; empty to select none"),
     Setting("agents.namespace", "gputally", "NAME", "namespace of the agent pods, in which only trusted people "
@@ -83,6 +85,7 @@ SETTINGS: Final = (
 _CHOICES: Final = {
     "metrics.pods": ("on", "off"),
     "metrics.training-job-cost": ("on", "off"),
+    "pending.reasons": ("on", "off"),
     "log.level": ("debug", "info", "warning", "error"),
     "log.format": ("text", "json"),
 }
@@ -107,6 +110,7 @@ class Settings:
     zero_s: int = 120
     pod_metrics: bool = True
     training_job_cost: bool = False
+    explains_waits: bool = True
     agent_marks: AgentMarks = field(default_factory=AgentMarks)
     agents: AgentOptions = field(default_factory=AgentOptions)
     budgets_interval_s: float = 300.0
@@ -135,6 +139,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         zero_s=int(values["metrics.zero-seconds"]),
         pod_metrics=values["metrics.pods"] == "on",
         training_job_cost=values["metrics.training-job-cost"] == "on",
+        explains_waits=values["pending.reasons"] == "on",
         agent_marks=AgentMarks(namespace=values["agents.namespace"], labels=pairs(values["agents.selector"])),
         agents=_agents(values),
         preemption_webhook=file(values["preemption-webhook-url-file"]),

@@ -20,6 +20,8 @@ from gputally.catalog.aggregator import preemption_metrics as preemption
 from gputally.catalog.aggregator import price_metrics as prices
 from gputally.catalog.aggregator import tier_metrics as tiers
 from gputally.catalog.aggregator import usage_metrics as usage
+from gputally.catalog.aggregator import verdict_metrics as verdicts
+from gputally.catalog.aggregator import wait_metrics as waits
 from gputally.catalog.metric import Metric
 
 FLEET: Final[tuple[Metric[Snapshot], ...]] = (
@@ -29,6 +31,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *capacity.METRICS,
     *tiers.METRICS,
     *pending.METRICS,
+    *waits.METRICS,
     *preemption.METRICS,
     *lost_work.METRICS,
     *prices.METRICS,
@@ -37,7 +40,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
 """Metrics of the fleet: rows from a Snapshot."""
 PODS: Final[tuple[Metric[pods.PodsView], ...]] = pods.METRICS
 """Metrics of `/metrics/pods`: rows from a PodsView."""
-HEALTH: Final = (*health.METRICS, *closing.METRICS, *agents.METRICS)
+HEALTH: Final = (*health.METRICS, *verdicts.METRICS, *closing.METRICS, *agents.METRICS)
 """Metrics of the exporter's own health: rows from a Health."""
 BUDGETS: Final = budgets.METRICS
 """Metrics of budgets, if any are configured: rows from a BudgetsHealth."""
@@ -47,7 +50,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Usage": usage.METRICS,
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,
-    "Pending": pending.METRICS,
+    "Pending": (*pending.METRICS, *waits.METRICS),
     "Preemption": (*preemption.METRICS, *lost_work.METRICS),
     "Pods and nodes": PODS,
     "Prices": prices.METRICS,

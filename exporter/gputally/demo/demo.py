@@ -18,6 +18,7 @@ from gputally.aggregator.settings import Settings
 from gputally.demo.display import Screen
 from gputally.demo.plan import Demo
 from gputally.demo.sim_agents import SimAgents
+from gputally.demo.waiting_example import create_waiting_example
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
@@ -147,6 +148,7 @@ def _scenario_environment(demo: Demo) -> _Environment:
     cluster = SimCluster(seed=2 * demo.seed + (demo.scenario == "s2"), speed=demo.speed, start_us=MONDAY_SIX_US)
     agents = SimAgents(cluster)
     cluster.simulation.run_scenario(demo.scenario)
+    create_waiting_example(cluster.registry, demo.scenario)
     if demo.ledger and demo.ledger.exists():
         identity = cluster.registry.read("namespaces", ("", "kube-system")).doc["metadata"]["uid"]
         until_us = _end_us(demo.ledger, identity)

@@ -13,6 +13,7 @@ from rich.text import Text
 from gputally.aggregator.aggregator import RunningAggregator
 from gputally.demo.plan import Demo
 from gputally.demo.table import WIDE, events, tenant_table, tier_table, totals_line
+from gputally.demo.waiting_example import waiting_example
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally_sim.cluster import SimCluster
 from gputally_sim.trace.replay import Replay
@@ -85,10 +86,13 @@ class Screen:
     def _heading(self) -> str:
         assert self._running is not None
         demo = self._demo
+        url = f"http://{self._running.addresses[0]}"
+        asked = "--all" if demo.trace else waiting_example(demo.scenario)
         return (
             f"gputally demo: {demo.subject}, seed {demo.seed}, {demo.speed:g} x real time (Ctrl-C ends it)\n"
-            f"metrics: http://{self._running.addresses[0]}/metrics\n"
-            f"ledger:  {demo.ledger or 'deleted at the end (keep it with --ledger FILE)'}"
+            f"metrics: {url}/metrics\n"
+            f"ledger:  {demo.ledger or 'deleted at the end (keep it with --ledger FILE)'}\n"
+            f"try:     gputally why {asked} --url {url}"
         )
 
     def _screen(self, *, height: int | None) -> Group:

@@ -16,6 +16,7 @@ from gputally.model.disruptions.preemption import Preemption
 from gputally.model.node import CapacityState
 from gputally.model.pod import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
+from gputally.pending_api.words.verdict_words import SHORT
 
 WIDE: Final = 110
 """From this width on, tables have all columns and long heads."""
@@ -126,7 +127,9 @@ def events(fleet: Fleet, preemptions: Iterable[Preemption], *, now_us: int, most
     found = [(second * US_PER_SECOND, Text(_took(tier, lost), style="red")) for (second, tier), lost in victims.items()]
     for pod in pending(fleet)[:most]:
         minutes = (now_us - pod.since_us) / US_PER_SECOND / 60
-        text = f"{pod.tier} waits for {_gpus(pod.quantity)}, {minutes:.0f} min: {pod.namespace}/{pod.name}"
+        known = fleet.waiting.pod(pod.uid)
+        why = f" ({SHORT[known.verdict.reason]})" if known else ""
+        text = f"{pod.tier} waits for {_gpus(pod.quantity)}, {minutes:.0f} min: {pod.namespace}/{pod.name}{why}"
         found.append((pod.since_us, Text(text, style="yellow")))
     latest = sorted(found, key=lambda event: event[0], reverse=True)[:most]
     return [Text(f"{to_datetime(at_us):%H:%M:%S} ").append_text(text) for at_us, text in latest]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final
 
 from aiohttp import web
@@ -17,6 +18,9 @@ from gputally.export.connection import Connection
 from gputally.export.passwords import Passwords, TooMany
 from gputally.model.allocations_document import PATH as ALLOCATIONS
 from gputally.model.at_risk_document import PATH as AT_RISK
+from gputally.model.placement.pending_document import PENDING_PATH
+from gputally.model.placement.what_if_document import WHAT_IF_PATH
+from gputally.model.placement.why_document import WHY_PATH
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})
 """For kubelet probes, which have no credentials; the responses contain nothing about the cluster's pods."""
@@ -30,6 +34,10 @@ FILTERED: Final = frozenset(
         "/report",
         "/api/v1/report",
         "/api/v1/preemptions",
+        PENDING_PATH,
+        WHY_PATH,
+        WHAT_IF_PATH,
+        "/pending",
         "/api/v1/openapi.json",
     }
 )
@@ -42,11 +50,20 @@ logger = logging.getLogger(__name__)
 
 
 class Authenticator:
-    """`policy_source` returns the current access policy. The paths of `own` require their own tokens instead."""
+    """`policy_source` returns the current access policy. The paths of `own` require their own tokens instead.
 
-    def __init__(self, policy_source: Callable[[], AccessPolicy], own: Mapping[str, Callable[[], str]]) -> None:
+    Only requests for paths of `bodies` may have a body, up to that many bytes, stated in advance.
+    """
+
+    def __init__(
+        self,
+        policy_source: Callable[[], AccessPolicy],
+        own: Mapping[str, Callable[[], str]],
+        bodies: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self._policy_source = policy_source
         self._own = own
+        self._bodies = bodies
         self._passwords = Passwords()
         self._unlogged = 0
         self._logged_at = -_LOG_INTERVAL_SECONDS
@@ -74,11 +91,11 @@ class Authenticator:
         self._passwords.close()
 
     async def _rejection(self, request: web.Request, policy: AccessPolicy) -> web.Response | None:
-        if request.body_exists:
-            return _rejected(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "requests with a body are rejected")
+        page = _page(request)
+        if request.body_exists and (problem := _body_problem(request, self._bodies.get(page))):
+            return _rejected(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, problem)
         if policy.names and policy.names.isdisjoint(_names(request)):
             return _rejected(HTTPStatus.FORBIDDEN, "the client certificate has none of the allowed names")
-        page = _page(request)
         if page in OPEN:
             return None
         if page in self._own:
@@ -121,6 +138,14 @@ def _page(request: web.Request) -> str:
     """The path of the matched route, since a path can be spelled in many ways; "" without a match."""
     resource = request.match_info.route.resource
     return resource.canonical if resource else ""
+
+
+def _body_problem(request: web.Request, most: int | None) -> str:
+    """Why the body is not read, "" if it may be. A body in chunks does not say its length."""
+    if most is None or request.method != "POST":
+        return "requests with a body are rejected"
+    length = request.content_length
+    return "" if length is not None and length <= most else f"the body must state its length, up to {most} bytes"
 
 
 def _names(request: web.Request) -> list[str]:

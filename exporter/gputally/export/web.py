@@ -45,8 +45,9 @@ class Site(Struct, frozen=True, kw_only=True):
     """The pages that one process serves.
 
     `ready` is called at each request and must not block. `routes` are served in addition to the common ones, `tokens`
-    are the tokens of paths that require their own. On the status page, `links` adds (path, meaning) and `sections` its
-    tables. Above `max_requests` simultaneous scrapes, the response is 503.
+    are the tokens of paths that require their own, `bodies` the maximum bytes of a body by path. On the status page,
+    `links` adds (path, meaning) and `sections` its tables. Above `max_requests` simultaneous scrapes, the response is
+    503.
     """
 
     title: str
@@ -57,6 +58,7 @@ class Site(Struct, frozen=True, kw_only=True):
     ready: Callable[[], Readiness]
     routes: Sequence[web.AbstractRouteDef] = ()
     tokens: Mapping[str, Callable[[], str]] = {}
+    bodies: Mapping[str, int] = {}
     links: tuple[tuple[str, str], ...] = ()
     sections: Sections | None = None
     max_requests: int = 40
@@ -90,7 +92,7 @@ def application(site: Site, policy_source: Callable[[], AccessPolicy]) -> web.Ap
     """All routes of `site`; each also serves HEAD."""
     scrapes = {"/metrics": site.scrape, **site.more_scrapes}
     metrics = {path: _Metrics(scrape, max_requests=site.max_requests) for path, scrape in scrapes.items()}
-    authenticator = Authenticator(policy_source, site.tokens)
+    authenticator = Authenticator(policy_source, site.tokens, site.bodies)
     app = web.Application(middlewares=[authenticator.middleware, served])
     app.on_response_prepare.extend((_add_headers, authenticator.add_headers))
     app.on_cleanup.extend((*(each.close for each in metrics.values()), authenticator.close))

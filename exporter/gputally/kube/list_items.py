@@ -11,7 +11,7 @@ Source: k8s.io/apimachinery pkg/runtime/serializer/json/collections.go.
 from typing import Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 _ITEMS: Final = b'"items":['
 _FIRST: Final = b'{"metadata":{'
@@ -21,6 +21,7 @@ _END: Final = b"]}"
 
 class _ListMeta(Struct, rename="camel", frozen=True):
     resource_version: str = ""
+    continuation: str = field(default="", name="continue")
 
 
 class _Document(Struct, frozen=True):
@@ -32,10 +33,15 @@ _decode = msgspec.json.Decoder(_Document).decode
 
 
 class ListItems:
-    """Incremental parser. `version` is the list's resourceVersion, known after `end` at the latest."""
+    """Incremental parser.
+
+    After `end` at the latest, `version` is the list's resourceVersion, and `continuation` names the next page, "" after
+    the last one.
+    """
 
     def __init__(self) -> None:
         self.version = ""
+        self.continuation = ""
         self._rest = b""
         self._in_items = False
         self._whole: list[bytes] = []
@@ -59,7 +65,7 @@ class ListItems:
         """The remaining items. Raises: ValueError if the document is not a list, or incomplete."""
         if not self._in_items:
             document = _decode(b"".join(self._whole or [self._rest]))
-            self.version = document.metadata.resource_version
+            self._read_head(document)
             return [bytes(item) for item in document.items or ()]
         item, ended, after = self._rest.rpartition(_END)
         if not ended or after.strip():
@@ -75,6 +81,10 @@ class ListItems:
         if not items.startswith(_FIRST) or b'"metadata"' not in head:
             self._whole.append(data)
             return b""
-        self.version = _decode(head + _ITEMS + _END).metadata.resource_version
+        self._read_head(_decode(head + _ITEMS + _END))
         self._in_items = True
         return items.removeprefix(_FIRST)
+
+    def _read_head(self, document: _Document) -> None:
+        self.version = document.metadata.resource_version
+        self.continuation = document.metadata.continuation

@@ -6,6 +6,7 @@ from typing import Final
 from gputally.accounting.disruptions.reclaim_events import NAMESPACE, SENDERS
 from gputally.accounting.jobs.job_record import is_gpu_job
 from gputally.accounting.relevant_pods import is_watched
+from gputally.accounting.waiting.others import Matters, other_pod
 from gputally.kube.reflector.reflector import Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube import (
@@ -19,6 +20,7 @@ from gputally.model.kube import (
     PriorityClass,
     ResourceQuota,
 )
+from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.rules import Rules
 
 _EVENTS_IDLE_S: Final = 900.0
@@ -42,10 +44,20 @@ ON_REQUEST: Final = (
 """Watched only if the rules name them: those of `OPTIONAL_RESOURCES`."""
 
 
-def resources(rules: Rules) -> tuple[Resource, ...]:
-    """The resources that the aggregator watches. Pods without GPUs, except agents, are decoded and dropped."""
+def resources(rules: Rules, *, matters: Matters | None = None) -> tuple[Resource, ...]:
+    """The resources that the aggregator watches. Pods without GPUs, except agents, are decoded and dropped.
+
+    With `matters`, what they take from nodes that matter is kept, and more of each pod is decoded.
+    """
     return (
-        Resource(kind=Kind.PODS, path="/api/v1/pods", type=Pod, keep=partial(is_watched, rules=rules), resumes=True),
+        Resource(
+            kind=Kind.PODS,
+            path="/api/v1/pods",
+            type=PlaceablePod if matters else Pod,
+            keep=partial(is_watched, rules=rules),
+            brief=partial(other_pod, rules=rules, matters=matters) if matters else None,
+            resumes=True,
+        ),
         Resource(kind=Kind.NODES, path="/api/v1/nodes", type=Node, is_first=True, resumes=True),
         Resource(kind=Kind.NAMESPACES, path="/api/v1/namespaces", type=Namespace, is_first=True),
         Resource(

@@ -28,6 +28,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
+from gputally.ledger.wait_record import WaitRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Price
 from gputally.model.work.lost_work import LostWork
@@ -148,6 +149,10 @@ class JoinedReader:
     def node_ends(self, node_uids: Sequence[str]) -> dict[str, int]:
         """See `LedgerReader.node_ends`."""
         return self._live.node_ends(node_uids)
+
+    def waits(self, window: Window, *, pod_uid: str = "", named: tuple[str, str] = ("", "")) -> Iterator[WaitRecord]:
+        """See `LedgerReader.waits`; nothing is known of the waits of imported jobs."""
+        return self._live.waits(window, pod_uid=pod_uid, named=named)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`; an imported job may have begun before the window."""

@@ -23,6 +23,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
+from gputally.ledger.wait_record import WaitRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.work.lost_work import LostWork
 
@@ -195,6 +196,12 @@ class LedgerReader(Protocol):
 
     def node_ends(self, node_uids: Sequence[str]) -> dict[str, int]:
         """When (µs) those of these nodes that are gone were last observed, by UID."""
+
+    def waits(self, window: Window, *, pod_uid: str = "", named: tuple[str, str] = ("", "")) -> Iterator[WaitRecord]:
+        """Waits for GPUs that overlap the window, by begin; not clipped.
+
+        Those of one pod, of all pods that were `named` so (namespace and name), or of all.
+        """
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """The progress of jobs that stated one, without those that reached it after the window."""

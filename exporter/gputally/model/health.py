@@ -1,6 +1,8 @@
 """The exporter's own health: each part has one writer, and the exposition reads it."""
 
 from collections.abc import Callable, Mapping
+from math import inf
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -101,6 +103,26 @@ class DeliveriesHealth(Struct, kw_only=True):
     """Records that are not delivered yet, also those that are not final."""
 
 
+LAG_BOUNDS_S: Final = (0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 10.0, inf)
+"""Upper bounds of the lag of verdicts."""
+
+
+class VerdictHealth(Struct, kw_only=True):
+    """How long verdicts on pending pods lagged behind the observations behind them; updated by the accountant.
+
+    `batches` are renewals of verdicts by the upper bound of their lag (s), not cumulative; `lag_s` is its sum.
+    """
+
+    batches: dict[float, int] = field(default_factory=dict)
+    lag_s: float = 0.0
+
+    def renewed(self, lag_s: float) -> None:
+        """Count a renewal."""
+        bound = next(each for each in LAG_BOUNDS_S if lag_s <= each)
+        self.batches[bound] = self.batches.get(bound, 0) + 1
+        self.lag_s += lag_s
+
+
 class Health(Struct, kw_only=True):
     """The exporter's own health, separate from its measurements."""
 
@@ -119,6 +141,7 @@ class Health(Struct, kw_only=True):
     """Objects with contradictory fields, excluded from the accounting."""
     queued: int = 0
     """Observations received and not yet accounted."""
+    verdicts: VerdictHealth = field(default_factory=VerdictHealth)
     budgets: BudgetsHealth | None = None
     """None if no budgets are configured."""
     certificates: Mapping[str, Callable[[], int | None]] = {}

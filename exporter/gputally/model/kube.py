@@ -120,6 +120,7 @@ class Condition(Camel, frozen=True):
     type: str
     status: str
     reason: str | None = None
+    message: str | None = None
     last_transition_time: datetime | None = None
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from gputally.model.kube import Kind, Object, OwnerReference
 from gputally.model.measured.usage_report import UsageReport
 from gputally.model.owner import Owner
+from gputally.model.placement.needs import Taken
 
 
 class Upserted(Struct, frozen=True, kw_only=True, gc=False):
@@ -59,6 +60,31 @@ class Bookmark(Struct, frozen=True, kw_only=True, gc=False):
     since_us: int
 
 
+class OtherPod(Struct, frozen=True, kw_only=True, gc=False):
+    """A bound pod without GPUs, in brief: `taken` is what it takes from `node`, None once it has ended."""
+
+    uid: str
+    node: str
+    taken: Taken | None
+    version: str
+    at_us: int
+    since_us: int
+
+
+class ListedBeside(Struct, frozen=True, kw_only=True):
+    """Objects of a list that was requested beside the watches, which precede it: what they report meanwhile counts.
+
+    `begins` is set for the first part, and `ends` for the last one. It has the pods of `nodes`, empty for all nodes and
+    all pods.
+    """
+
+    at_us: int
+    objects: tuple[Object, ...] = ()
+    nodes: tuple[str, ...] = ()
+    begins: bool = False
+    ends: bool = False
+
+
 class Unavailable(Struct, frozen=True, kw_only=True, gc=False):
     """The server lacks the resource, or forbids watching it: there are no observations of it until that changes."""
 
@@ -82,7 +108,16 @@ class UsageReported(Struct, frozen=True, kw_only=True, gc=False):
 
 
 Observation = (
-    Upserted | Deleted | RelistStarted | RelistFinished | Bookmark | Unavailable | OwnerResolved | UsageReported
+    Upserted
+    | Deleted
+    | RelistStarted
+    | RelistFinished
+    | Bookmark
+    | OtherPod
+    | ListedBeside
+    | Unavailable
+    | OwnerResolved
+    | UsageReported
 )
 
 

@@ -1,6 +1,7 @@
 """The description of the HTTP API in OpenAPI 3.1."""
 
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -19,7 +20,7 @@ from gputally.report.shared_capacity import SHARINGS
 from gputally.report_api.report_request import DEFAULT_LIMIT, FILTERED, FORMATS, MAX_LIMIT
 
 _TEXT: Final = {"type": "string"}
-_REF: Final = "#/components/schemas/{name}"
+SCHEMA_REF: Final = "#/components/schemas/{name}"
 _TIMES: Final = {
     "type": "object",
     "properties": {end: {"type": "string", "format": "date-time"} for end in ("from", "to")},
@@ -45,46 +46,62 @@ _REPORT: Final[dict[str, Any]] = {
 _OF_REPORTS: Final = ("compared_to", "by")
 
 
-def openapi(version: str, report_path: str, preemptions_path: str) -> dict[str, Any]:
+class Described(NamedTuple):
+    """More of the API: operations by method, by path, and the types of their documents."""
+
+    paths: Mapping[str, Mapping[str, Any]] = {}
+    types: Sequence[type] = ()
+
+
+NOTHING_MORE: Final = Described()
+
+
+def openapi(version: str, report_path: str, preemptions_path: str, *, more: Described = NOTHING_MORE) -> dict[str, Any]:
     """The document for this version of the program."""
-    types = [AllocationsDocument, AtRiskDocument, PreemptionRow, JobPreemptionRow, TierTotal]
-    _, components = msgspec.json.schema_components(types, ref_template=_REF)
+    types = [AllocationsDocument, AtRiskDocument, PreemptionRow, JobPreemptionRow, TierTotal, *more.types]
+    _, components = msgspec.json.schema_components(types, ref_template=SCHEMA_REF)
     found = {name: each for name, each in _REPORT["properties"].items() if name not in _OF_REPORTS}
     for name, kinds in (("rows", ("PreemptionRow", "JobPreemptionRow")), ("totals", ("TierTotal",))):
-        found[name] = {"type": "array", "items": {"anyOf": [{"$ref": _REF.format(name=each)} for each in kinds]}}
+        found[name] = {"type": "array", "items": {"anyOf": [{"$ref": SCHEMA_REF.format(name=each)} for each in kinds]}}
     schemas = components | {"Report": _REPORT, "Preemptions": {"type": "object", "properties": found}}
     content: dict[str, Any] = {media: {"schema": _TEXT} for media in FORMATS.values()}
-    content["application/json"] = {"schema": {"$ref": _REF.format(name="Report")}}
+    content["application/json"] = {"schema": {"$ref": SCHEMA_REF.format(name="Report")}}
     preemptions = {
-        "application/json": {"schema": {"$ref": _REF.format(name="Preemptions")}},
+        "application/json": {"schema": {"$ref": SCHEMA_REF.format(name="Preemptions")}},
         "text/csv": {"schema": _TEXT},
     }
-    allocations, at_risk = (
-        {"application/json": {"schema": {"$ref": _REF.format(name=name)}}}
-        for name in ("AllocationsDocument", "AtRiskDocument")
-    )
+    allocations, at_risk = map(document_content, ("AllocationsDocument", "AtRiskDocument"))
     return {
         "openapi": "3.1.0",
         "info": {"title": "gputally aggregator", "version": version},
         "paths": {
-            ALLOCATIONS_PATH: _operation("Who holds or wants which GPUs now.", _filters(FILTERS), allocations),
-            AT_RISK_PATH: _operation(
-                "The work that a preemption would destroy now, by job and by node.", _filters(AT_RISK_FILTERS), at_risk
+            ALLOCATIONS_PATH: operation("Who holds or wants which GPUs now.", filter_parameters(FILTERS), allocations),
+            AT_RISK_PATH: operation(
+                "The work that a preemption would destroy now, by job and by node.",
+                filter_parameters(AT_RISK_FILTERS),
+                at_risk,
             ),
-            report_path: _operation(
-                "GPU-hours and cost of a period.", [*_report_parameters(), *_filters(FILTERED)], content
+            report_path: operation(
+                "GPU-hours and cost of a period.", [*_report_parameters(), *filter_parameters(FILTERED)], content
             ),
-            preemptions_path: _operation(
+            preemptions_path: operation(
                 "Pods that were preempted, evicted or lost with their node; other tenants' pods only as tiers.",
-                [*_preemption_parameters(), *_filters(VICTIM_FILTERED)],
+                [*_preemption_parameters(), *filter_parameters(VICTIM_FILTERED)],
                 preemptions,
             ),
+            **more.paths,
         },
         "components": {"schemas": schemas},
     }
 
 
-def _operation(summary: str, parameters: list[dict[str, Any]], content: dict[str, Any]) -> dict[str, Any]:
+def document_content(name: str) -> dict[str, Any]:
+    """The content of a response with a document of the named type."""
+    return {"application/json": {"schema": {"$ref": SCHEMA_REF.format(name=name)}}}
+
+
+def operation(summary: str, parameters: list[dict[str, Any]], content: dict[str, Any]) -> dict[str, Any]:
+    """A path that is read by GET."""
     responses = {
         "200": {"description": "the document", "content": content},
         "400": {"description": "a parameter is wrong; the text says how to write it"},
@@ -96,19 +113,19 @@ def _operation(summary: str, parameters: list[dict[str, Any]], content: dict[str
 def _report_parameters() -> list[dict[str, Any]]:
     dimensions = f"dimensions of the rows, separated by commas: {', '.join(COLUMNS)}"
     return [
-        _parameter("window", "such as month, last-month, 7d, 2026-10 or 2026-10-01/2026-10-15", default="month"),
-        _parameter("by", f"{dimensions}; by default tenant, or for a waterfall none"),
-        _parameter("compare", "a period, or previous: explain the change since then"),
-        _parameter(
+        parameter("window", "such as month, last-month, 7d, 2026-10 or 2026-10-01/2026-10-15", default="month"),
+        parameter("by", f"{dimensions}; by default tenant, or for a waterfall none"),
+        parameter("compare", "a period, or previous: explain the change since then"),
+        parameter(
             "unallocated", f"capacity that nobody held: {', '.join(SHARINGS)}; not for users restricted to tenants"
         ),
-        _parameter("waterfall", "true: from capacity to what was used in jobs that succeeded", default="false"),
-        _parameter("top", "only the rows with the highest cost; one row adds up the others"),
-        _parameter("time_zone", "of days and months, such as Europe/Berlin", default="UTC"),
-        _parameter("hours", "what the dimension hours means", default="business=Mon-Fri 9-17"),
-        _parameter("format", f"one of {', '.join(FORMATS)}", default="json"),
-        _parameter("limit", f"rows of a page, up to {MAX_LIMIT} (JSON only)", default=str(DEFAULT_LIMIT)),
-        _parameter("offset", "rows to skip (JSON only)", default="0"),
+        parameter("waterfall", "true: from capacity to what was used in jobs that succeeded", default="false"),
+        parameter("top", "only the rows with the highest cost; one row adds up the others"),
+        parameter("time_zone", "of days and months, such as Europe/Berlin", default="UTC"),
+        parameter("hours", "what the dimension hours means", default="business=Mon-Fri 9-17"),
+        parameter("format", f"one of {', '.join(FORMATS)}", default="json"),
+        parameter("limit", f"rows of a page, up to {MAX_LIMIT} (JSON only)", default=str(DEFAULT_LIMIT)),
+        parameter("offset", "rows to skip (JSON only)", default="0"),
     ]
 
 
@@ -117,19 +134,21 @@ def _preemption_parameters() -> list[dict[str, Any]]:
     chosen = [each for each in _report_parameters() if each["name"] in shared]
     by = "pod, or job: one record for each preemption of a job, with its rule, its cost and advice"
     return [
-        _parameter("by", by, default="pod"),
-        *_filters(("cause",)),
+        parameter("by", by, default="pod"),
+        *filter_parameters(("cause",)),
         *chosen,
-        _parameter("format", "json or csv", default="json"),
+        parameter("format", "json or csv", default="json"),
     ]
 
 
-def _parameter(name: str, description: str, *, default: str | None = None) -> dict[str, Any]:
+def parameter(name: str, description: str, *, default: str | None = None) -> dict[str, Any]:
+    """A parameter that may be given once."""
     schema = _TEXT if default is None else _TEXT | {"default": default}
     return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
-def _filters(names: tuple[str, ...]) -> list[dict[str, Any]]:
+def filter_parameters(names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Parameters that may be repeated."""
     return [
         {
             "name": name,

@@ -11,7 +11,7 @@ from aiohttp import ETag, web
 from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
 from gputally.export.web import compressed, joined
-from gputally.report_api.openapi import openapi
+from gputally.report_api.openapi import NOTHING_MORE, Described, openapi
 from gputally.report_api.preemption_request import COMMAND, PREEMPTIONS_PATH, preemption_request
 from gputally.report_api.report_page import PAGE_HEADERS, report_page
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
@@ -34,9 +34,11 @@ class Parse(Protocol):
         """Raises: InvalidRequest."""
 
 
-def report_routes(runner: ReportRunner, *, version: str) -> tuple[web.AbstractRouteDef, ...]:
-    """The routes of reports that `runner` makes, as described for this version of the program."""
-    described = msgspec.json.encode(openapi(version, REPORT_PATH, PREEMPTIONS_PATH))
+def report_routes(
+    runner: ReportRunner, *, version: str, more: Described = NOTHING_MORE
+) -> tuple[web.AbstractRouteDef, ...]:
+    """The routes of reports that `runner` makes, described with `more` for this version of the program."""
+    described = msgspec.json.encode(openapi(version, REPORT_PATH, PREEMPTIONS_PATH, more=more))
 
     async def report(request: web.Request) -> web.StreamResponse:
         return await _served(request, runner, ReportRequest.of, command="report")

@@ -1,12 +1,13 @@
 """The devices that a pod effectively requests, by resource."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 from gputally.errors import MalformedObject
 from gputally.model.kube import Container, Pod
 from gputally.model.rules import Rules
+from gputally.shares.peak import peak_of
 from gputally.shares.scheme import Amounts
 from gputally.shares.schemes import SCHEMES, Units, describes, rule_of
 
@@ -68,11 +69,9 @@ def offered_units(quantities: Quantities | None, rules: Rules) -> dict[str, int]
 def effective_units(pod: Pod, rules: Rules) -> Units:
     """Devices by resource name that the scheduler reserves for `pod`; empty for a pod without GPUs.
 
-    The result is limited to 10^9 devices per resource and to 64 resources. Init containers run one after the other
-    before the containers; sidecars (init containers with restartPolicy Always) run in parallel with all that follow.
+    The result is limited to 10^9 devices per resource and to 64 resources.
 
     Raises: MalformedObject for a quantity that is not a whole number.
-    Source: k8s.io/component-helpers resource/helpers.go, PodRequests.
     """
     init_containers = pod.spec.init_containers or ()
     try:
@@ -81,38 +80,10 @@ def effective_units(pod: Pod, rules: Rules) -> Units:
             by_container = scheme.effective(pod, by_container, rules)
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
-    peak = by_container[0] if len(by_container) == 1 else _peak(init_containers, by_container)
+    peak = peak_of(init_containers, by_container)
     return tuple(
         sorted([(name, min(amount, _MAX_DEVICES)) for name, amount in peak.items() if amount])[:_MAX_RESOURCES]
     )
-
-
-def _peak(init_containers: Sequence[Container], by_container: Sequence[Amounts]) -> Amounts:
-    """The maximum at any time; `by_container` are the requests of the init containers, then those of the containers."""
-    sidecars, peak = _init_usage(zip(init_containers, by_container, strict=False))
-    for amounts in by_container[len(init_containers) :]:
-        _add(sidecars, amounts)
-    for name, amount in sidecars.items():
-        peak[name] = max(amount, peak.get(name, 0))
-    return peak
-
-
-def _init_usage(init_containers: Iterable[tuple[Container, Amounts]]) -> tuple[Amounts, Amounts]:
-    """The sum of the sidecars, and the maximum at any time while init containers run."""
-    sidecars: Amounts = {}
-    peak: Amounts = {}
-    for container, amounts in init_containers:
-        running = dict(sidecars)
-        _add(running, amounts)
-        peak |= {name: max(amount, peak.get(name, 0)) for name, amount in running.items()}
-        if container.restart_policy == "Always":
-            sidecars = running
-    return sidecars, peak
-
-
-def _add(sums: Amounts, more: Amounts) -> None:
-    for name, amount in more.items():
-        sums[name] = sums.get(name, 0) + amount
 
 
 def _gpus(container: Container, rules: Rules) -> Amounts:

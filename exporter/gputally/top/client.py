@@ -1,17 +1,24 @@
-"""Requests the allocations from an aggregator."""
+"""Requests to an aggregator."""
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 from yarl import URL
 
-from gputally.errors import AggregatorRefused, AggregatorUnreachable
+from gputally.errors import AggregatorRefused, AggregatorUnreachable, NotFound
 from gputally.model.allocations_document import PATH, VERSION, AllocationsDocument
+from gputally.model.placement.why_document import NOT_FOUND_HEADER
 from gputally.top.authorization import Credentials
+from gputally.top.options import Service
+from gputally.top.port_forward import forwarded
 
 _TIMEOUT: Final = ClientTimeout(total=10)
+_MOST_TEXT: Final = 400
 _REMEDIES: Final = {
     HTTPStatus.UNAUTHORIZED: "it requires credentials; use --token-file, or --user with --password-file",
     HTTPStatus.FORBIDDEN: "this user or certificate may not read it; see docs/web.md",
@@ -34,9 +41,26 @@ class AggregatorClient:
         return await self.get(PATH)
 
     async def get(self, path: str, *, timeout: ClientTimeout = _TIMEOUT) -> bytes:  # noqa: ASYNC109 - of aiohttp
-        """The response to a path with its query. Raises: AggregatorUnreachable, AggregatorRefused."""
+        """The response to a path with its query. Raises: AggregatorUnreachable, AggregatorRefused, NotFound."""
+        return await self._request("GET", path, timeout=timeout)
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        """The response to a JSON document. Raises: as `get`."""
+        return await self._request("POST", path, data=body, headers={"Content-Type": "application/json"})
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        data: bytes | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        timeout: ClientTimeout = _TIMEOUT,  # noqa: ASYNC109 - of aiohttp
+    ) -> bytes:
         url = self._url + path
-        request = self._session.get(URL(url, encoded=True), headers=self._headers, ssl=self._tls, timeout=timeout)
+        sent = {**self._headers, **headers}
+        encoded = URL(url, encoded=True)
+        request = self._session.request(method, encoded, data=data, headers=sent, ssl=self._tls, timeout=timeout)
         try:
             async with request as response:
                 return await _body(response, url)
@@ -58,9 +82,25 @@ class AggregatorClient:
         return document
 
 
+@asynccontextmanager
+async def connected(url: str, service: Service, credentials: Credentials) -> AsyncIterator[AggregatorClient]:
+    """A client of the aggregator at `url`; without one, of the `service`, through kubectl.
+
+    Raises: AggregatorUnreachable, ConfigError.
+    """
+    async with ClientSession() as session:
+        if url:
+            yield AggregatorClient(session, url, credentials)
+            return
+        async with forwarded(service) as port:
+            yield AggregatorClient(session, f"http://127.0.0.1:{port}", credentials)
+
+
 async def _body(response: ClientResponse, url: str) -> bytes:
     if response.status != HTTPStatus.OK:
-        text = (await response.text())[:200].strip()
+        text = (await response.text())[:_MOST_TEXT].strip()
+        if response.status == HTTPStatus.NOT_FOUND and response.headers.get(NOT_FOUND_HEADER):
+            raise NotFound(text)
         remedy = _REMEDIES.get(HTTPStatus(response.status), text or "see the aggregator's log")
         kind = AggregatorRefused if response.status < HTTPStatus.INTERNAL_SERVER_ERROR else AggregatorUnreachable
         raise kind(f"{url}: HTTP {response.status}: {remedy}")

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from gputally.errors import ConfigError, Problem
@@ -28,6 +29,11 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     add("--once", action="store_true", help="print one table and exit; so does output to a file or pipe")
     add("--output", choices=("table", "json"), default="table", help="json prints the response of /api/v1/allocations")
     add("--interval", type=float, metavar="SECONDS", default=2.0, help="time between two requests [default: 2]")
+    add_access(command)
+
+
+def add_access(command: argparse.ArgumentParser, *, namespace_flags: Sequence[str] = ("-n", "--namespace")) -> None:
+    """Add the flags that say where the aggregator is, and those of credentials."""
     where = command.add_argument_group("where the aggregator is").add_argument
     where(
         "--url",
@@ -36,13 +42,13 @@ def add_flags(command: argparse.ArgumentParser) -> None:
         help="its address, such as http://localhost:9836; without it, kubectl forwards a port [GPUTALLY_URL]",
     )
     service = Service()
-    for flag, value, what in (
-        ("namespace", service.namespace, "its namespace"),
-        ("service", service.name, "its Service"),
-        ("port", service.port, "port of the Service"),
+    for names, value, what in (
+        (namespace_flags, service.namespace, "its namespace"),
+        (("--service",), service.name, "its Service"),
+        (("--port",), service.port, "port of the Service"),
     ):
-        names = (*(("-n",) if flag == "namespace" else ()), f"--{flag}")
-        where(*names, metavar=flag.upper(), type=type(value), default=value, help=f"{what} [default: %(default)s]")
+        metavar = names[-1].removeprefix("--").upper()
+        where(*names, metavar=metavar, type=type(value), default=value, help=f"{what} [default: %(default)s]")
     where("--context", metavar="NAME", default="", help="context of the kubeconfig; default is the current one")
     where("--kubeconfig", metavar="FILE", default="", help="kubeconfig; default is kubectl's")
     add_credentials(command)
@@ -59,29 +65,40 @@ def add_credentials(command: argparse.ArgumentParser) -> None:
 
 def options_from(parsed: argparse.Namespace) -> Options:
     """The parsed flags. Raises: ConfigError."""
-    problems = []
-    if parsed.url and not is_url(parsed.url):
-        problems.append(Problem("", "--url", f"'{parsed.url}' is not a URL; use one such as http://localhost:9836"))
+    problems = access_problems(parsed)
     if not parsed.interval > 0:
         problems.append(Problem("", "--interval", f"{parsed.interval:g} is not a valid interval; use a number above 0"))
-    if parsed.user and not parsed.password_file:
-        problems.append(Problem("", "--user", "requires --password-file"))
     if problems:
         raise ConfigError(problems)
     return Options(
         url=parsed.url,
-        service=Service(
-            namespace=parsed.namespace,
-            name=parsed.service,
-            port=parsed.port,
-            context=parsed.context,
-            kubeconfig=parsed.kubeconfig,
-        ),
+        service=service_from(parsed, namespace=parsed.namespace),
         credentials=credentials_from(parsed),
         by=parsed.by,
         interval_s=parsed.interval,
         once=parsed.once,
         output=parsed.output,
+    )
+
+
+def access_problems(parsed: argparse.Namespace) -> list[Problem]:
+    """What is wrong with the flags of `add_access`."""
+    problems = []
+    if parsed.url and not is_url(parsed.url):
+        problems.append(Problem("", "--url", f"'{parsed.url}' is not a URL; use one such as http://localhost:9836"))
+    if parsed.user and not parsed.password_file:
+        problems.append(Problem("", "--user", "requires --password-file"))
+    return problems
+
+
+def service_from(parsed: argparse.Namespace, *, namespace: str) -> Service:
+    """The aggregator's Service by the parsed flags."""
+    return Service(
+        namespace=namespace,
+        name=parsed.service,
+        port=parsed.port,
+        context=parsed.context,
+        kubeconfig=parsed.kubeconfig,
     )
 
 

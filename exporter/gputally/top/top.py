@@ -5,20 +5,18 @@ import os
 import sys
 import termios
 import tty
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
-from aiohttp import ClientSession
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
 from gputally.errors import AggregatorUnreachable
 from gputally.model.allocations_document import AllocationsDocument
-from gputally.top.client import AggregatorClient
+from gputally.top.client import AggregatorClient, connected
 from gputally.top.options import Options
-from gputally.top.port_forward import forwarded
 from gputally.top.screen import KEYS, screen
 
 _ROWS_OF_PIPE: Final = 120
@@ -27,7 +25,7 @@ _ROWS_OF_PIPE: Final = 120
 
 async def run(options: Options) -> None:
     """Show the allocations. Raises: AggregatorUnreachable, ConfigError."""
-    async with _client(options) as client:
+    async with connected(options.url, options.service, options.credentials) as client:
         if options.output == "json":
             sys.stdout.buffer.write(await client.read() + b"\n")
         elif options.once or not sys.stdout.isatty():
@@ -38,16 +36,6 @@ async def run(options: Options) -> None:
             sys.stdout.write(printed.get())
         else:
             await _live(client, options)
-
-
-@asynccontextmanager
-async def _client(options: Options) -> AsyncIterator[AggregatorClient]:
-    async with ClientSession() as session:
-        if options.url:
-            yield AggregatorClient(session, options.url, options.credentials)
-            return
-        async with forwarded(options.service) as port:
-            yield AggregatorClient(session, f"http://127.0.0.1:{port}", options.credentials)
 
 
 async def _live(client: AggregatorClient, options: Options) -> None:

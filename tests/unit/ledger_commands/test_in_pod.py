@@ -40,7 +40,17 @@ def test_commands_run_in_the_pod_of_the_aggregator(arguments: str, command: list
 
 @pytest.mark.parametrize(
     "arguments",
-    ["", "top -n gpu", "backup -", "report --ledger x.db", "report --ledger=x.db", "report --help", "ledger info -h"],
+    [
+        "",
+        "top -n gpu",
+        "why -n ml a",
+        "what-if job.yaml",
+        "backup -",
+        "report --ledger x.db",
+        "report --ledger=x.db",
+        "report --help",
+        "ledger info -h",
+    ],
 )
 def test_other_commands_run_here(arguments: str) -> None:
     assert remote_command(arguments.split(), {}) is None

@@ -65,7 +65,22 @@ def read_risk(fleet: Fleet, *, now_us: int) -> RiskNow:
 
 def pod_lines(now: RiskNow, pods: Iterable[PodAtRisk]) -> PodLines:
     """The work of each of these pods."""
-    return [(each, _line_of(each, now)) for each in pods]
+    return [(each, line_of(each, at_us=now.at_us, is_overdue=each.record.uid in now.overdue)) for each in pods]
+
+
+def line_of(pod: PodAtRisk, *, at_us: int, is_overdue: bool = False) -> RiskLine:
+    """The work of one pod at `at_us`."""
+    spans = tuple(spans_of(pod.record, until_us=at_us))
+    return RiskLine(
+        pods=1,
+        quantity=sum(each.quantity for each in pod.record.segments if each.end_us is None),
+        gpu_time=gpu_time_of(spans, from_us=pod.from_us),
+        unpriced=gpu_time_of((each for each in spans if each.price is None), from_us=pod.from_us),
+        costs=costs_of_spans(spans, from_us=pod.from_us),
+        oldest_us=pod.from_us,
+        is_upper_bound=pod.basis is CheckpointSource.START,
+        overdue=is_overdue,
+    )
 
 
 def risk_lines(pods: PodLines, key: Callable[[PodAtRisk], Key]) -> dict[Key, RiskLine]:
@@ -91,17 +106,3 @@ def risk_by_node(pods: PodLines) -> Mapping[str, tuple[RiskLine, RiskLine]]:
             with_groups[node].add(line)
     own = risk_lines(pods, lambda each: each.record.node)
     return {node: (line, with_groups[node]) for node, line in own.items()}
-
-
-def _line_of(pod: PodAtRisk, now: RiskNow) -> RiskLine:
-    spans = tuple(spans_of(pod.record, until_us=now.at_us))
-    return RiskLine(
-        pods=1,
-        quantity=sum(each.quantity for each in pod.record.segments if each.end_us is None),
-        gpu_time=gpu_time_of(spans, from_us=pod.from_us),
-        unpriced=gpu_time_of((each for each in spans if each.price is None), from_us=pod.from_us),
-        costs=costs_of_spans(spans, from_us=pod.from_us),
-        oldest_us=pod.from_us,
-        is_upper_bound=pod.basis is CheckpointSource.START,
-        overdue=pod.record.uid in now.overdue,
-    )

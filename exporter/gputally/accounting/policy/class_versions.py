@@ -1,17 +1,20 @@
 """PriorityClasses over time: what each said, and from when to when."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
 from gputally.accounting.state_part import KeyedPart
+from gputally.accounting.terms.class_tiers import SYSTEM
 from gputally.model.kube import Kind, Object, PriorityClass
+from gputally.model.placement.advice import PriorityChoice
 from gputally.model.policy.class_version import ClassVersion
 from gputally.model.units import to_us
 
 PREEMPTS: Final = "PreemptLowerPriority"
 """The policy of classes that name none. Source: k8s.io/api scheduling/v1/types.go."""
+_NEVER: Final = "Never"
 VersionKey = tuple[str, int]
 """Name and start."""
 
@@ -32,6 +35,23 @@ class ClassVersions(KeyedPart[ClassVersion]):
     def value_of(self, name: str) -> int | None:
         """The value of an existing class."""
         return self.known[name].value if name in self.known else None
+
+    def own(self) -> Iterator[ClassVersion]:
+        """The existing classes, without those of the system."""
+        return (each for each in self.known.values() if not each.name.startswith(SYSTEM))
+
+    def choices(self) -> tuple[PriorityChoice, ...]:
+        """What a pod could use, by name."""
+        found = (PriorityChoice(each.name, each.value, each.preemption_policy != _NEVER) for each in self.own())
+        return tuple(sorted(found, key=lambda each: each.name))
+
+    def default(self) -> str:
+        """The class of pods that name none, "" if there is none; of several, the one with the smallest value.
+
+        Source: k8s.io/kubernetes plugin/pkg/admission/priority/admission.go, getDefaultPriorityClass.
+        """
+        defaults = [each for each in self.known.values() if each.is_default]
+        return min(defaults, key=lambda each: each.value).name if defaults else ""
 
     def drain_versions(self) -> dict[VersionKey, ClassVersion]:
         """New and ended versions since the last call."""

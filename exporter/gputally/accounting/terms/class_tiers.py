@@ -1,10 +1,15 @@
 """The tiers of PriorityClasses, which are exported as 0 before any pod has them."""
 
+from typing import Final
+
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.model.kube import Kind, Object, PriorityClass
 from gputally.model.rules import Rules
+
+SYSTEM: Final = "system-"
+"""Names of the classes of Kubernetes itself begin so."""
 
 
 class ClassTiers(StatePart[PriorityClass]):
@@ -20,5 +25,5 @@ class ClassTiers(StatePart[PriorityClass]):
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.seen`."""
         name = found.metadata.name
-        if isinstance(found, PriorityClass) and not name.startswith("system-"):
+        if isinstance(found, PriorityClass) and not name.startswith(SYSTEM):
             self._limiter.pin("tier", tier_of(name, found.value, self._rules))

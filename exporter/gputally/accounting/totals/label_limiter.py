@@ -13,7 +13,9 @@ from gputally.model.rules import Limits
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 OTHER: Final = "other"
-_UNBOUNDED: Final = (OTHER, "unknown")
+NOBODY: Final = "nobody"
+"""The occupying tier of a wait for which no pod holds what is needed."""
+_UNBOUNDED: Final = (OTHER, NOBODY, "unknown")
 """Placeholders, which take no room."""
 _LOOK_US: Final = 60 * US_PER_SECOND
 _NOTED_US: Final = 600 * US_PER_SECOND

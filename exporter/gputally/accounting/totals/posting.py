@@ -5,6 +5,7 @@ from bisect import bisect_left
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.pods.segments import held
 from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -17,9 +18,10 @@ _BOUNDS = (*map(str, SCHEDULING_BOUNDS_S), BEYOND)
 class Posting:
     """Keeps the totals equal to the sum over all posted records."""
 
-    def __init__(self, totals: Totals, jobs: Jobs) -> None:
+    def __init__(self, totals: Totals, jobs: Jobs, waits: WaitBook) -> None:
         self._totals = totals
         self.jobs = jobs
+        self._waits = waits
 
     def post(self, before: PodRecord | None, after: PodRecord, *, kept: int, at_us: int) -> PodRecord:
         """Replace `before` by `after` in the totals; the first `kept` segments of both are equal.
@@ -29,6 +31,7 @@ class Posting:
         self._totals.allocate(before.segments[kept:] if before else (), after.segments[kept:], at_us=at_us)
         if before is None or before.scheduled_us is None:
             self._scheduled(after, at_us=at_us)
+            self._waits.bound(after, at_us=at_us)
         self._gap(before, after, at_us=at_us)
         return self.jobs.post(before, after, kept=kept, at_us=at_us)
 

@@ -50,6 +50,11 @@ class Total(StrEnum):
     """Bound pods by tier and upper bound of their time to schedule (s), not cumulative."""
     SCHEDULING_TIME = "scheduling_time"
     """Sum of the times to schedule, µs."""
+    PENDING = "pending"
+    """GPU-time of pods from their creation to their binding or deletion, by what it is charged to."""
+    PENDING_COST = "pending_cost"
+    """At the price of the GPU model that the pod selects."""
+    PENDING_UNPRICED = "pending_unpriced"
     UNOBSERVED = "unobserved"
     """GPU-time in observation gaps that may have been allocated but is not charged."""
     MEASURED = "measured"
@@ -74,6 +79,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys(Total, _BY_POD),
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
     **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED, Total.FORBIDDEN), ("tier", "tier")),
+    **dict.fromkeys((Total.PENDING, Total.PENDING_COST, Total.PENDING_UNPRICED), ("tier", "tier")),
     **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB, Total.ENDED_EARLY), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED, Total.BUDGET_VIOLATIONS), ("tier", "tenant")),
     **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME), ()),
@@ -82,7 +88,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
 }
 """The bounded labels that the labels of each family begin with."""
-_GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
+_GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED, Total.PENDING)
 """Families that show whether a label value is in use; the others grow with them."""
 
 

@@ -1,7 +1,7 @@
 """The usage of device assignments: each hour as last reported, posted once."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,6 +20,12 @@ from gputally.model.measured.usage_record import (
 )
 from gputally.model.measured.usage_report import AssignmentReport, Fault, Hour
 from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_SECOND
+
+_IDLE_HOURS: Final = 2
+_IDLE_LEAST_US: Final = 600 * US_PER_SECOND
+_IDLE_SHARE: Final = 50
+"""A pod is idle if it used less than one part in this many."""
 
 
 class PodLookup(Protocol):
@@ -125,6 +131,17 @@ class AssignmentUsage:
                 for start_us, hour in held.hours.items():
                     self._book(held, None, hour, at_us=at_us)
                     self._note(held, start_us)
+
+    def is_idle(self, pod_uid: str) -> bool:
+        """Whether the pod used next to nothing of what was measured in its last two hours, ten minutes at least."""
+        measured = used = needed = 0
+        for held in self.assignments.values():
+            if held.assignment.pod_uid == pod_uid:
+                needed += held.assignment.share * _IDLE_LEAST_US
+                for start_us in sorted(held.hours)[-_IDLE_HOURS:]:
+                    measured += held.hours[start_us].measured
+                    used += held.hours[start_us].used
+        return needed > 0 and measured >= needed and used * _IDLE_SHARE < measured
 
     def close(self) -> None:
         """The agent will not report any of them again."""

@@ -148,6 +148,11 @@ class Usage:
                     found[each.pool, side] = found.get((each.pool, side), 0) + quantity
         return found
 
+    def is_idle(self, record: PodRecord) -> bool:
+        """Whether the pod was measured lately, and used less than 2 % of its GPUs; what is not measured is not idle."""
+        node = self._nodes.get(record.node)
+        return node is not None and node.held.is_idle(record.uid)
+
     def keeps(self, uid: str) -> bool:
         """Whether a deleted pod may still be amended."""
         return self._departed.get(uid) is not None

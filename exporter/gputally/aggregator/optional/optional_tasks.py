@@ -7,8 +7,10 @@ from gputally.aggregator.optional.budget_watch import budget_task
 from gputally.aggregator.optional.ledger_retention import keep_rolled_up
 from gputally.aggregator.optional.period_closer import PeriodCloser
 from gputally.aggregator.optional.preemption_webhook import PreemptionWebhook, url_source
+from gputally.aggregator.optional.room_lister import RoomLister
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
+from gputally.kube.api import Api
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_DAY
 from gputally.process.clock import Clock
@@ -19,7 +21,7 @@ Background = Callable[[], Coroutine[None, None, None]]
 
 
 def optional_tasks(
-    settings: Settings, rules: Rules, pipeline: Pipeline, *, reports: ReportRunner, clock: Clock
+    settings: Settings, rules: Rules, pipeline: Pipeline, *, api: Api, reports: ReportRunner, clock: Clock
 ) -> dict[str, Background]:
     """Those that are on, by name."""
     tasks: dict[str, Background] = {}
@@ -33,6 +35,8 @@ def optional_tasks(
     if settings.preemption_webhook:
         url = url_source(settings.preemption_webhook)
         tasks["preemption webhook"] = PreemptionWebhook(settings.ledger, pipeline, url, clock=clock).run
+    if settings.explains_waits:
+        tasks["room"] = RoomLister(api, pipeline, clock=clock).run
     if rules.budgets:
         tasks["budgets"] = budget_task(settings, pipeline, reports)
     return tasks

@@ -48,6 +48,8 @@ class Resource(Struct, frozen=True, kw_only=True):
     be reported. A connection ends after `idle_seconds` without data: use more than 600 for a resource without
     bookmarks (core events on most servers).
 
+    `brief` says of an object that `keep` rejects what matters nevertheless, given the times of its observation.
+
     `without` says what stays unknown while the resource is missing or forbidden, "" if it is required. `is_first`
     resources classify pods and are accounted before them. The watch of a resource that `resumes` continues from the
     earlier process's checkpoint, because a list does not report when objects ended.
@@ -58,6 +60,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     type: type[Object]
     field_selector: str = ""
     keep: Callable[[Any], bool] = everything
+    brief: Callable[[Any, int, int], Observation | None] | None = None
     idle_seconds: float = IDLE_SECONDS
     without: str = ""
     is_first: bool = False
@@ -161,9 +164,10 @@ class Reflector:
             match each:
                 case Change() as change:
                     self._advance(change, at_us)
-                    filtered = change.type != "DELETED" and not self.resource.keep(change.object)
-                    if not filtered:
-                        yield self._change(change, at_us)
+                    observed = self._change(change, at_us)
+                    filtered = observed is None
+                    if observed:
+                        yield observed
                 case BookmarkEvent() as bookmark:
                     filtered = False
                     yield self._bookmark(bookmark, at_us)
@@ -188,8 +192,8 @@ class Reflector:
             except UNDECODABLE as error:
                 self._skip(error)
                 continue
-            if self.resource.keep(found):
-                yield Upserted(kind=self.resource.kind, object=found, at_us=at_us, since_us=since_us)
+            if observed := self._upserted(found, at_us, since_us):
+                yield observed
 
     def listed(self, version: str) -> RelistFinished:
         """The list is complete."""
@@ -262,10 +266,17 @@ class Reflector:
         if change.type == "ADDED" and metadata.creation_timestamp:
             self._completeness.created(to_us(metadata.creation_timestamp), at_us)
 
-    def _change(self, change: Change, at_us: int) -> Upserted | Deleted:
-        observed = Deleted if change.type == "DELETED" else Upserted
+    def _change(self, change: Change, at_us: int) -> Observation | None:
+        """None for a filtered object; a deletion always counts."""
         since_us = self._completeness.since_us(at_us)
-        return observed(kind=self.resource.kind, object=change.object, at_us=at_us, since_us=since_us)
+        if change.type != "DELETED":
+            return self._upserted(change.object, at_us, since_us)
+        return Deleted(kind=self.resource.kind, object=change.object, at_us=at_us, since_us=since_us)
+
+    def _upserted(self, found: Object, at_us: int, since_us: int) -> Observation | None:
+        if self.resource.keep(found):
+            return Upserted(kind=self.resource.kind, object=found, at_us=at_us, since_us=since_us)
+        return self.resource.brief(found, at_us, since_us) if self.resource.brief else None
 
     def _bookmark(self, bookmark: BookmarkEvent, at_us: int) -> Bookmark:
         self.health.bookmarks += 1

@@ -37,6 +37,8 @@ from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_ste
 from gputally.ledger.sqlite.sums.page_readers import page_readers
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
 from gputally.ledger.sqlite.sums.short_reads import SqliteRows
+from gputally.ledger.sqlite.sums.wait_rows import read_waits
+from gputally.ledger.wait_record import WaitRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.units import US_PER_DAY
 from gputally.model.work.lost_work import LostWork
@@ -109,10 +111,10 @@ class SqliteLedgerReader(SqliteRows):
 
     def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
         """See `LedgerReader.unallocated_usage`."""
-        bounds = {"start": window.start_us, "end": window.end_us}
         if any(us % US_PER_DAY for us in window):
             self._detailed(window)
-        return map(usage_rows.unallocated_hour, self._rows(usage_rows.UNALLOCATED_IN_WINDOW, bounds))
+        rows = self._rows(usage_rows.UNALLOCATED_IN_WINDOW, self._bounds(window))
+        return map(usage_rows.unallocated_hour, rows)
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """See `LedgerReader.capacity`."""
@@ -156,6 +158,10 @@ class SqliteLedgerReader(SqliteRows):
     def victims(self, job_preemptions: Sequence[str]) -> VictimRecords:
         """See `LedgerReader.victims`."""
         return read_victims(self._rows, job_preemptions)
+
+    def waits(self, window: Window, *, pod_uid: str = "", named: tuple[str, str] = ("", "")) -> Iterator[WaitRecord]:
+        """See `LedgerReader.waits`."""
+        return read_waits(self._rows, self._bounds(window), pod_uid, named)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""

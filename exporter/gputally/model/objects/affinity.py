@@ -14,9 +14,13 @@ class LabelRequirement(Camel, frozen=True):
 
 
 class NodeSelectorTerm(Camel, frozen=True):
-    """All requirements hold on a node that matches."""
+    """All requirements hold on a node that matches; a term without any matches none.
+
+    `match_fields` are requirements on `metadata.name`, the only field that the API accepts.
+    """
 
     match_expressions: tuple[LabelRequirement, ...] | None = None
+    match_fields: tuple[LabelRequirement, ...] | None = None
 
 
 class NodeSelector(Camel, frozen=True):

@@ -7,10 +7,12 @@ from msgspec import field
 from gputally.model.objects.camel import Camel
 
 
-class Taint(Camel, frozen=True):
+class NodeTaint(Camel, frozen=True):
     """A taint of a node; only some effects have a time."""
 
     key: str = ""
+    value: str = ""
+    effect: str = ""
     time_added: datetime | None = None
 
 
@@ -18,7 +20,7 @@ class NodeSpec(Camel, frozen=True):
     """`unschedulable` is what `kubectl cordon` sets."""
 
     unschedulable: bool | None = None
-    taints: tuple[Taint, ...] | None = None
+    taints: tuple[NodeTaint, ...] | None = None
 
 
 class NodeInfo(Camel, frozen=True):

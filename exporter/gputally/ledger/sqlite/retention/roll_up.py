@@ -12,6 +12,7 @@ from gputally.ledger.sqlite.retention.free_pages import Transaction
 from gputally.ledger.sqlite.retention.rolled_pods import MARK, uid_hash
 from gputally.ledger.sqlite.retention.unallocated_days import roll_up_unallocated
 from gputally.ledger.sqlite.sums.measured_hours import MEASURED
+from gputally.ledger.sqlite.sums.wait_rows import delete_old_waits
 
 _PAGE: Final = 500
 """Pods looked at in one step."""
@@ -74,6 +75,7 @@ class RollUp:
                     older, is_last = str(found.after), found.is_last
             yield
         yield from roll_up_unallocated(self._connection, self._transaction, before_us=self._before_us)
+        yield from delete_old_waits(self._connection, self._transaction, before_us=self._before_us)
 
     def _roll_up(self, found: EndedPods) -> bool:
         """Roll up hours of usage of these pods, and if those were the last ones, the pods. Whether these are done."""

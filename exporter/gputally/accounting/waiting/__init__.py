@@ -1,0 +1,1 @@
+"""Pods that wait for GPUs: what is free, why each pod waits, and what its wait is charged to."""

@@ -1,0 +1,66 @@
+"""What a wait with some verdict is charged to, and who occupies what the pod waits for.
+
+The rule: among the pods that the verdict names on its node, the tier and tenant that hold most GPUs there; of equal
+ones, the first by name. Pods without GPUs count for nobody.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from gputally.model.placement.verdict import Reason, Verdict
+from gputally.model.placement.wait import CAUSE_OF, Cause, Occupant
+from gputally.model.pod import PodRecord
+
+_BY_NOBODY = (Cause.QUOTA, Cause.GANG, Cause.GATES, Cause.OTHER)
+"""These would keep a pod waiting on empty nodes, too."""
+_BY_PRIORITY = (Reason.CAPACITY, Reason.INVERSION)
+_BY_USE = (Reason.CAPACITY, Reason.INVERSION, Reason.NEVER_PREEMPTS, Reason.PREEMPTING, Reason.FRAGMENTED)
+"""Idle pods that occupy the node are the cause of these, rather than the priorities."""
+
+
+class Blame(NamedTuple):
+    """The cause of a wait, and the occupant, if pods with GPUs hold what is needed."""
+
+    cause: Cause
+    occupant: Occupant | None = None
+
+
+def blame(
+    verdict: Verdict,
+    priority: int,
+    records: Mapping[str, PodRecord],
+    *,
+    is_idle: Callable[[PodRecord], bool],
+) -> Blame:
+    """What the wait of a pod of that priority is charged to."""
+    cause = CAUSE_OF[verdict.reason]
+    found = {} if cause in _BY_NOBODY else _occupants(verdict, records)
+    if not found:
+        return Blame(cause)
+    occupant = max(sorted(found), key=lambda each: sum(_quantity(record) for record in found[each]))
+    holders = found[occupant]
+    if verdict.reason in _BY_USE and all(map(is_idle, holders)):
+        return Blame(Cause.IDLE_ALLOCATION, occupant)
+    if verdict.reason in _BY_PRIORITY:
+        is_outranked = any((record.priority or 0) > priority for record in holders)
+        cause = Cause.CAPACITY if is_outranked else Cause.NOT_PREEMPTIBLE
+    return Blame(cause, occupant)
+
+
+def _occupants(verdict: Verdict, records: Mapping[str, PodRecord]) -> dict[Occupant, list[PodRecord]]:
+    found: dict[Occupant, list[PodRecord]] = {}
+    for uid in _named(verdict):
+        record = records.get(uid)
+        if record and record.terms:
+            terms = record.terms[-1]
+            found.setdefault(Occupant(terms.tier, terms.tenant), []).append(record)
+    return found
+
+
+def _named(verdict: Verdict) -> Iterable[str]:
+    """The pods that the verdict names, each once."""
+    return dict.fromkeys((*(uid for each in verdict.obstacles for uid in each.pods), *verdict.victims))
+
+
+def _quantity(record: PodRecord) -> int:
+    return sum(quantity for _, quantity in record.terms[-1].quantities)

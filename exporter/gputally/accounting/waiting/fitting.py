@@ -1,0 +1,54 @@
+"""What pod sizes fit now, by GPU model and pool: kept up to date node by node."""
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Final
+
+from gputally.model.placement.capacity import SIZES, Capacity
+from gputally.model.rules import Rules
+from gputally.placement.capacity import fits_now
+from gputally.placement.node_room import NodeRoom
+from gputally.placement.room import Room
+
+NodeLabels = tuple[str, str]
+"""The exported GPU model and pool."""
+MOST_NODES: Final = 200
+"""Changed nodes that are looked at in one step."""
+
+
+class Fitting:
+    """Sums over all nodes; `fits` are pods by labels and size, `stranded` are free GPUs by labels and reason."""
+
+    def __init__(self, room: Room, labels_of: Callable[[str], NodeLabels], rules: Rules) -> None:
+        self.fits = Counter[tuple[str, str, int]]()
+        self.stranded = Counter[tuple[str, str, str]]()
+        self._room = room
+        self._labels_of = labels_of
+        self._rules = rules
+        self._outdated: set[str] = set()
+        self._of: dict[str, tuple[NodeLabels, Capacity]] = {}
+
+    def outdate(self, nodes: Collection[str]) -> None:
+        """These nodes, or pods on them, have changed."""
+        self._outdated.update(nodes)
+
+    def step(self) -> None:
+        """Look at some of the nodes that have changed."""
+        for _ in range(min(len(self._outdated), MOST_NODES)):
+            name = self._outdated.pop()
+            if known := self._of.pop(name, None):
+                self._add(*known, sign=-1)
+            node = self._room.nodes.get(name)
+            labels = self._labels_of(name)
+            if node and (capacity := self._capacity(node)):
+                self._of[name] = labels, capacity
+                self._add(labels, capacity, sign=1)
+
+    def _capacity(self, node: NodeRoom) -> Capacity | None:
+        return fits_now(self._room.only(node), lambda _: (), self._rules).get(())
+
+    def _add(self, labels: NodeLabels, capacity: Capacity, *, sign: int) -> None:
+        for size, count in zip(SIZES, capacity.fits, strict=True):
+            self.fits[*labels, size] += sign * count
+        for why, count in capacity.stranded:
+            self.stranded[*labels, why.value] += sign * count

@@ -1,0 +1,228 @@
+"""Keeps the room on the nodes up to date: from nodes, from pods with GPUs, and from all other pods on nodes with GPUs.
+
+A node may offer its GPUs some minutes after it has registered, when pods without GPUs run on it already: the pods of
+young nodes are kept, too. Where a node gets GPUs later, and after a restart, a list has to tell what runs there.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from gputally.accounting.shared import shared
+from gputally.accounting.waiting.taken_from import taken_from
+from gputally.model.kube import Node
+from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.placement.needs import PODS, Taken
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_SECOND, to_us
+from gputally.placement.place_of import place_of
+from gputally.placement.room import Room
+from gputally.shares.schemes import rule_of
+
+ENDED: Final = ("Succeeded", "Failed")
+_YOUNG_US: Final = 900 * US_PER_SECOND
+"""How long a node without GPUs may still turn out to have some."""
+_MOST_YOUNG: Final = 5000
+"""Young nodes whose pods are kept; beyond that, a list has to tell of them."""
+_RESIZING: Final = ("PodResizePending", "PodResizeInProgress")
+
+
+class LiveRoom:
+    """The room, and the names of the nodes that have `changed` since somebody looked.
+
+    `lacks_nodes` and `lacks_pods` say that objects may be missing until a list is complete; `late` are the nodes of
+    which pods may be missing besides. If it `is_resumed`, the watches list nothing. `is_node` says whether a node of
+    that name is known, with GPUs or without.
+    """
+
+    def __init__(self, rules: Rules, is_node: Callable[[str], bool], *, is_resumed: bool) -> None:
+        self.room = Room()
+        self.changed: set[str] = set()
+        self.places_changed = False
+        """Whether any of these was added, deleted or changed itself, and not only its pods."""
+        self.lacks_nodes = self.lacks_pods = True
+        self.late: set[str] = set()
+        self._listing: set[str] = set()
+        """The late nodes in the list beside the watches."""
+        self._is_resumed = is_resumed
+        self._now_us = 0
+        self._rules = rules
+        self._is_node = is_node
+        self._names: dict[str, str] = {}
+        """Of nodes with GPUs, by UID."""
+        self._young: dict[str, int] = {}
+        """Nodes that may yet have GPUs, and when they are young no longer."""
+        self._touched: set[str] | None = None
+        """UIDs that watches reported since a list beside them began."""
+
+    @property
+    def needs_list(self) -> bool:
+        """Whether a list beside the watches is needed."""
+        return bool(self.late) or (self._is_resumed and (self.lacks_nodes or self.lacks_pods))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all pods on nodes with GPUs are known."""
+        return not (self.lacks_pods or self.late)
+
+    @property
+    def is_judgeable(self) -> bool:
+        """Whether all nodes with GPUs and all pods with GPUs are known."""
+        return not self.lacks_nodes and (self._is_resumed or not self.lacks_pods)
+
+    def node_seen(self, node: Node, *, at_us: int) -> None:
+        """A node was added or has changed. Raises: MalformedObject for an invalid quantity."""
+        name, uid = node.metadata.name, node.metadata.uid
+        self._touch(uid)
+        known = self.room.nodes.get(name)
+        place = known.place if known else None
+        if place is None:
+            young_us = min(_created_us(node, at_us), at_us) + _YOUNG_US
+            if not self._offers_gpus(node):
+                self._watch_young(name, young_us, at_us)
+                return
+            if name not in self._young and young_us <= at_us:
+                self.late.add(name)
+        if place != (new := place_of(node)):
+            self.room.put_node(new)
+            self.changed.add(name)
+            self.places_changed = True
+        self._names[uid] = name
+        self._young.pop(name, None)
+
+    def node_gone(self, uid: str) -> None:
+        """A node was deleted. Its pods stay known, since its kubelet may register it again."""
+        self._touch(uid)
+        name = self._names.pop(uid, "")
+        node = self.room.nodes.get(name)
+        if node and node.place and node.place.uid == uid:
+            self.room.drop_node(name)
+            self.late.discard(name)
+            self.changed.add(name)
+            self.places_changed = True
+
+    def pod_seen(self, pod: PlaceablePod) -> bool:
+        """A pod was added or has changed; returns whether that may matter to a wait, which most events do not."""
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        self._touch(uid)
+        if not node:
+            return True
+        if pod.status.phase in ENDED:
+            self.release(node, uid)
+            return True
+        known = self.room.nodes.get(node)
+        taken = known.taken.get(uid) if known else None
+        is_new = taken is None or (taken.started_us is None and pod.status.start_time is not None)
+        if is_new or _is_resizing(pod):
+            self.bind(node, uid, taken_from(pod, self._rules))
+        if pod.metadata.deletion_timestamp:
+            self.stop(node, uid)
+        return is_new
+
+    def bind(self, node: str, uid: str, taken: Taken) -> bool:
+        """A pod takes this from `node`; returns whether that node matters."""
+        self._touch(uid)
+        if not self.matters(node):
+            return False
+        known = self.room.nodes.get(node)
+        if known is None or known.taken.get(uid) != taken:
+            self.room.bind(node, uid, taken)
+            self.changed.add(node)
+        return True
+
+    def matters(self, node: str) -> bool:
+        """Whether the pods of a node are kept: if it has GPUs or is young, or if nobody has reported it yet."""
+        if node in self.room.nodes or node in self._young:
+            return True
+        return not self._is_node(node) and self._watch_young(node, self._now_us + _YOUNG_US, self._now_us)
+
+    def stop(self, node: str, uid: str) -> None:
+        """The deletion of a bound pod was requested."""
+        known = self.room.nodes.get(node)
+        if known and uid in known.taken and uid not in known.stopping:
+            self.room.stop(node, uid)
+            self.changed.add(node)
+
+    def release(self, node: str, uid: str) -> None:
+        """A pod ended or was deleted."""
+        self._touch(uid)
+        known = self.room.nodes.get(node)
+        if known and uid in known.taken:
+            self.room.release(node, uid)
+            self.changed.add(node)
+
+    def deleted(self, uid: str) -> None:
+        """A pod was deleted, and it is not known from where."""
+        for node in tuple(self.room.nodes):
+            self.release(node, uid)
+
+    def restored(self, record: PodRecord) -> None:
+        """A bound pod of an earlier process, of which only its GPUs are known."""
+        taken = Taken(tuple(sorted((*record.units, (PODS, 1)))), record.priority or 0)
+        self.room.bind(record.node, record.uid, shared(taken))
+
+    def pods_listing(self) -> None:
+        """The watch begins to list all pods, also those that late nodes lack."""
+        self.late.clear()
+
+    def beside_begins(self, nodes: Collection[str]) -> None:
+        """A list beside the watches begins, of the pods on these nodes, or of all nodes and pods."""
+        self._touched = set()
+        self._listing = set(nodes) or set(self.late)
+
+    def is_newer(self, uid: str) -> bool:
+        """Whether a watch has reported the object since the list beside it began."""
+        return self._touched is not None and uid in self._touched
+
+    def beside_ends(self, *, had_all: bool) -> None:
+        """The list beside the watches is complete."""
+        self._touched = None
+        self.late -= self._listing
+        if had_all:
+            self.lacks_nodes = self.lacks_pods = False
+
+    def pods_listed(self, uids: Collection[str]) -> None:
+        """The watch has listed exactly these pods, of those that matter."""
+        for name, node in tuple(self.room.nodes.items()):
+            for uid in node.taken.keys() - uids:
+                self.release(name, uid)
+        self.lacks_pods = False
+
+    def nodes_listed(self, uids: Collection[str]) -> None:
+        """The watch has listed exactly these nodes."""
+        for uid in self._names.keys() - uids:
+            self.node_gone(uid)
+        self.lacks_nodes = False
+
+    def advance(self, now_us: int) -> None:
+        """Forget the pods of nodes that have turned out to have no GPUs."""
+        self._now_us = now_us
+        for name in [name for name, until_us in self._young.items() if until_us <= now_us]:
+            del self._young[name]
+            node = self.room.nodes.get(name)
+            if node and not node.place:
+                for uid in tuple(node.taken):
+                    self.room.release(name, uid)
+
+    def _touch(self, uid: str) -> None:
+        if self._touched is not None:
+            self._touched.add(uid)
+
+    def _offers_gpus(self, node: Node) -> bool:
+        names = {**(node.status.capacity or {}), **(node.status.allocatable or {})}
+        return any(rule_of(name, self._rules) for name in names)
+
+    def _watch_young(self, name: str, until_us: int, at_us: int) -> bool:
+        """Expect GPUs on a node until then; returns whether its pods are kept."""
+        if until_us > at_us and len(self._young) < _MOST_YOUNG:
+            self._young[name] = until_us
+        return name in self._young
+
+
+def _is_resizing(pod: PlaceablePod) -> bool:
+    return any(each.type in _RESIZING for each in pod.status.conditions or ())
+
+
+def _created_us(node: Node, at_us: int) -> int:
+    created = node.metadata.creation_timestamp
+    return to_us(created) if created else at_us

@@ -1,0 +1,33 @@
+"""Pods without GPUs, in brief: only what they take from nodes with GPUs matters."""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from gputally.accounting.shared import shared
+from gputally.accounting.waiting.live_room import ENDED
+from gputally.accounting.waiting.taken_from import taken_from
+from gputally.model.kube import Object
+from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.observation import OtherPod
+from gputally.model.rules import Rules
+
+Matters = Callable[[str], bool]
+"""Whether the pods on a node of that name matter."""
+
+
+def other_pod(found: Object, at_us: int, since_us: int, *, rules: Rules, matters: Matters) -> OtherPod | None:
+    """What matters of a pod without GPUs, None if nothing does."""
+    if not isinstance(found, PlaceablePod) or not (node := found.spec.node_name) or not matters(node):
+        return None
+    taken = None
+    if found.status.phase not in ENDED:
+        taken = shared(replace(taken_from(found, rules), started_us=None))  # thousands take the same
+    return OtherPod(
+        uid=found.metadata.uid,
+        node=node,
+        taken=taken,
+        version=found.metadata.resource_version,
+        at_us=at_us,
+        since_us=since_us,
+    )

@@ -1,0 +1,46 @@
+"""Waiting pods that others should not precede: looked for class by class, since each takes a look at all its nodes."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from gputally.accounting.waiting.verdicts import Key, WaitClass
+from gputally.placement.findings import findings
+from gputally.placement.room import Room
+
+if TYPE_CHECKING:
+    from gputally.model.placement.finding import FindingKind
+
+MOST_CLASSES: Final = 4
+"""Classes that are looked at in one step."""
+
+
+class RankFindings:
+    """What was found of each class when it was last looked at."""
+
+    def __init__(self, room: Room, classes: Mapping[Key, WaitClass]) -> None:
+        self._room = room
+        self._classes = classes
+        self._due: list[Key] = []
+        self._found: dict[Key, tuple[FindingKind, ...]] = {}
+
+    def step(self, since_us: Callable[[str], int]) -> None:
+        """Look at some classes, each in its turn; `since_us` is when a pod began to wait."""
+        if not self._due:
+            self._due = list(self._classes)
+            self._found = {key: found for key, found in self._found.items() if key in self._classes}
+        for key in self._due[-MOST_CLASSES:]:
+            if each := self._classes.get(key):
+                oldest_us = min(map(since_us, each.members))
+                found = findings(each.needs, self._room, each.verdict, since_us=oldest_us)
+                self._found[key] = tuple(finding.kind for finding in found)
+        del self._due[-MOST_CLASSES:]
+
+    def pods(self, tier_of: Callable[[str], str]) -> Counter[tuple[str, str]]:
+        """Pending pods by tier and kind of finding."""
+        found = Counter[tuple[str, str]]()
+        for key, kinds in self._found.items():
+            if kinds and (each := self._classes.get(key)):
+                tier = tier_of(next(iter(each.members)))
+                found.update({(tier, kind.value): len(each.members) for kind in kinds})
+        return found

@@ -1,0 +1,142 @@
+"""The situation of each pending pod: what its object says, its gang, and whether its scheduler works."""
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+
+from gputally.accounting.terms.serving_tiers import serves
+from gputally.accounting.terms.tier import tier_of_pod
+from gputally.accounting.waiting.gangs import Gang, Gangs, gang_of
+from gputally.accounting.waiting.live_room import ENDED, LiveRoom
+from gputally.accounting.waiting.plea import Plea, plea_of
+from gputally.accounting.waiting.taken_from import taken_from
+from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.placement.situation import GangState, Situation
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_SECOND
+
+_SILENT_US: Final = 10 * US_PER_SECOND
+"""How long a scheduler may take to report on a pod."""
+_MOST_SCHEDULERS: Final = 256
+
+
+class Situations:
+    """Pleas of pending pods by UID, gangs, nominations and schedulers.
+
+    `changed` are the UIDs of pending pods whose situation may differ from when somebody last cleared it.
+    """
+
+    def __init__(self, live: LiveRoom, rules: Rules) -> None:
+        self.pleas: dict[str, Plea] = {}
+        self.changed: set[str] = set()
+        self._live = live
+        self._rules = rules
+        self.gangs = Gangs()
+        self._nominated: dict[str, str] = {}
+        """The node for which a pod is nominated, by UID."""
+        self._schedulers: set[str] = set()
+        self._silent: set[str] = set()
+        """UIDs of pending pods on which their scheduler may yet report."""
+
+    def nominee_seen(self, pod: PlaceablePod) -> None:
+        """Take over the nomination of a pod, also of one without GPUs."""
+        uid, node = pod.metadata.uid, "" if pod.spec.node_name else pod.status.nominated_node_name
+        if node != self._nominated.get(uid, ""):
+            self.withdraw(uid)
+            if node:
+                self._nominated[uid] = node
+                self._live.room.nominate(node, uid, taken_from(pod, self._rules))
+                self._live.changed.add(node)
+
+    def withdraw(self, uid: str) -> None:
+        """A pod is not nominated any more."""
+        if node := self._nominated.pop(uid, ""):
+            self._live.room.withdraw(node, uid)
+            self._live.changed.add(node)
+
+    def listed(self, uids: Collection[str]) -> None:
+        """Exactly these pods exist, of those that matter."""
+        for uid in self._nominated.keys() - uids:
+            self.withdraw(uid)
+
+    def gpu_pod_seen(self, pod: PlaceablePod) -> None:
+        """A pod with GPUs was added or has changed."""
+        uid, is_bound = pod.metadata.uid, bool(pod.spec.node_name)
+        self._join_gang(pod, is_bound=is_bound)
+        if is_bound:
+            if _is_scheduled(pod):
+                self._scheduler_seen(pod.spec.scheduler_name)
+            return
+        plea = plea_of(pod, self._rules)
+        if plea is None:
+            self.pleas.pop(uid, None)
+        elif plea != self.pleas.get(uid):
+            self.pleas[uid] = plea
+            self.changed.add(uid)
+            if plea.is_reported:
+                self._scheduler_seen(plea.needs.scheduler)
+
+    def waits_no_longer(self, uid: str) -> None:
+        """A pod is bound, has ended or is deleted."""
+        self.pleas.pop(uid, None)
+        self.changed.discard(uid)
+        self._silent.discard(uid)
+        self.withdraw(uid)
+
+    def left(self, uid: str) -> None:
+        """A pod is deleted."""
+        self.withdraw(uid)
+        self._leave_gang(uid)
+
+    def advance(self) -> None:
+        """Look again at the pods on which their schedulers had not reported."""
+        self.changed |= self._silent
+        self._silent.clear()
+
+    def of(self, record: PodRecord, at_us: int) -> Situation | None:
+        """The situation of a pending pod; None while its object is not known."""
+        uid, plea = record.uid, self.pleas.get(record.uid)
+        if plea is None:
+            return None
+        is_silent = not plea.is_reported and at_us >= record.created_us + _SILENT_US
+        if not (plea.is_reported or is_silent):
+            self._silent.add(uid)
+        gang = self.gangs.of(uid)
+        return Situation(
+            uid=uid if uid in self._nominated else "",
+            has_scheduler=plea.needs.scheduler in self._schedulers or not is_silent,
+            gang=self._gang_state(gang, is_silent=is_silent) if gang else None,
+            queue=plea.queue,
+            open_claims=plea.needs.claims if "claim" in plea.text else (),
+            nominated_node=plea.nominated_node,
+            text=plea.text,
+            is_serving=serves(tier_of_pod(record, self._rules), self._rules),
+        )
+
+    def _scheduler_seen(self, name: str) -> None:
+        if name not in self._schedulers and len(self._schedulers) < _MOST_SCHEDULERS:
+            self._schedulers.add(name)
+            self.changed |= self.pleas.keys()
+
+    def _join_gang(self, pod: PlaceablePod, *, is_bound: bool) -> None:
+        uid, (name, least) = pod.metadata.uid, gang_of(pod)
+        if not name or pod.status.phase in ENDED:
+            self._leave_gang(uid)
+        else:
+            gang = (pod.metadata.namespace, name)
+            if self.gangs.put(uid, gang, is_bound=is_bound, least=least):
+                self.changed.update(self.gangs.pending(gang))
+
+    def _leave_gang(self, uid: str) -> None:
+        if gang := self.gangs.drop(uid):
+            self.changed.update(self.gangs.pending(gang))
+
+    def _gang_state(self, gang: Gang, *, is_silent: bool) -> GangState | None:
+        waiting = Counter(self.pleas[uid].needs for uid in self.gangs.pending(gang) if uid in self.pleas)
+        return self.gangs.state(gang, is_silent=is_silent, waiting=tuple(waiting.items()))
+
+
+def _is_scheduled(pod: PlaceablePod) -> bool:
+    """Whether a scheduler bound the pod; its creator may have."""
+    return any(each.type == "PodScheduled" and each.status == "True" for each in pod.status.conditions or ())

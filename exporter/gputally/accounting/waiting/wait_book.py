@@ -1,0 +1,162 @@
+"""Charges every pending GPU-second to exactly one cause: from the creation of a pod to its binding or deletion.
+
+A pod is charged as it was last judged. What is learned late, such as a binding that was observed a while after it
+happened, corrects the counters by the difference.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.totals.netting import Netting
+from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.waiting.wait_terms import WaitTerms
+from gputally.model.history import alike
+from gputally.model.placement.wait import PodWait, Wait, WaitRow
+from gputally.model.pod import PodRecord
+
+MOST_WAITS: Final = 32
+"""How many of the latest waits of a pod are kept and can be corrected; the ledger has all."""
+MOST_FINISHED: Final = 2000
+"""How many pods that were bound last are kept, whatever became of them since: to compare others with."""
+
+
+class WaitBook:
+    """The waits of pending pods, by UID. The counters have what they amount to; nothing is charged unless `is_on`."""
+
+    def __init__(self, totals: Totals, terms: WaitTerms, *, is_on: bool) -> None:
+        self.pods: dict[str, PodWait] = {}
+        self.finished: deque[PodWait] = deque(maxlen=MOST_FINISHED)
+        self.sums: dict[tuple[str, str], tuple[int, int]] = {}
+        """Pending pods and their µGPU by exported tier and reason; groups that no pod is in any more have 0."""
+        self._totals = totals
+        self.terms = terms
+        self.is_on = is_on
+        self._lines = Netting()
+        self._touched: set[str] = set()
+        self._rows: dict[tuple[str, int], WaitRow | None] = {}
+
+    def charge(self, record: PodRecord, wait: Wait, *, at_us: int) -> None:
+        """From `at_us` on, a pending pod waits as in `wait`, whose times do not matter; the first one since it exists.
+
+        A later change at the same instant replaces an earlier one.
+        """
+        known = self.pods.get(record.uid)
+        waits = known.waits if known else ()
+        if waits and waits[-1].to_us is None and waits[-1].equals_but_for_time(wait):
+            return
+        from_us = max(waits[-1].from_us, at_us) if waits else self._start_us(record)
+        if waits:
+            waits = _ended(waits, from_us)
+        if waits and waits[-1].equals_but_for_time(wait):
+            from_us, waits = waits[-1].from_us, waits[:-1]
+        self._keep(record, (*waits, replace(wait, from_us=from_us, to_us=None)), at_us=at_us)
+
+    def bound(self, record: PodRecord, *, at_us: int) -> None:
+        """A pod was bound: its wait is over. A pod that nobody saw waiting waited for its scheduler."""
+        end_us = record.scheduled_us or 0
+        if self.is_on and (record.uid in self.pods or end_us > self._start_us(record)):
+            self.settle(record, record.terms[-1].tenant, end_us=end_us, at_us=at_us)
+            if (finished := self.pods[record.uid]).waits:
+                self.finished.append(finished)
+            self.forget(record.uid)
+
+    def settle(self, record: PodRecord, tenant: str, *, end_us: int, at_us: int) -> None:
+        """The wait of a pod ended at `end_us`; if it was never charged, all of it was for its scheduler."""
+        if known := self.pods.get(record.uid):
+            waits = known.waits
+        else:
+            waits = (replace(self.terms.wait_of(record, tenant), from_us=self._start_us(record)),)
+        self._keep(record, _ended(waits, end_us), at_us=at_us)
+
+    def end(self, uid: str, *, at_us: int) -> None:
+        """The wait of a pod ended at `at_us` for a reason that is not known."""
+        if known := self.pods.get(uid):
+            self._keep(known, _ended(known.waits, at_us), at_us=at_us)
+            self.forget(uid)
+
+    def forget(self, uid: str) -> None:
+        """Nothing can change about the wait of this pod any more: it is bound, or deleted."""
+        if self.pods.pop(uid, None):
+            self._touched.add(uid)
+
+    def post(self) -> None:
+        """Add what was charged since the last call to the counters."""
+        for labels, price, a, b, at_us in self._lines.drain():
+            self._totals.shift(Total.PENDING, labels, a, b, at_us=at_us)
+            if price is None:
+                self._totals.shift(Total.PENDING_UNPRICED, labels, a, b, at_us=at_us)
+            else:
+                in_currency = (*labels, price.currency)
+                self._totals.shift(Total.PENDING_COST, in_currency, price.cost(a), price.cost(b), at_us=at_us)
+
+    def drain(self) -> dict[str, PodWait | None]:
+        """Pods with changed waits since the last call; None for pods that wait no longer."""
+        changed = {uid: self.pods.get(uid) for uid in self._touched}
+        self._touched.clear()
+        return changed
+
+    def drain_rows(self) -> dict[tuple[str, int], WaitRow | None]:
+        """Waits that began, ended or changed since the last call, by pod and begin; None for withdrawn ones."""
+        rows, self._rows = self._rows, {}
+        return rows
+
+    def touch_all(self) -> None:
+        """Make the next `drain` return everything."""
+        self._touched.update(self.pods)
+
+    def restore(self, documents: Iterable[PodWait], *, at_us: int) -> None:
+        """Restore the waits that an earlier process charged; times after `at_us` were by a wrong clock."""
+        for each in documents:
+            self.pods[each.uid] = each
+            self._count(each.waits, 1)
+            self._keep(each, _begun_by(at_us, each.waits), at_us=at_us)
+
+    def _start_us(self, record: PodRecord) -> int:
+        return max(record.created_us, self._totals.accounting_start_us)
+
+    def _count(self, waits: Iterable[Wait], sign: int) -> None:
+        """Add the waits that last to the sums, or take them back."""
+        for each in waits:
+            if each.to_us is None:
+                key = each.shown[0], each.reason.value
+                pods, quantity = self.sums.get(key, (0, 0))
+                self.sums[key] = pods + sign, quantity + sign * each.quantity
+
+    def _keep(self, pod: PodRecord | PodWait, waits: tuple[Wait, ...], *, at_us: int) -> None:
+        """Replace the waits of a pod, and correct the counters by the difference."""
+        uid, known = pod.uid, self.pods.get(pod.uid)
+        before = known.waits if known else ()
+        kept = alike(before, waits)
+        if kept == len(before) == len(waits):
+            return
+        for sign, changed in ((-1, before[kept:]), (1, waits[kept:])):
+            for each in changed:
+                span = each.from_us, each.to_us
+                self._lines.add(each.labels, each.price, sign * each.quantity, span, at_us=at_us)
+        self._count(before[kept:], -1)
+        self._count(waits[kept:], 1)
+        self._rows |= {(uid, each.from_us): None for each in before[kept:]}
+        for each in waits[kept:]:
+            self._rows[uid, each.from_us] = WaitRow(uid=uid, namespace=pod.namespace, name=pod.name, wait=each)
+        self.pods[uid] = PodWait(uid=uid, namespace=pod.namespace, name=pod.name, waits=waits[-MOST_WAITS:])
+        self._touched.add(uid)
+
+
+def _ended(waits: Sequence[Wait], end_us: int) -> tuple[Wait, ...]:
+    """The waits before `end_us`, the last one until then."""
+    begun = [each for each in waits if each.from_us < end_us]
+    if begun and (begun[-1].to_us is None or begun[-1].to_us > end_us):
+        begun[-1] = replace(begun[-1], to_us=end_us)
+    return tuple(begun)
+
+
+def _begun_by(at_us: int, waits: tuple[Wait, ...]) -> tuple[Wait, ...]:
+    """The waits as of `at_us`; the last one lasts if it did."""
+    if all(each.from_us <= at_us and (each.to_us or 0) <= at_us for each in waits):
+        return waits
+    last = replace(waits[-1], from_us=min(waits[-1].from_us, at_us))
+    begun = _ended(waits, last.from_us) if last.to_us is None else ()
+    return (*begun, last) if last.to_us is None else _ended(waits, at_us)

@@ -1,0 +1,277 @@
+"""Pods that wait for GPUs: the room on the nodes, and the verdict and the cause of each wait."""
+
+from collections.abc import Callable, Collection, Iterable
+from itertools import islice
+from typing import Any, Final
+
+from gputally.accounting.nodes.nodes import Nodes
+from gputally.accounting.pods.pods import Pods
+from gputally.accounting.state_part import StatePart
+from gputally.accounting.waiting.blame import blame
+from gputally.accounting.waiting.fitting import Fitting
+from gputally.accounting.waiting.live_room import LiveRoom
+from gputally.accounting.waiting.rank_findings import RankFindings
+from gputally.accounting.waiting.room_nodes import RoomNodes
+from gputally.accounting.waiting.situations import Situations
+from gputally.accounting.waiting.verdicts import Verdicts
+from gputally.accounting.waiting.wait_book import WaitBook
+from gputally.accounting.waiting.waiting_now import WaitingNow
+from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.model.kube import Kind, Node, Object
+from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.observation import ListedBeside, OtherPod
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Reason, Verdict
+from gputally.model.placement.wait import PodWait
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.placement.judge import judged
+from gputally.placement.room import Room
+
+_RENEW_ROUNDS: Final = 12
+"""In so many rounds, all pending pods are looked at again."""
+_MOST_PODS: Final = 4000
+"""Pending pods that are looked at in one call."""
+_FEW: Final = 100
+"""Changed nodes for which it is worth to find out whom they matter to."""
+_AT_NODE: Final = Verdict(reason=Reason.OTHER)
+"""Of pods that their creator bound, and that no kubelet has accepted."""
+
+
+class Waiting(StatePart[PodWait]):
+    """Pending pods with GPUs, by UID, and what the nodes have for them.
+
+    `room` has all nodes with GPUs and all pods on them. Whoever reads it must not keep or change it. It has the UIDs of
+    pods; pods with GPUs among them are in `Fleet.pods.records`. Without the feature, `is_on` is False, and there are no
+    verdicts.
+    """
+
+    name = "waiting"
+    kinds = (Kind.PODS,)
+
+    def __init__(
+        self,
+        pods: Pods,
+        nodes: Nodes,
+        book: WaitBook,
+        rules: Rules,
+        is_idle: Callable[[PodRecord], bool],
+        *,
+        is_resumed: bool,
+    ) -> None:
+        self.is_on = book.is_on
+        self.live = LiveRoom(rules, nodes.has, is_resumed=is_resumed)
+        self.book = book
+        self.verdicts = Verdicts(self.room, judged)
+        self.situations = Situations(self.live, rules)
+        self._is_idle = is_idle
+        self._fitting = Fitting(self.room, nodes.labels_at, rules)
+        self._findings = RankFindings(self.room, self.verdicts.classes)
+        self._pods = pods
+        self._terms = book.terms
+        self._unjudged: set[str] = set()
+        """UIDs of pending pods that were not judged yet, or that changed."""
+        self._judged_us = 0
+        self._turn: list[str] = []
+
+    @property
+    def room(self) -> Room:
+        """What the nodes with GPUs offer, and what is taken."""
+        return self.live.room
+
+    @property
+    def parts(self) -> tuple[StatePart[Any], ...]:
+        """This part, after the one for nodes."""
+        return RoomNodes(self.live, self._terms, is_on=self.is_on), self
+
+    def pod(self, uid: str) -> WaitingPod | None:
+        """A pending pod with its verdict as of the last `judge`; None if it does not wait."""
+        record, charged = self._pods.records.get(uid), self.book.pods.get(uid)
+        if record is None or charged is None or not charged.waits or charged.waits[-1].to_us is not None:
+            return None
+        plea, last = self.situations.pleas.get(uid), charged.waits[-1]
+        return WaitingPod(
+            record=record,
+            tier=last.tier,
+            tenant=last.tenant,
+            quantity=last.quantity,
+            needs=plea.needs if plea else None,
+            situation=self.situations.of(record, self._judged_us) or Situation(),
+            verdict=self._verdict(record),
+            since_us=record.created_us,
+            waits=charged.waits,
+        )
+
+    def pods(self) -> list[WaitingPod]:
+        """All pending pods, the oldest first."""
+        found = [each for each in map(self.pod, self.book.pods) if each]
+        return sorted(found, key=lambda each: (each.since_us, each.record.uid))
+
+    def now(self) -> WaitingNow | None:
+        """Sums as of the last `judge`; None without the feature."""
+        if not self.is_on:
+            return None
+        is_known = self.live.is_judgeable and self.live.is_complete
+        return WaitingNow(
+            reasons=dict(self.book.sums),
+            findings=self._findings.pods(lambda uid: self.book.pods[uid].waits[-1].shown[0]),
+            gangs=self.situations.gangs.incomplete(),
+            fits=dict(self._fitting.fits) if is_known else {},
+            stranded=dict(self._fitting.stranded) if is_known else {},
+        )
+
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.seen`; comes after `Pods` has seen the pod."""
+        if self.is_on and isinstance(found, PlaceablePod) and self.live.pod_seen(found):
+            self.situations.nominee_seen(found)
+            if found.metadata.uid in self._pods.records:
+                self.situations.gpu_pod_seen(found)
+
+    def other_seen(self, other: OtherPod) -> bool:
+        """A pod without GPUs was observed; returns whether it matters."""
+        self.situations.withdraw(other.uid)
+        if other.taken is None:
+            self.live.release(other.node, other.uid)
+            return False
+        return self.live.bind(other.node, other.uid, other.taken)
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`; comes after `released`."""
+        self.situations.left(uid)
+
+    def released(self, uid: str, node: str) -> None:
+        """A pod was deleted, from `node` if it was bound."""
+        if self.is_on and node:
+            self.live.release(node, uid)
+
+    def listing(self, kind: Kind) -> None:
+        """A watch begins to list."""
+        if kind is Kind.PODS:
+            self.live.pods_listing()
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.listed`."""
+        self.live.pods_listed(uids)
+        self.situations.listed(uids)
+
+    def beside(self, part: ListedBeside) -> None:
+        """Objects were listed beside the watches, which know better about what they have reported since."""
+        if part.begins:
+            self.live.beside_begins(part.nodes)
+        for each in part.objects:
+            if not self.live.is_newer(each.metadata.uid):
+                if isinstance(each, Node):
+                    self.live.node_seen(each, at_us=part.at_us)
+                else:
+                    self.seen(each, at_us=part.at_us)
+        if part.ends:
+            self.live.beside_ends(had_all=not part.nodes)
+
+    def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
+        """Update from a changed or deleted pod with GPUs. `WaitBook.bound` has settled the wait of a bound one."""
+        if not self.is_on:
+            return
+        if record.scheduled_us is not None or record.end_us is not None or is_gone:
+            self._waits_no_longer(record.uid)
+        if record.scheduled_us is None and record.end_us is not None:
+            tenant = self._pods.namespaces.tenant(record)
+            self.book.settle(record, tenant, end_us=record.end_us, at_us=at_us)
+        elif record.scheduled_us is None and not is_gone:
+            self._unjudged.add(record.uid)
+        if is_gone:
+            self.released(record.uid, record.node)
+            self.situations.left(record.uid)
+            self.book.forget(record.uid)
+
+    def advance(self, now_us: int) -> None:
+        """See `StatePart.advance`."""
+        self.live.advance(now_us)
+        self.situations.advance()
+        self._turn = self._turn or list(self.situations.pleas)
+        count = len(self.situations.pleas) // _RENEW_ROUNDS + 1
+        self._unjudged.update(self._turn[-count:])  # pods that hold GPUs may have become idle
+        del self._turn[-count:]
+        self._findings.step(lambda uid: self._pods.records[uid].created_us)
+
+    def judge(self, *, at_us: int) -> None:
+        """Renew the verdicts that changes since the last call may have changed, and charge the waits since then."""
+        if self.is_on:
+            self._judge(at_us)
+        self.book.post()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `judge` has left some pods for the next call."""
+        return self.live.is_judgeable and (bool(self._unjudged) or self.verdicts.is_behind)
+
+    def drain(self) -> dict[str, PodWait | None]:
+        """See `StatePart.drain`."""
+        return self.book.drain()
+
+    def touch_all(self) -> None:
+        """See `StatePart.touch_all`."""
+        self.book.touch_all()
+
+    def restore(self, documents: Iterable[PodWait], *, at_us: int) -> None:
+        """See `StatePart.restore`; comes before the pods."""
+        self.book.restore(documents, at_us=at_us)
+
+    def pods_restored(self, *, at_us: int) -> None:
+        """All pods are restored. Waits of pods that are gone or bound end, and all of them without the feature."""
+        records = self._pods.records if self.is_on else {}
+        for uid in [uid for uid in self.book.pods if uid not in records or records[uid].scheduled_us is not None]:
+            self.book.end(uid, at_us=at_us)
+        for record in records.values():
+            if record.node and record.end_by is None:
+                self.live.restored(record)
+            elif record.scheduled_us is None and record.end_by is None:
+                self._unjudged.add(record.uid)
+
+    def _judge(self, at_us: int) -> None:
+        self._judged_us = at_us
+        self._unjudged |= self.situations.changed
+        self.situations.changed.clear()
+        changed = set(islice(self._unjudged, _MOST_PODS))
+        if self.live.is_judgeable:
+            self._unjudged -= changed
+            for uid in changed:
+                self._classify(uid, at_us)
+            changed.update(self._renewed())
+            self._fitting.step()
+        for uid in changed:
+            record = self._pods.records.get(uid)
+            if record and record.scheduled_us is None and record.end_us is None:
+                self._charge(record, at_us)
+
+    def _waits_no_longer(self, uid: str) -> None:
+        self._unjudged.discard(uid)
+        self.verdicts.drop(uid)
+        self.situations.waits_no_longer(uid)
+
+    def _classify(self, uid: str, at_us: int) -> None:
+        record, plea = self._pods.records.get(uid), self.situations.pleas.get(uid)
+        situation = self.situations.of(record, at_us) if record and not record.node else None
+        if plea and situation:
+            self.verdicts.put(uid, plea.needs, situation)
+        else:
+            self.verdicts.drop(uid)
+
+    def _renewed(self) -> Iterable[str]:
+        """Pods with another verdict, as the room is now."""
+        is_same = self.room.is_complete is self.live.is_complete and not self.live.places_changed
+        self.room.is_complete, self.live.places_changed = self.live.is_complete, False
+        changed, self.live.changed = self.live.changed, set()
+        self._fitting.outdate(changed)
+        return self.verdicts.renew(changed if is_same and len(changed) <= _FEW else None)
+
+    def _verdict(self, record: PodRecord) -> Verdict:
+        return _AT_NODE if record.node else self.verdicts.verdict(record.uid)
+
+    def _charge(self, record: PodRecord, at_us: int) -> None:
+        verdict = self._verdict(record)
+        if verdict.reason is Reason.UNKNOWN and record.uid in self.book.pods:
+            return  # the last known verdict counts until there is another
+        to = blame(verdict, record.priority or 0, self._pods.records, is_idle=self._is_idle)
+        tenant = self._pods.namespaces.tenant(record)
+        wait = self._terms.wait_of(record, tenant, reason=verdict.reason, cause=to.cause, occupant=to.occupant)
+        self.book.charge(record, wait, at_us=at_us)

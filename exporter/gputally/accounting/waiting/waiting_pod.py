@@ -1,0 +1,30 @@
+"""A pod that waits for GPUs, as whoever explains its wait needs it."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from gputally.model.placement.needs import Needs
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Verdict
+from gputally.model.placement.wait import Wait
+from gputally.model.pod import PodRecord
+
+
+class WaitingPod(Struct, frozen=True, kw_only=True):
+    """A pending pod with GPUs.
+
+    `needs` is None until the pod's own object was read, as after a restart. It is pending since `since_us`, its
+    creation, and `verdict` holds since `waits[-1].from_us`. `waits` are its reasons so far, the oldest first; the last
+    one lasts. `quantity` is µGPU, `tier` and `tenant` are complete, not limited.
+    """
+
+    record: PodRecord
+    tier: str
+    tenant: str
+    quantity: int
+    needs: Needs | None
+    situation: Situation
+    verdict: Verdict
+    since_us: int
+    waits: Sequence[Wait]

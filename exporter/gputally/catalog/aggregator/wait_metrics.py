@@ -1,0 +1,138 @@
+"""Why pods wait for GPUs, what that is charged to, and what would fit now."""
+
+from collections.abc import Iterator
+
+from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.totals.totals import Total
+from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
+from gputally.catalog.metric import Metric, MetricType, Row
+from gputally.model.placement.finding import FindingKind
+from gputally.model.units import GPU
+
+
+def reason_pods(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every tier and reason that a pod has had, including 0, so that alerts resolve."""
+    if snapshot.waits:
+        yield from (Row(key, pods) for key, (pods, _) in snapshot.waits.reasons.items())
+
+
+def reason_gpus(snapshot: Snapshot) -> Iterator[Row]:
+    """The GPUs that these pods request."""
+    if snapshot.waits:
+        yield from (Row(key, quantity / GPU) for key, (_, quantity) in snapshot.waits.reasons.items())
+
+
+def finding_pods(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every known tier, including 0, so that alerts resolve."""
+    if snapshot.waits:
+        known = {(tier, kind.value): 0 for tier in snapshot.tiers for kind in FindingKind}
+        yield from (Row(key, pods) for key, pods in {**known, **snapshot.waits.findings}.items())
+
+
+def incomplete_gangs(snapshot: Snapshot) -> Iterator[Row]:
+    """Both rows, including 0."""
+    if snapshot.waits:
+        yield Row(("none",), snapshot.waits.gangs.get(False, 0))
+        yield Row(("some",), snapshot.waits.gangs.get(True, 0))
+
+
+def fitting_pods(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for each model, pool and size, once all pods on the nodes are known."""
+    if snapshot.waits:
+        for (model, pool, size), count in snapshot.waits.fits.items():
+            yield Row((model, pool, str(size)), count)
+
+
+def stranded_gpus(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for each model, pool and reason that has had some, including 0."""
+    if snapshot.waits:
+        yield from (Row(key, count) for key, count in snapshot.waits.stranded.items())
+
+
+PENDING_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_pending_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="GPU-seconds that pods waited from their creation to their binding or deletion, by what each is charged to, "
+    "and by the tier of the pods that hold what they wait for.",
+    labels=("tier", "occupying_tier", "cause"),
+    rows=gpu_seconds(Total.PENDING),
+)
+
+PENDING_COST = Metric[Snapshot](
+    name="gputally_pending_cost_total",
+    kind=MetricType.COUNTER,
+    help="What the pending GPU-seconds would have cost on the GPU model that their pods select, in units of the "
+    "currency.",
+    labels=("tier", "occupying_tier", "cause", "currency"),
+    rows=cost(Total.PENDING_COST),
+)
+
+PENDING_UNPRICED = Metric[Snapshot](
+    name="gputally_pending_unpriced_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="Pending GPU-seconds of pods that select no GPU model with a price, which no cost includes.",
+    labels=("tier", "occupying_tier", "cause"),
+    rows=gpu_seconds(Total.PENDING_UNPRICED),
+    reference_only=True,
+)
+
+REASON_PODS = Metric[Snapshot](
+    name="gputally_pending_reason_pods",
+    kind=MetricType.GAUGE,
+    help="Pending pods by the reason why they wait.",
+    labels=("tier", "reason"),
+    rows=reason_pods,
+)
+
+REASON_GPUS = Metric[Snapshot](
+    name="gputally_pending_reason_gpus",
+    kind=MetricType.GAUGE,
+    help="GPUs requested by pending pods, by the reason why they wait.",
+    labels=("tier", "reason"),
+    rows=reason_gpus,
+)
+
+FINDING_PODS = Metric[Snapshot](
+    name="gputally_pending_finding_pods",
+    kind=MetricType.GAUGE,
+    help="Pending pods that others should not precede: inversion, starvation, or outranked by pods of lower priority.",
+    labels=("tier", "finding"),
+    rows=finding_pods,
+)
+
+INCOMPLETE_GANGS = Metric[Snapshot](
+    name="gputally_incomplete_gangs",
+    kind=MetricType.GAUGE,
+    help="Gangs with pending pods, by whether none or some of their pods are bound and hold GPUs meanwhile.",
+    labels=("bound",),
+    rows=incomplete_gangs,
+)
+
+FITTING_PODS = Metric[Snapshot](
+    name="gputally_fitting_pods",
+    kind=MetricType.GAUGE,
+    help="Pods of so many GPUs that would fit now, without preemption, with 1 CPU and 1 GiB for each GPU.",
+    labels=("gpu_model", "pool", "gpus"),
+    rows=fitting_pods,
+)
+
+STRANDED_GPUS = Metric[Snapshot](
+    name="gputally_stranded_gpus",
+    kind=MetricType.GAUGE,
+    help="Free GPUs that are not available to all pods, since CPU, memory or pods per node are used up, their node is "
+    "cordoned, or too few others are free beside them (fragment).",
+    labels=("gpu_model", "pool", "reason"),
+    rows=stranded_gpus,
+)
+
+METRICS = (
+    PENDING_GPU_SECONDS,
+    PENDING_COST,
+    PENDING_UNPRICED,
+    REASON_PODS,
+    REASON_GPUS,
+    FINDING_PODS,
+    INCOMPLETE_GANGS,
+    FITTING_PODS,
+    STRANDED_GPUS,
+)

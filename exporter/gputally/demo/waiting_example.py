@@ -1,0 +1,25 @@
+"""A pod that waits as long as the demo runs, so that there is one to ask about."""
+
+from typing import Final
+
+from gputally_sim.api.registry import Registry
+from gputally_sim.scenarios import workloads
+from gputally_sim.scenarios.workloads import Work
+
+_EXAMPLES: Final = {
+    "s1": ("ml-vision", "evaluate-pairs", Work(app="evaluate", kind="training", tier="training-standard", gpus=2)),
+    "s2": ("tenant-alpha", "llm-16-gpus", Work(app="llm", kind="training", tier="gpu-training", gpus=16)),
+}
+"""By scenario: namespace, name and what it requests, which is more than any node has."""
+
+
+def waiting_example(scenario: str) -> str:
+    """The pod as people write it."""
+    namespace, name, _ = _EXAMPLES[scenario]
+    return f"{namespace}/{name}"
+
+
+def create_waiting_example(registry: Registry, scenario: str) -> None:
+    """Create it."""
+    namespace, name, work = _EXAMPLES[scenario]
+    registry.create("pods", workloads.bare_pod(work, name), namespace)

@@ -1,0 +1,79 @@
+"""What decides where a pod may run."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.model.objects.affinity import NodeSelectorTerm
+from gputally.model.objects.toleration import Toleration
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+
+SHARES: Final = "shares of GPUs"
+"""They are placed by schedulers of their own, by rules of their own."""
+TOO_MANY: Final = "too many tolerations or requirements"
+"""More than anyone writes; they are left out."""
+
+Amounts = tuple[tuple[str, int], ...]
+"""Integers by resource, sorted: CPU in millicores, memory and storage in bytes, `pods` 1 for each pod, else devices."""
+
+
+class Needs(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
+    """What decides where a pod may run. Pods with equal needs are a class: they have one verdict.
+
+    `amounts` are its effective requests with `pods`; those named in `gpus` are GPUs or shares of them. `node_terms` are
+    the terms of its required node affinity, of which one must match; None without any. `gates` are the names of its
+    scheduling gates, `claims` those of its ResourceClaims. `unmodelled` names what else restricts it, such as
+    `pod affinity`: only the scheduler knows its effect.
+    """
+
+    namespace: str
+    amounts: Amounts
+    gpus: tuple[str, ...] = ()
+    priority: int = 0
+    may_preempt: bool = True
+    class_name: str = ""
+    scheduler: str = "default-scheduler"
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_terms: tuple[NodeSelectorTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    gates: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    unmodelled: tuple[str, ...] = ()
+
+
+class Taken(Struct, frozen=True, gc=False):
+    """What a bound pod takes from its node, by `priority`. Thousands of pods share the tuple `amounts`.
+
+    `is_serving` says whether its tier serves users, `started_us` when its kubelet acknowledged it, None before.
+    """
+
+    amounts: Amounts
+    priority: int
+    is_serving: bool = False
+    started_us: int | None = None
+
+
+class Taint(Struct, frozen=True, gc=False):
+    """A taint; `effect` is NoSchedule, NoExecute or PreferNoSchedule, of which the last one keeps no pod away."""
+
+    key: str
+    value: str
+    effect: str
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class Place(Struct, frozen=True, kw_only=True, gc=False):
+    """A node with GPUs, as the scheduler sees it. `offered` are the allocatable amounts of all resources."""
+
+    uid: str
+    name: str
+    labels: tuple[tuple[str, str], ...] = ()
+    taints: tuple[Taint, ...] = ()
+    offered: Amounts = ()
+    is_cordoned: bool = False

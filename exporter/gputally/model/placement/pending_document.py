@@ -1,0 +1,67 @@
+"""The response of `/api/v1/pending`: which pods wait for GPUs, and why."""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+PENDING_PATH: Final = "/api/v1/pending"
+PENDING_VERSION: Final = 1
+"""Raised when a field is removed or changes its meaning; new fields do not change it."""
+
+
+class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
+    """A pod that waits for `gpus` GPUs of `gpu_model`, `any` for none in particular.
+
+    `reason` is its verdict, which `text` says in one sentence; it has held since `since`. `cost_per_hour` is what the
+    GPUs that it waits for cost, a decimal in the document's currency; None if a price is missing. `helps` is the first
+    change that would help, "" if none is known or it was not asked for.
+
+    The class, the priority and the policy of a pod that is gone are not known any more.
+    """
+
+    namespace: str
+    pod: str
+    uid: str
+    tier: str
+    tenant: str
+    job_kind: str
+    job: str
+    class_name: str | None
+    priority: int | None
+    may_preempt: bool | None
+    gpus: float
+    gpu_model: str
+    created: datetime
+    reason: str
+    text: str
+    since: datetime
+    cost_per_hour: str | None
+    helps: str = ""
+
+
+class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
+    """All pods with one verdict. `cost_per_hour` is None if none of their GPUs has a price."""
+
+    reason: str
+    meaning: str
+    pods: int
+    gpus: float
+    cost_per_hour: str | None
+    unpriced_gpus: float
+    oldest: datetime
+
+
+class PendingDocument(Struct, frozen=True, kw_only=True):
+    """The state at one instant. `reasons` are of all pods of all pages, `pods` those of this page, the oldest first.
+
+    `currency` is empty without a price book. `next` is the address of the next page.
+    """
+
+    version: int = PENDING_VERSION
+    at: datetime
+    currency: str
+    reasons: list[PendingReason]
+    pods: list[PendingPod]
+    pod_count: int
+    next: str | None = None

@@ -1,0 +1,49 @@
+"""What decides about a waiting pod besides the nodes."""
+
+from msgspec import Struct
+
+from gputally.model.placement.needs import Needs
+
+
+class GangState(Struct, frozen=True, kw_only=True, gc=False):
+    """The gang of a waiting pod, which its scheduler binds at once: `least` pods of it must run.
+
+    `members` of them exist, of which `bound` hold resources. `waiting` are the needs of the others and their number; by
+    default, they are like the pod's own.
+    """
+
+    name: str
+    least: int
+    members: int
+    bound: int = 0
+    waiting: tuple[tuple[Needs, int], ...] = ()
+
+
+class QuotaState(Struct, frozen=True, kw_only=True, gc=False):
+    """A quota that refuses the pod: of `what`, it admits `hard`, of which `used` are used; the pod needs `needed`."""
+
+    name: str
+    what: str
+    hard: int
+    used: int
+    needed: int
+
+
+class Situation(Struct, frozen=True, kw_only=True, gc=False):
+    """The circumstances of a waiting pod. `text` is the scheduler's message in its condition PodScheduled.
+
+    `uid` is needed of a nominated pod, whose own nomination takes nothing from it, else "". `has_scheduler` says
+    whether its scheduler was ever seen to work. `gang` is given only if a scheduler waits for the whole gang.
+    `nominated_node` is where room is made for it. `open_claims` are its ResourceClaims without an allocation; `queue`
+    says what its queue system waits for. `is_serving` says whether its tier serves users.
+    """
+
+    uid: str = ""
+    has_scheduler: bool = True
+    gang: GangState | None = None
+    quota: QuotaState | None = None
+    queue: str = ""
+    open_claims: tuple[str, ...] = ()
+    nominated_node: str = ""
+    text: str = ""
+    is_serving: bool = False

@@ -1,0 +1,107 @@
+"""How long pods waited for GPUs, and what the time is charged to."""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.model.placement.verdict import Reason
+from gputally.model.price import Price
+
+
+class Cause(StrEnum):
+    """What a pending GPU-second is charged to, exactly one for each."""
+
+    CAPACITY = "capacity"
+    """Pods that it must leave alone, of higher priority, or pods that it may yet preempt, hold what it needs."""
+    NOT_PREEMPTIBLE = "not_preemptible"
+    """Pods of lower or equal priority that it may not preempt hold what it needs."""
+    IDLE_ALLOCATION = "idle_allocation"
+    """Pods that have not used their GPUs lately hold what it needs."""
+    FRAGMENTATION = "fragmentation"
+    """Enough GPUs are free, but not on one node."""
+    CPU_OR_MEMORY = "cpu_or_memory"
+    """GPUs are free, but not the CPU, memory, storage or pods per node that it needs with them."""
+    QUOTA = "quota"
+    """A quota or a queue has not admitted it."""
+    GANG = "gang"
+    """Its gang is incomplete."""
+    GATES = "gates"
+    """It has scheduling gates."""
+    VICTIMS_STOPPING = "victims_stopping"
+    """The pods that it preempted are stopping."""
+    OTHER = "other"
+    """Anything else: the time that the scheduler takes, taints, claims, or what is not known."""
+
+
+CAUSE_OF: Final = dict.fromkeys(Reason, Cause.OTHER) | {
+    Reason.GATED: Cause.GATES,
+    Reason.QUEUED: Cause.QUOTA,
+    Reason.QUOTA_NEVER: Cause.QUOTA,
+    Reason.QUOTA: Cause.QUOTA,
+    Reason.GANG: Cause.GANG,
+    Reason.VICTIMS_STOPPING: Cause.VICTIMS_STOPPING,
+    Reason.IMPOSSIBLE: Cause.CAPACITY,
+    Reason.OTHER_RESOURCE: Cause.CPU_OR_MEMORY,
+    Reason.FRAGMENTED: Cause.FRAGMENTATION,
+    Reason.INVERSION: Cause.NOT_PREEMPTIBLE,
+    Reason.NEVER_PREEMPTS: Cause.NOT_PREEMPTIBLE,
+    Reason.CAPACITY: Cause.CAPACITY,
+    Reason.PREEMPTING: Cause.CAPACITY,
+}
+"""The cause of each reason; the pods that occupy the node may change it."""
+
+
+class Occupant(NamedTuple):
+    """Who holds what a pod waits for: the tier and tenant of these pods."""
+
+    tier: str
+    tenant: str
+
+
+class Wait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A part of a pod's wait without changes, from `from_us` until `to_us`, None while it lasts.
+
+    `tier` and `tenant` are those of the waiting pod, `occupant` of the pods that hold what it waits for, if any do.
+    `shown` are the exported tiers of both. `quantity` is µGPU; `price` is that of the GPU model that the pod selects,
+    None if it selects none or the model has no price.
+    """
+
+    reason: Reason
+    cause: Cause
+    tier: str
+    tenant: str
+    quantity: int
+    from_us: int
+    to_us: int | None = None
+    occupant: Occupant | None = None
+    shown: tuple[str, str]
+    price: Price | None = None
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """The exported waiting tier, occupying tier and cause."""
+        return (*self.shown, self.cause.value)
+
+    def equals_but_for_time(self, other: "Wait") -> bool:
+        """Whether both are the same wait at different times."""
+        return replace(self, from_us=other.from_us, to_us=other.to_us) == other
+
+
+class PodWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """The latest waits of one pod, in order and without gaps."""
+
+    uid: str
+    namespace: str
+    name: str
+    waits: tuple[Wait, ...] = ()
+
+
+class WaitRow(Struct, frozen=True, kw_only=True, gc=False):
+    """One wait of a pod, as a ledger keeps it."""
+
+    uid: str
+    namespace: str
+    name: str
+    wait: Wait

@@ -1,0 +1,51 @@
+"""The response of `/api/v1/what-if`: what the scheduler would do with pods that do not exist yet."""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.model.placement.why_document import Help, NeededResources, ObstacleText, OccupantPod
+
+WHAT_IF_PATH: Final = "/api/v1/what-if"
+WHAT_IF_VERSION: Final = 1
+"""Raised when a field is removed or changes its meaning; new fields do not change it."""
+
+
+class PodForecast(Struct, frozen=True, kw_only=True):
+    """What would happen to `pods` equal pods, named by `name`, if they were created now.
+
+    `bound` of them would be bound to `nodes`, None for a user restricted to tenants, by preemption of `victims` if
+    there are any; the others would wait for `reason`.
+    """
+
+    name: str
+    pods: int
+    gpus: float
+    tier: str
+    class_name: str
+    priority: int
+    may_preempt: bool
+    needs: NeededResources
+    bound: int
+    nodes: list[str] | None
+    victims: list[OccupantPod] = []
+    reason: str = ""
+    text: str = ""
+    obstacles: list[ObstacleText] = []
+    occupants: list[OccupantPod] = []
+    helps: list[Help] = []
+
+
+class WhatIfDocument(Struct, frozen=True, kw_only=True):
+    """The forecasts, one for each kind of pod, each after those before it. `currency` is empty without a price book.
+
+    `lost_gpu_hours` and `lost_cost` are the work that all victims would lose now; None if it is not known.
+    """
+
+    version: int = WHAT_IF_VERSION
+    at: datetime
+    currency: str
+    forecasts: list[PodForecast]
+    lost_gpu_hours: float | None
+    lost_cost: str | None

@@ -1,0 +1,154 @@
+"""The response of `/api/v1/why`: why one pod waits, or when and why it waited."""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.model.placement.pending_document import PendingPod
+
+WHY_PATH: Final = "/api/v1/why"
+WHY_VERSION: Final = 1
+"""Raised when a field is removed or changes its meaning; new fields do not change it."""
+
+NOT_FOUND_HEADER: Final = "X-Gputally-Not-Found"
+"""Distinguishes an answer about something that does not exist from that of another server."""
+
+
+class NeededResources(Struct, frozen=True, kw_only=True, gc=False):
+    """What one pod requests, and what restricts its nodes. `devices` are counts by resource name."""
+
+    devices: dict[str, int]
+    cpu_cores: float
+    memory_bytes: int
+    ephemeral_storage_bytes: int
+    node_selector: dict[str, str]
+    has_node_affinity: bool
+    tolerations: list[str]
+    scheduler: str
+
+
+class ObstacleText(Struct, frozen=True, kw_only=True, gc=False):
+    """One obstacle in words; without all of them, the pod would be bound. `node` is None for a restricted user."""
+
+    kind: str
+    text: str
+    node: str | None
+
+
+class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
+    """A pod, or `pods` pods, that hold what the pod waits for.
+
+    `may_be_preempted` says whether the pod may preempt it, and `why_not` why it may not. Of other tenants' pods, a user
+    who is restricted to tenants sees only the tier and the GPUs: all other names are None. `cost_per_hour` and
+    `lost_cost` are decimals, None if a price is missing. `lost_gpu_hours` is the work that its preemption would destroy
+    now; None if unknown.
+    """
+
+    tier: str
+    gpus: float
+    pods: int = 1
+    tenant: str | None = None
+    namespace: str | None = None
+    pod: str | None = None
+    uid: str | None = None
+    node: str | None = None
+    state: str | None = None
+    priority: int | None = None
+    cost_per_hour: str | None = None
+    may_be_preempted: bool
+    why_not: str = ""
+    lost_gpu_hours: float | None = None
+    lost_cost: str | None = None
+
+
+class PastWait(Struct, frozen=True, kw_only=True, gc=False):
+    """What the pod waited for from `start` to `end`, None while it waits."""
+
+    reason: str
+    text: str
+    start: datetime
+    end: datetime | None
+    seconds: float
+
+
+class SimilarWaits(Struct, frozen=True, kw_only=True, gc=False):
+    """How long the last `pods` pods of the same tier and request waited that were bound since `since`."""
+
+    tier: str
+    gpus: float
+    pods: int
+    median_seconds: float
+    p90_seconds: float
+    since: datetime
+
+
+class Help(Struct, frozen=True, kw_only=True, gc=False):
+    """A change after which the pod would be bound, checked by the model.
+
+    It then fits, or if there are `victims`, it would preempt them on `node`, None for a restricted user.
+    """
+
+    text: str
+    node: str | None = None
+    victims: list[OccupantPod] = []
+
+
+class PriorityNote(Struct, frozen=True, kw_only=True, gc=False):
+    """Pods that hold `gpus` GPUs where the pod could run, and that should not precede it.
+
+    `kind` is `outranked` or `starvation` for pods of lower priority that it cannot preempt, of which the latter were
+    bound after it began to wait; or `inversion` for pods that do not serve users, while it does.
+    """
+
+    kind: str
+    text: str
+    gpus: int
+
+
+class PreemptedBy(Struct, frozen=True, kw_only=True, gc=False):
+    """The preemption of the pod; the preemptor's names are None for a user who may not know them, or if unknown."""
+
+    at: datetime
+    tier: str
+    namespace: str | None
+    pod: str | None
+    is_inferred: bool
+
+
+class WhyAnswer(Struct, frozen=True, kw_only=True):
+    """Why `pods` equal pods of a job wait, of which `pod` is the oldest.
+
+    `state` is `pending`, the state of a pod that has its GPUs, `ended`, or `gone` if it was deleted. Unless it is
+    pending, `reason` and `text` of the pod are empty, and `waits` says what it had waited for.
+    """
+
+    state: str
+    pod: PendingPod
+    pods: int = 1
+    node: str | None = None
+    needs: NeededResources | None = None
+    obstacles: list[ObstacleText] = []
+    nodes: dict[str, int] = {}
+    occupants: list[OccupantPod] = []
+    more_occupants: int = 0
+    priorities: list[PriorityNote] = []
+    waits: list[PastWait] = []
+    waited_seconds: float
+    similar: SimilarWaits | None = None
+    helps: list[Help] = []
+    scheduler_message: str = ""
+    preempted: PreemptedBy | None = None
+
+
+class WhyDocument(Struct, frozen=True, kw_only=True):
+    """The answers about a pod, or about the pods of a job: one for each verdict and request.
+
+    `bound` pods of the job have their GPUs. `currency` is empty without a price book.
+    """
+
+    version: int = WHY_VERSION
+    at: datetime
+    currency: str
+    answers: list[WhyAnswer]
+    bound: int = 0

@@ -1,0 +1,1 @@
+"""What would happen to pods that do not exist yet."""

@@ -1,0 +1,159 @@
+"""Forecasts of pods, one kind after the other."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from gputally.accounting.terms.tier import tier_labels, tier_of
+from gputally.errors import MalformedObject
+from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.placement.advice import WhatIf
+from gputally.model.placement.needs import Needs, Taken
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Eviction
+from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
+from gputally.model.placement.why_document import OccupantPod
+from gputally.model.units import GPU, to_datetime
+from gputally.pending_api.forecasts.manifest_pods import PlannedPods
+from gputally.pending_api.occupants import PLANNED, Rank, decimal_text, is_planned, limited, occupants
+from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.pending_pods import shown_verdict
+from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
+from gputally.pending_api.words.verdict_words import sentence
+from gputally.placement.needs_of import needs_of
+from gputally.placement.room import Room
+from gputally.placement.what_if import what_if
+from gputally.report_api.report_request import InvalidRequest
+from gputally.shares.request import effective_units
+from gputally.shares.schemes import covered
+
+_NOWHERE: Final = Situation()
+_NEVER: Final = "Never"
+_HIGHEST: Final = 2**31 - 1
+_MOST_PLACED: Final = 100
+"""More pods of one kind do not take their places for what follows: that would take too long."""
+
+
+class _Candidate(NamedTuple):
+    planned: PlannedPods
+    pod: PlaceablePod
+    needs: Needs
+    quantity: int
+    """µGPU of each."""
+
+    @property
+    def rank(self) -> Rank:
+        return Rank(self.needs.priority, self.needs.may_preempt, self.needs.class_name)
+
+
+def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) -> WhatIfDocument:
+    """The forecasts of all pods, in order: each takes its place before the next. Changes `now.room`.
+
+    Raises: InvalidRequest for a class that does not exist, an invalid request, or pods without GPUs.
+    """
+    candidates = [each for each in (_candidate(each, now) for each in planned) if each.needs.gpus]
+    if not candidates:
+        raise InvalidRequest("these pods request no GPU; gputally says where pods with GPUs fit")
+    found: list[PodForecast] = []
+    for index, each in enumerate(candidates):
+        result = what_if(each.needs, now.room, count=each.planned.number)
+        bound = min(each.planned.number, result.fitting + len(result.evictions))
+        if bound <= _MOST_PLACED and (bound < each.planned.number or index + 1 < len(candidates)):
+            _place(each.needs, now.room, count=bound, key=f"{PLANNED}{index}/")
+        found.append(_forecast(now, each, result, viewer, bound=bound))
+    victims = [victim for each in found for victim in each.victims]
+    is_known = all(victim.pod for victim in victims if victim.tier)
+    return WhatIfDocument(
+        at=to_datetime(now.at_us),
+        currency=now.currency,
+        forecasts=found,
+        lost_gpu_hours=sum(each.lost_gpu_hours or 0 for each in victims) if is_known else None,
+        lost_cost=_lost_cost(victims) if is_known and now.currency else None,
+    )
+
+
+def _candidate(planned: PlannedPods, now: PendingNow) -> _Candidate:
+    pod = _admitted(planned, now)
+    try:
+        return _Candidate(
+            planned, pod, needs_of(pod, now.rules), covered(effective_units(pod, now.rules), (), now.rules)
+        )
+    except MalformedObject as error:
+        raise InvalidRequest(f"{planned.name or 'the pod'}: {str(error).partition(': ')[2]}") from None
+
+
+def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
+    """The pod with what admission writes: its class, the priority and the policy. Raises: InvalidRequest."""
+    spec = planned.pod.spec
+    name = spec.priority_class_name or now.default_class
+    if not name:
+        return planned.pod
+    known = next((each for each in now.classes if each.name == name), None)
+    if known is None:
+        names = ", ".join(each.name for each in now.classes) or "none known"
+        raise InvalidRequest(f"PriorityClass '{name[:60]}' does not exist; there are {names}")
+    policy = spec.preemption_policy or (None if known.may_preempt else _NEVER)
+    admitted = replace(spec, priority_class_name=name, priority=known.value, preemption_policy=policy)
+    return replace(planned.pod, spec=admitted)
+
+
+def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer, *, bound: int) -> PodForecast:
+    """The pods that were bound have their places in `now.room`, unless they are too many."""
+    planned, needs = candidate.planned, candidate.needs
+    verdict = shown_verdict(result.verdict, viewer) if result.verdict else None
+    named = [uid for each in verdict.obstacles for uid in each.pods if not is_planned(uid)] if verdict else []
+    is_placed = bound <= _MOST_PLACED
+    return PodForecast(
+        name=planned.name,
+        pods=planned.number,
+        gpus=candidate.quantity / GPU,
+        tier=_tier(candidate, now),
+        class_name=needs.class_name,
+        priority=needs.priority,
+        may_preempt=needs.may_preempt,
+        needs=needed(needs),
+        bound=bound,
+        nodes=list(_nodes(result)) if viewer.sees_nodes else None,
+        victims=occupants(now, _evicted(result.evictions), candidate.rank, viewer),
+        reason=verdict.reason.value if verdict else "",
+        text=sentence(verdict, needs, _NOWHERE) if verdict else "",
+        obstacles=obstacle_texts(verdict, viewer) if verdict else [],
+        occupants=limited(occupants(now, named, candidate.rank, viewer))[0],
+        helps=helps_of(now, result.verdict if is_placed else None, needs, _NOWHERE, rank=candidate.rank, viewer=viewer),
+    )
+
+
+def _tier(candidate: _Candidate, now: PendingNow) -> str:
+    keys, labels = tier_labels(now.rules), candidate.pod.metadata.labels or {}
+    chosen = tuple((key, value) for key, value in labels.items() if key in keys)
+    return tier_of(candidate.needs.class_name, candidate.needs.priority, now.rules, chosen)
+
+
+def _nodes(result: WhatIf) -> Iterator[str]:
+    """Where the first pod fits, and where pods are evicted for others."""
+    yield from dict.fromkeys((*result.nodes, *(each.node for each in result.evictions)))
+
+
+def _evicted(evictions: Sequence[Eviction]) -> list[str]:
+    return [uid for each in evictions for uid in each.victims]
+
+
+def _place(needs: Needs, room: Room, *, count: int, key: str) -> None:
+    """Let the pods take their places, each on the first node that it fits on, where nothing preempts them."""
+    taken = Taken(needs.amounts, _HIGHEST)
+    for number in range(count):
+        result = what_if(needs, room)
+        for eviction in result.evictions:
+            for uid in eviction.victims:
+                room.release(eviction.node, uid)
+        node = next(_nodes(result), None)
+        if node is None:
+            return
+        room.bind(node, f"{key}{number}", taken)
+
+
+def _lost_cost(victims: Sequence[OccupantPod]) -> str | None:
+    priced = [Decimal(each.lost_cost) for each in victims if each.lost_cost is not None]
+    return decimal_text(sum(priced, Decimal(0))) if priced or not victims else None

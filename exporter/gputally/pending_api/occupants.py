@@ -1,0 +1,116 @@
+"""Who holds what a pod waits for, as far as the reader may know."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from gputally.accounting.active_pods import ActivePod, holding
+from gputally.accounting.lost_work.risk_lines import line_of
+from gputally.export.live.allocations_route import cost_per_hour
+from gputally.model.placement.why_document import OccupantPod
+from gputally.model.pod import PodRecord
+from gputally.model.units import COST_UNIT, GPU, GPU_HOUR
+from gputally.pending_api.pending_now import PendingNow, Viewer
+
+_PLACES: Final = 6
+"""Of the cost of work that would be lost, which is no bill."""
+PLANNED: Final = "planned "
+"""Begins what stands for the UID of a pod that does not exist yet."""
+_TRIED: Final = "what-if "
+"""The same within one forecast."""
+MOST_OCCUPANTS: Final = 50
+"""In one answer; further ones are counted."""
+
+
+class Rank(NamedTuple):
+    """What decides whom a waiting pod may preempt."""
+
+    priority: int
+    may_preempt: bool
+    name: str
+    """Of its PriorityClass."""
+
+
+def occupants(now: PendingNow, uids: Iterable[str], by: Rank, viewer: Viewer) -> list[OccupantPod]:
+    """The pods with these UIDs, those with the most GPUs first.
+
+    Other tenants' pods are counted by tier for a restricted reader. Pods without GPUs are one entry without a tier.
+    """
+    found: list[OccupantPod] = []
+    hidden: dict[tuple[str, bool, str], list[OccupantPod]] = {}
+    others = 0
+    for uid in dict.fromkeys(uids):
+        record = now.records.get(uid)
+        if record is None or not record.segments:
+            others += 1
+            continue
+        pod = holding(record)
+        entry = _entry(now, record, pod, by)
+        if viewer.sees(pod.tenant):
+            found.append(entry if viewer.sees_nodes else replace(entry, node=None))
+        else:
+            hidden.setdefault((entry.tier, entry.may_be_preempted, entry.why_not), []).append(entry)
+    found += [_counted(key, each) for key, each in hidden.items()]
+    if others:
+        found.append(OccupantPod(tier="", gpus=0, pods=others, may_be_preempted=False, why_not="without GPUs"))
+    return sorted(found, key=lambda each: (-each.gpus, each.namespace or "", each.pod or ""))
+
+
+def _entry(now: PendingNow, record: PodRecord, pod: ActivePod, by: Rank) -> OccupantPod:
+    why_not, running = _why_not(record, by), now.risks.get(record.uid)
+    risk = line_of(running, at_us=now.at_us) if running else None
+    cost = risk.costs.get(now.currency) if risk else None
+    return OccupantPod(
+        tier=pod.tier,
+        gpus=pod.quantity / GPU,
+        tenant=pod.tenant,
+        namespace=pod.namespace,
+        pod=pod.name,
+        uid=pod.uid,
+        node=pod.node,
+        state=pod.state,
+        priority=record.priority or 0,
+        cost_per_hour=cost_per_hour(pod),
+        may_be_preempted=not why_not,
+        why_not=why_not,
+        lost_gpu_hours=risk.gpu_time / GPU_HOUR if risk else None,
+        lost_cost=decimal_text(round(Decimal(cost) / COST_UNIT, _PLACES)) if cost is not None else None,
+    )
+
+
+def _why_not(record: PodRecord, by: Rank) -> str:
+    """Why the pod may not be preempted, "" if it may."""
+    theirs = record.priority or 0
+    if record.deletion_us is not None:
+        return "it is stopping"
+    if theirs == by.priority:
+        return "same priority"
+    if theirs > by.priority:
+        return "higher priority"
+    if not by.may_preempt:
+        return f"{by.name} never preempts" if by.name else "it never preempts"
+    return ""
+
+
+def _counted(key: tuple[str, bool, str], pods: Sequence[OccupantPod]) -> OccupantPod:
+    """Pods of other tenants, of which only the tier and the GPUs may be known."""
+    tier, may_be_preempted, why_not = key
+    gpus = sum(each.gpus for each in pods)
+    return OccupantPod(tier=tier, gpus=gpus, pods=len(pods), may_be_preempted=may_be_preempted, why_not=why_not)
+
+
+def is_planned(uid: str) -> bool:
+    """Whether a pod is one of a forecast."""
+    return uid.startswith((PLANNED, _TRIED))
+
+
+def limited(found: list[OccupantPod]) -> tuple[list[OccupantPod], int]:
+    """At most `MOST_OCCUPANTS`, and how many pods there are besides."""
+    return found[:MOST_OCCUPANTS], sum(each.pods for each in found[MOST_OCCUPANTS:])
+
+
+def decimal_text(amount: Decimal) -> str:
+    """Without an exponent and without zeros at the end."""
+    return f"{amount.normalize():f}"

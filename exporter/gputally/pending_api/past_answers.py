@@ -1,0 +1,158 @@
+"""When and why pods waited that wait no longer."""
+
+from collections.abc import Iterable, Sequence
+
+from gputally.accounting.active_pods import ANY, holding
+from gputally.accounting.terms.tier import tier_of_pod
+from gputally.ledger.preemption_records import PreemptionRecord
+from gputally.ledger.wait_record import WaitRecord
+from gputally.model.disruptions.preemption import Preemption
+from gputally.model.placement.pending_document import PendingPod
+from gputally.model.placement.wait import Wait
+from gputally.model.placement.why_document import PastWait, PreemptedBy, WhyAnswer, WhyDocument
+from gputally.model.pod import PodRecord
+from gputally.model.units import GPU, US_PER_SECOND, to_datetime
+from gputally.pending_api.past_pods import PastPod
+from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.words.verdict_words import SHORT
+
+
+def why_waited(
+    now: PendingNow, record: PodRecord, viewer: Viewer, *, tenant: str, waits: Sequence[WaitRecord]
+) -> WhyDocument:
+    """The answer about a pod that waits no longer."""
+    until_us = record.scheduled_us or record.end_us or now.at_us
+    answer = WhyAnswer(
+        state="ended" if record.end_us is not None else record.segments[-1].state.value if record.segments else "bound",
+        pod=_past_pod(now, record, tenant),
+        node=record.node or None,
+        waits=past_waits(waits, now.at_us),
+        waited_seconds=max(0, until_us - record.created_us) / US_PER_SECOND,
+        preempted=_preempted(now.preemptions.get(record.uid), viewer),
+    )
+    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
+
+
+def why_gone(now: PendingNow, gone: PastPod, viewer: Viewer) -> WhyDocument:
+    """The answer about a pod that exists no longer, from the ledger."""
+    known = gone.allocation
+    answer = WhyAnswer(
+        state="gone",
+        pod=_gone_pod(gone),
+        node=known.node if known else None,
+        waits=past_waits(gone.waits, now.at_us),
+        waited_seconds=_waited_us(gone, now.at_us) / US_PER_SECOND,
+        preempted=_preempted_before(gone.preemption, viewer),
+    )
+    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
+
+
+def past_waits(waits: Iterable[Wait | WaitRecord], now_us: int) -> list[PastWait]:
+    """Parts with one reason, however often their occupants changed."""
+    merged: list[Wait | WaitRecord] = []
+    spans: list[tuple[int, int | None]] = []
+    for each in waits:
+        if merged and merged[-1].reason is each.reason and spans[-1][1] == each.from_us:
+            spans[-1] = spans[-1][0], each.to_us
+        else:
+            merged.append(each)
+            spans.append((each.from_us, each.to_us))
+    return [
+        PastWait(
+            reason=each.reason.value,
+            text=SHORT[each.reason],
+            start=to_datetime(from_us),
+            end=None if to_us is None else to_datetime(to_us),
+            seconds=((now_us if to_us is None else to_us) - from_us) / US_PER_SECOND,
+        )
+        for each, (from_us, to_us) in zip(merged, spans, strict=True)
+    ]
+
+
+def _past_pod(now: PendingNow, record: PodRecord, tenant: str) -> PendingPod:
+    """A pod that waits no longer, without a verdict."""
+    terms = record.terms[-1] if record.terms else None
+    created = to_datetime(record.created_us)
+    return PendingPod(
+        namespace=record.namespace,
+        pod=record.name,
+        uid=record.uid,
+        tier=terms.tier if terms else tier_of_pod(record, now.rules),
+        tenant=tenant,
+        job_kind=record.job_kind,
+        job=record.job,
+        class_name=record.class_name,
+        priority=record.priority or 0,
+        may_preempt=record.may_preempt,
+        gpus=_gpus(record),
+        gpu_model=terms.gpu_model if terms else ANY,
+        created=created,
+        reason="",
+        text="",
+        since=created,
+        cost_per_hour=None,
+    )
+
+
+def _waited_us(gone: PastPod, now_us: int) -> int:
+    if gone.waits:
+        last_us = gone.waits[-1].to_us
+        return (now_us if last_us is None else last_us) - gone.waits[0].from_us
+    return gone.allocation.scheduled_us - gone.allocation.created_us if gone.allocation else 0
+
+
+def _gone_pod(gone: PastPod) -> PendingPod:
+    """The ledger keeps the class and the priority only of pods that were bound, and no policy."""
+    known = gone.allocation
+    created_us = gone.waits[0].from_us if gone.waits else gone.preemption.decided_us if gone.preemption else 0
+    created = to_datetime(known.created_us if known else created_us)
+    return PendingPod(
+        namespace=gone.namespace,
+        pod=gone.name,
+        uid=gone.uid,
+        tier=gone.tier,
+        tenant=gone.tenant,
+        job_kind=known.job_kind if known else "",
+        job=known.job if known else "",
+        class_name=known.class_name if known else None,
+        priority=known.priority if known else None,
+        may_preempt=None,
+        gpus=gone.quantity / GPU,
+        gpu_model=ANY,
+        created=created,
+        reason="",
+        text="",
+        since=created,
+        cost_per_hour=None,
+    )
+
+
+def _gpus(record: PodRecord) -> float:
+    return holding(record).quantity / GPU if record.segments else 0.0
+
+
+def _preempted(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy | None:
+    if preemption is None:
+        return None
+    by = preemption.preemptor
+    known = by is not None and viewer.sees(by.tenant)
+    return PreemptedBy(
+        at=to_datetime(preemption.decided_us),
+        tier=by.tier if by and by.tier else "unknown",
+        namespace=by.namespace if by and known else None,
+        pod=by.name if by and known else None,
+        is_inferred=bool(by and by.is_inferred),
+    )
+
+
+def _preempted_before(preemption: PreemptionRecord | None, viewer: Viewer) -> PreemptedBy | None:
+    """The ledger keeps no tenant of preemptors, so that a restricted reader sees none of their names."""
+    if preemption is None:
+        return None
+    return PreemptedBy(
+        at=to_datetime(preemption.decided_us),
+        tier=preemption.preemptor_tier,
+        namespace=preemption.preemptor_namespace if viewer.tenants is None else None,
+        pod=preemption.preemptor_name if viewer.tenants is None else None,
+        is_inferred=preemption.is_inferred,
+    )

@@ -1,0 +1,110 @@
+"""What the ledger knows of pods that wait no longer."""
+
+import logging
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
+
+from gputally.errors import LedgerError
+from gputally.ledger.open import open_reader
+from gputally.ledger.preemption_records import PreemptionRecord
+from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import AllocationRecord, Window
+from gputally.ledger.wait_record import WaitRecord
+from gputally.model.units import US_PER_DAY
+
+_EVER: Final = Window(0, 2**62)
+_LATELY_US: Final = 30 * US_PER_DAY
+"""How far back preemptions are searched by name."""
+
+logger = logging.getLogger(__name__)
+
+
+class PastPod(NamedTuple):
+    """A pod that is gone: its waits, its allocation if it was bound, and its preemption, if any."""
+
+    namespace: str
+    name: str
+    uid: str
+    tier: str
+    tenant: str
+    quantity: int
+    waits: Sequence[WaitRecord] = ()
+    allocation: AllocationRecord | None = None
+    preemption: PreemptionRecord | None = None
+
+
+class PastPods(Protocol):
+    """Reads the past. Its calls block."""
+
+    def waits(self, uid: str) -> Sequence[WaitRecord]:
+        """The waits of a pod, the oldest first."""
+
+    def last_named(self, namespace: str, name: str) -> PastPod | None:
+        """The last pod of that name that waited, or was preempted."""
+
+
+class LedgerPods:
+    """Reads the ledger at `url`. If that cannot be read now, nothing is known."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def waits(self, uid: str) -> Sequence[WaitRecord]:
+        """See `PastPods.waits`."""
+        try:
+            with open_reader(self._url) as reader:
+                return list(reader.waits(_EVER, pod_uid=uid))
+        except LedgerError as error:
+            logger.warning("the waits of a pod cannot be read: %s", error)
+            return ()
+
+    def last_named(self, namespace: str, name: str) -> PastPod | None:
+        """See `PastPods.last_named`."""
+        try:
+            with open_reader(self._url) as reader:
+                return last_pod(reader, namespace, name)
+        except LedgerError as error:
+            logger.warning("the waits of a pod cannot be read: %s", error)
+            return None
+
+
+def last_pod(reader: LedgerReader, namespace: str, name: str) -> PastPod | None:
+    """The last pod of that name that waited, or was preempted lately."""
+    found = list(reader.waits(_EVER, named=(namespace, name)))
+    if not found:
+        return _last_victim(reader, namespace, name)
+    uid, last = found[-1].pod_uid, found[-1]
+    waits = [each for each in found if each.pod_uid == uid]
+    since = Window(waits[0].from_us, _EVER.end_us)
+    return PastPod(
+        namespace=namespace,
+        name=name,
+        uid=uid,
+        tier=last.tier,
+        tenant=last.tenant,
+        quantity=last.quantity,
+        waits=waits,
+        allocation=reader.allocation(uid),
+        preemption=next((each for each in reader.preemptions(since) if each.victim_uid == uid), None),
+    )
+
+
+def _last_victim(reader: LedgerReader, namespace: str, name: str) -> PastPod | None:
+    """A pod that was bound at once, so that it has no waits, and that was preempted."""
+    since = Window(max(0, reader.state().accounted_us - _LATELY_US), _EVER.end_us)
+    named = [
+        each for each in reader.preemptions(since) if (each.victim_namespace, each.victim_name) == (namespace, name)
+    ]
+    if not named:
+        return None
+    victim = named[-1]
+    return PastPod(
+        namespace=namespace,
+        name=name,
+        uid=victim.victim_uid,
+        tier=victim.victim_tier,
+        tenant=victim.victim_tenant,
+        quantity=victim.quantity,
+        allocation=reader.allocation(victim.victim_uid),
+        preemption=victim,
+    )

@@ -1,0 +1,93 @@
+"""Finds the pods that a question is about."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from gputally.accounting.terms.tenant import UNASSIGNED
+from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.model.placement.why_document import WhyDocument
+from gputally.model.pod import PodRecord
+from gputally.pending_api.past_answers import why_gone, why_waited
+from gputally.pending_api.past_pods import PastPods
+from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.pending_request import WhyRequest
+from gputally.pending_api.why_answers import why_waiting
+
+_MOST_HINTS: Final = 3
+
+
+class NoSuchPods(Exception):
+    """No pod with GPUs matches, as far as the reader may know; the text says where else to look."""
+
+
+class Found(NamedTuple):
+    """The waiting pods, and the others, which have their GPUs or have ended."""
+
+    waiting: Sequence[WaitingPod]
+    others: Sequence[PodRecord]
+
+
+def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: PastPods) -> WhyDocument:
+    """The answer. Raises: NoSuchPods."""
+    found = _found(now, asked, viewer)
+    _expect_one_place(found, asked)
+    bound = sum(each.end_us is None for each in found.others) if asked.job else 0
+    if found.waiting:
+        return why_waiting(now, found.waiting, viewer, bound=bound)
+    if not found.others:
+        return _gone(now, asked, viewer, past)
+    latest = max(found.others, key=lambda each: each.created_us)
+    waits, tenant = past.waits(latest.uid), tenant_of(latest)
+    return replace(why_waited(now, latest, viewer, tenant=tenant, waits=waits), bound=bound)
+
+
+def _expect_one_place(found: Found, asked: WhyRequest) -> None:
+    """Raises: NoSuchPods if pods of several namespaces match."""
+    places = sorted({each.namespace for each in (*(each.record for each in found.waiting), *found.others)})
+    if len(places) > 1:
+        named = " or ".join(f"{place}/{asked.pod}" for place in places[:_MOST_HINTS])
+        raise NoSuchPods(f"pods of {len(places)} namespaces are named {asked.pod}; use {named}")
+
+
+def tenant_of(record: PodRecord) -> str:
+    """The tenant of a pod that was bound."""
+    return record.terms[-1].tenant if record.terms else UNASSIGNED
+
+
+def _found(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> Found:
+    waiting = [each for each in now.waiting if _matches(each.record, asked) and viewer.sees(each.tenant)]
+    uids = {each.record.uid for each in waiting}
+    others = [
+        each
+        for each in now.records.values()
+        if _matches(each, asked) and each.uid not in uids and viewer.sees(tenant_of(each))
+    ]
+    return Found(waiting, others)
+
+
+def _gone(now: PendingNow, asked: WhyRequest, viewer: Viewer, past: PastPods) -> WhyDocument:
+    """The answer about a pod that only the ledger knows. Raises: NoSuchPods."""
+    gone = past.last_named(asked.namespace, asked.pod) if asked.namespace and asked.pod else None
+    if gone and viewer.sees(gone.tenant):
+        return why_gone(now, gone, viewer)
+    raise NoSuchPods(_unknown(now, asked, viewer))
+
+
+def _matches(record: PodRecord, asked: WhyRequest) -> bool:
+    if asked.namespace and record.namespace != asked.namespace:
+        return False
+    return record.name == asked.pod if asked.pod else record.job == asked.job
+
+
+def _unknown(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> str:
+    """That there is none, with pods of that name, or similar ones, elsewhere."""
+    seen = [each.record for each in now.waiting if viewer.sees(each.tenant)]
+    seen += [each for each in now.records.values() if each.terms and viewer.sees(tenant_of(each))]
+    name = asked.pod or asked.job
+    namesakes = [each for each in seen if (each.name if asked.pod else each.job) == name]
+    similar = [each for each in seen if each.namespace == asked.namespace and each.name.startswith(name)]
+    hints = list(dict.fromkeys(f"{each.namespace}/{each.name}" for each in (*namesakes, *similar)))[:_MOST_HINTS]
+    hint = f"did you mean {' or '.join(hints)}?" if hints else "check the name, and that it requests GPUs"
+    return f"no pod with GPUs is known as {asked.subject}; {hint}"

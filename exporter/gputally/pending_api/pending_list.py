@@ -1,0 +1,61 @@
+"""The document of waiting pods, with what would help them."""
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.model.placement.pending_document import PendingDocument, PendingPod
+from gputally.model.placement.why_document import Help
+from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod
+from gputally.pending_api.pending_request import PendingRequest
+from gputally.pending_api.why_answers import helps_of, rank_of
+
+if TYPE_CHECKING:
+    from gputally.model.placement.needs import Needs
+    from gputally.model.placement.verdict import Verdict
+
+_MOST_HELPED: Final = 50
+"""Different requests whose changes are checked for one document; the others go without."""
+
+
+def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> PendingDocument:
+    """The document that was asked for, without the address of the next page."""
+    found = chosen(now, asked.filters, viewer)
+    page = found[asked.offset : asked.offset + asked.limit]
+    helps = _Helps(now, viewer) if asked.with_helps else None
+    pods = [_helped(each, viewer, helps) for each in page]
+    return pending_document(now, found, pods)
+
+
+class _Helps:
+    """The first change that would help, once for equal pods."""
+
+    def __init__(self, now: PendingNow, viewer: Viewer) -> None:
+        self._now = now
+        self._viewer = viewer
+        self._known: dict[tuple[Needs | None, Verdict], str] = {}
+
+    def of(self, waiting: WaitingPod) -> str:
+        """In words; "" if none is known."""
+        key = waiting.needs, waiting.verdict
+        if key not in self._known:
+            if len(self._known) >= _MOST_HELPED:
+                return ""
+            rank = rank_of(waiting.record)
+            found = helps_of(
+                self._now, waiting.verdict, waiting.needs, waiting.situation, rank=rank, viewer=self._viewer
+            )
+            self._known[key] = _in_brief(found[0]) if found else ""
+        return self._known[key]
+
+
+def _in_brief(found: Help) -> str:
+    count = sum(each.pods for each in found.victims)
+    return f"{found.text} (it then preempts {count} pod{'' if count == 1 else 's'})" if count else found.text
+
+
+def _helped(waiting: WaitingPod, viewer: Viewer, helps: _Helps | None) -> PendingPod:
+    pod = pending_pod(waiting, viewer)
+    return replace(pod, helps=helps.of(waiting)) if helps else pod

@@ -1,0 +1,82 @@
+"""What is known about waiting pods at one instant, for a thread to explain."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.lost_work.at_risk import PodAtRisk
+from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.model.disruptions.preemption import Preemption
+from gputally.model.placement.advice import PriorityChoice
+from gputally.model.placement.wait import PodWait
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.placement.room import Room
+
+
+class Viewer(NamedTuple):
+    """A reader who is restricted to `tenants`, None for one who may know all."""
+
+    tenants: Collection[str] | None
+
+    def sees(self, tenant: str) -> bool:
+        """Whether the reader may know the names of this tenant's pods."""
+        return self.tenants is None or tenant in self.tenants
+
+    @property
+    def sees_nodes(self) -> bool:
+        """Whether the reader may know the names of nodes."""
+        return self.tenants is None
+
+
+ALL: Final = Viewer(None)
+
+
+class WaitsUnexplained(Exception):
+    """The aggregator runs without verdicts on waiting pods."""
+
+
+class PendingNow(NamedTuple):
+    """Waiting pods at `at_us`, by age, and all other pods with GPUs, by UID. Everything is immutable, or a copy.
+
+    `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
+    `room` is empty unless it was asked for. `default_class` is that of pods that name none, "" for none.
+    """
+
+    at_us: int
+    currency: str
+    rules: Rules
+    waiting: Sequence[WaitingPod]
+    records: Mapping[str, PodRecord]
+    risks: Mapping[str, PodAtRisk]
+    preemptions: Mapping[str, Preemption]
+    finished: Sequence[PodWait]
+    room: Room
+    classes: Sequence[PriorityChoice]
+    default_class: str
+
+
+def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
+    """The state at `now_us`; with a copy of the room only for what would help, as that takes milliseconds.
+
+    Raises: WaitsUnexplained.
+    """
+    if not fleet.waiting.is_on:
+        raise WaitsUnexplained
+    fleet.reconcile()
+    fleet.advance(now_us)
+    fleet.waiting.judge(at_us=fleet.now_us)
+    book = fleet.pricing.book
+    return PendingNow(
+        at_us=fleet.now_us,
+        currency=book.currency if book else "",
+        rules=fleet.rules,
+        waiting=fleet.waiting.pods(),
+        records=dict(fleet.pods.records),
+        risks={each.record.uid: each for each in fleet.ends.lost_work.at_risk.pods()},
+        preemptions=dict(fleet.ends.preemptions.known),
+        finished=tuple(fleet.waiting.book.finished),
+        room=fleet.waiting.room.copy() if with_room else Room(),
+        classes=fleet.policy.classes.choices(),
+        default_class=fleet.policy.classes.default(),
+    )

@@ -1,0 +1,106 @@
+"""Waiting pods with their verdicts, and the sums by reason."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from gputally.accounting.active_pods import ANY
+from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason
+from gputally.model.placement.verdict import Reason, Verdict
+from gputally.model.units import GPU, PICO, to_datetime
+from gputally.pending_api.occupants import decimal_text
+from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.words.verdict_words import MEANING, sentence
+
+
+def chosen(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[WaitingPod]:
+    """The waiting pods that the reader may see and that match all filters, the oldest first."""
+    seen = (each for each in now.waiting if viewer.sees(each.tenant))
+    return [each for each in seen if all(_value(each, name) in values for name, values in filters.items())]
+
+
+def _value(waiting: WaitingPod, name: str) -> str:
+    match name:
+        case "tier":
+            return waiting.tier
+        case "tenant":
+            return waiting.tenant
+        case "reason":
+            return waiting.verdict.reason.value
+        case "job":
+            return waiting.record.job
+        case _:
+            return waiting.record.namespace
+
+
+def pending_document(now: PendingNow, found: Sequence[WaitingPod], page: list[PendingPod]) -> PendingDocument:
+    """The document with one page of the pods that were found."""
+    return PendingDocument(
+        at=to_datetime(now.at_us),
+        currency=now.currency,
+        reasons=_reasons(found),
+        pods=page,
+        pod_count=len(found),
+    )
+
+
+def pending_pod(waiting: WaitingPod, viewer: Viewer) -> PendingPod:
+    """The pod with its verdict in a sentence."""
+    record, needs = waiting.record, waiting.needs
+    verdict = shown_verdict(waiting.verdict, viewer)
+    rate = _rate(waiting)
+    return PendingPod(
+        namespace=record.namespace,
+        pod=record.name,
+        uid=record.uid,
+        tier=waiting.tier,
+        tenant=waiting.tenant,
+        job_kind=record.job_kind,
+        job=record.job,
+        class_name=record.class_name,
+        priority=record.priority or 0,
+        may_preempt=record.may_preempt,
+        gpus=waiting.quantity / GPU,
+        gpu_model=record.selected_model or ANY,
+        created=to_datetime(record.created_us),
+        reason=verdict.reason.value,
+        text=sentence(verdict, needs, waiting.situation),
+        since=to_datetime(waiting.waits[-1].from_us if waiting.waits else waiting.since_us),
+        cost_per_hour=None if rate is None else decimal_text(Decimal(rate) / (GPU * PICO)),
+    )
+
+
+def shown_verdict(verdict: Verdict, viewer: Viewer) -> Verdict:
+    """Without the name of its node, if the reader may not know it."""
+    return verdict if viewer.sees_nodes else replace(verdict, node="")
+
+
+def _rate(waiting: WaitingPod) -> int | None:
+    """What the GPUs that the pod waits for cost per hour, in 10^-12 units per 10^6 µGPU; None without a price."""
+    price = waiting.waits[-1].price if waiting.waits else None
+    return price.rate * waiting.quantity if price else None
+
+
+def _reasons(found: Iterable[WaitingPod]) -> list[PendingReason]:
+    """The sums of each reason, those with the most GPUs first."""
+    by_reason: dict[Reason, list[WaitingPod]] = {}
+    for each in found:
+        by_reason.setdefault(each.verdict.reason, []).append(each)
+    reasons = [_reason(reason, pods) for reason, pods in by_reason.items()]
+    return sorted(reasons, key=lambda each: (-each.gpus, each.reason))
+
+
+def _reason(reason: Reason, pods: Sequence[WaitingPod]) -> PendingReason:
+    rates = [(each, _rate(each)) for each in pods]
+    priced = [rate for _, rate in rates if rate is not None]
+    return PendingReason(
+        reason=reason.value,
+        meaning=MEANING[reason],
+        pods=len(pods),
+        gpus=sum(each.quantity for each in pods) / GPU,
+        cost_per_hour=decimal_text(Decimal(sum(priced)) / (GPU * PICO)) if priced else None,
+        unpriced_gpus=sum(each.quantity for each, rate in rates if rate is None) / GPU,
+        oldest=to_datetime(min(each.since_us for each in pods)),
+    )

@@ -1,0 +1,172 @@
+"""The routes of waiting pods: `/api/v1/pending`, `/api/v1/why`, `/api/v1/what-if` and the page `/pending`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final, Protocol
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.export.authenticator import TENANTS
+from gputally.export.negotiate import gzip_accepted
+from gputally.export.web import compressed, joined
+from gputally.model.placement.pending_document import PENDING_PATH
+from gputally.model.placement.what_if_document import WHAT_IF_PATH
+from gputally.model.placement.why_document import NOT_FOUND_HEADER, WHY_PATH
+from gputally.pending_api.evaluation import Evaluation, TooBusy
+from gputally.pending_api.forecasts.forecast import forecast
+from gputally.pending_api.forecasts.manifest_pods import planned_pods
+from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
+from gputally.pending_api.past_pods import PastPods
+from gputally.pending_api.pending_finder import NoSuchPods, why_document
+from gputally.pending_api.pending_list import pending_list
+from gputally.pending_api.pending_now import PendingNow, Viewer, WaitsUnexplained
+from gputally.pending_api.pending_page import PENDING_HEADERS, pending_page
+from gputally.pending_api.pending_request import PendingRequest, WhyRequest
+from gputally.report_api.report_request import InvalidRequest, expect_known
+
+PENDING_PAGE_PATH: Final = "/pending"
+BODY_BYTES: Final = 256 * 1024
+"""A manifest, after the values that decide nothing were left out."""
+BODIES: Final = {WHAT_IF_PATH: BODY_BYTES}
+MAX_READING: Final = 8
+"""Bodies that arrive at the same time; further ones are rejected."""
+_BODY_SECONDS: Final = 10.0
+_RETRY_SECONDS: Final = "2"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ReadPending(Protocol):
+    """Reads the state."""
+
+    def __call__(self, *, with_room: bool) -> PendingNow:
+        """The state now, with a copy of the room if what would help is asked for."""
+
+
+class PendingRoutes:
+    """Answers from `read`, which must not block, and from `past` about pods that are gone. A thread does the rest."""
+
+    def __init__(self, read: ReadPending, past: PastPods) -> None:
+        self._read = read
+        self._past = past
+        self._evaluation = Evaluation()
+        self._reading = 0
+
+    def routes(self) -> tuple[web.AbstractRouteDef, ...]:
+        """All routes."""
+        return (
+            web.get(PENDING_PATH, _guarded(self.pending)),
+            web.get(WHY_PATH, _guarded(self.why)),
+            web.get(WHAT_IF_PATH, _guarded(self.what_if)),
+            web.post(WHAT_IF_PATH, _guarded(self.what_if_of_manifest)),
+            web.get(PENDING_PAGE_PATH, _guarded(self.page)),
+        )
+
+    async def pending(self, request: web.Request) -> web.Response:
+        """The waiting pods."""
+        asked, viewer = PendingRequest.of(_parameters(request)), Viewer(TENANTS.get())
+
+        def explain(now: PendingNow) -> bytes:
+            document = pending_list(now, asked, viewer)
+            end = asked.offset + asked.limit
+            if end < document.pod_count:
+                address = str(request.rel_url.update_query(limit=asked.limit, offset=end))
+                document = replace(document, next=address)
+            return msgspec.json.encode(document)
+
+        return await self._answered(request, explain, with_room=asked.with_helps)
+
+    async def why(self, request: web.Request) -> web.Response:
+        """Why a pod waits."""
+        asked, viewer = WhyRequest.of(_parameters(request)), Viewer(TENANTS.get())
+        return await self._answered(request, lambda now: _encoded(why_document(now, asked, viewer, past=self._past)))
+
+    async def what_if(self, request: web.Request) -> web.Response:
+        """The forecast of a pod with these parameters."""
+        query, viewer = _parameters(request), Viewer(TENANTS.get())
+
+        def explain(now: PendingNow) -> bytes:
+            return _encoded(forecast(now, planned_by_parameters(query, now.room), viewer))
+
+        return await self._answered(request, explain)
+
+    async def what_if_of_manifest(self, request: web.Request) -> web.Response:
+        """The forecast of the pods of a manifest."""
+        expect_known(_parameters(request), ())
+        viewer = Viewer(TENANTS.get())
+        planned = await asyncio.to_thread(planned_pods, await self._body(request))
+        return await self._answered(request, lambda now: _encoded(forecast(now, planned, viewer)))
+
+    async def page(self, request: web.Request) -> web.Response:
+        """The page of waiting pods."""
+        asked, viewer = PendingRequest.of(_parameters(request) | {"helps": ["true"]}), Viewer(TENANTS.get())
+
+        def explain(now: PendingNow) -> bytes:
+            return pending_page(pending_list(now, asked, viewer), asked).encode()
+
+        body = await self._evaluation.run(lambda: self._read(with_room=True), explain)
+        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=PENDING_HEADERS)
+
+    async def _body(self, request: web.Request) -> bytes:
+        """The body, whose length the access policy has limited. Raises: InvalidRequest, TooBusy."""
+        if self._reading >= MAX_READING:
+            raise TooBusy
+        self._reading += 1
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                return await request.read()
+        except TimeoutError:
+            raise InvalidRequest(f"the body did not arrive within {_BODY_SECONDS:.0f} s") from None
+        finally:
+            self._reading -= 1
+
+    async def _answered(
+        self, request: web.Request, explain: Callable[[PendingNow], bytes], *, with_room: bool = True
+    ) -> web.Response:
+        gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
+
+        def answer(now: PendingNow) -> bytes:
+            body = explain(now)
+            return compressed(body) if gzipped else body
+
+        body = await self._evaluation.run(lambda: self._read(with_room=with_room), answer)
+        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if gzipped else {})
+        return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+def _guarded(handler: Handler) -> Handler:
+    """With the responses to what cannot be answered."""
+
+    async def guarded(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except InvalidRequest as error:
+            return _said(HTTPStatus.BAD_REQUEST, str(error))
+        except NoSuchPods as error:
+            return _said(HTTPStatus.NOT_FOUND, str(error), {NOT_FOUND_HEADER: "true"})
+        except WaitsUnexplained:
+            return _said(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "waits are not explained; start the aggregator with --pending.reasons=on",
+            )
+        except TooBusy:
+            text = "too many questions about waiting pods at once; try again"
+            return _said(HTTPStatus.SERVICE_UNAVAILABLE, text, {"Retry-After": _RETRY_SECONDS})
+
+    return guarded
+
+
+def _said(status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(status=status, text=f"{text}\n", headers=headers)
+
+
+def _encoded(document: Struct) -> bytes:
+    return msgspec.json.encode(document)
+
+
+def _parameters(request: web.Request) -> dict[str, list[str]]:
+    return {name: request.query.getall(name) for name in request.query}

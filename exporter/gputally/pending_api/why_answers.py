@@ -1,0 +1,140 @@
+"""Why a pod, or the pods of a job, wait; or when and why they waited."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.model.placement.advice import Suggestion
+from gputally.model.placement.finding import FindingKind
+from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Verdict
+from gputally.model.placement.why_document import (
+    Help,
+    NeededResources,
+    ObstacleText,
+    PriorityNote,
+    WhyAnswer,
+    WhyDocument,
+)
+from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_SECOND, to_datetime
+from gputally.pending_api.occupants import Rank, is_planned, limited, occupants
+from gputally.pending_api.past_answers import past_waits
+from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.pending_pods import pending_pod
+from gputally.pending_api.similar_waits import similar_waits
+from gputally.pending_api.words.priority_words import priority_note
+from gputally.pending_api.words.suggestion_words import help_of
+from gputally.pending_api.words.verdict_words import NODE_COUNTS, obstacle_text
+from gputally.placement.findings import findings
+from gputally.placement.suggestions import suggestions
+
+_MOST_HELPS: Final = 5
+_MOST_ANSWERS: Final = 10
+"""In one document: pods of a job have few verdicts."""
+
+
+def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer, *, bound: int = 0) -> WhyDocument:
+    """One answer for each request and verdict of these pods, about the oldest pod."""
+    alike: dict[tuple[Needs | None, Verdict], list[WaitingPod]] = {}
+    for each in found:
+        alike.setdefault((each.needs, each.verdict), []).append(each)
+    answers = [_answer(now, pods[0], viewer, pods=len(pods)) for pods in islice(alike.values(), _MOST_ANSWERS)]
+    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=answers, bound=bound)
+
+
+def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) -> WhyAnswer:
+    record, verdict, rank = waiting.record, waiting.verdict, rank_of(waiting.record)
+    named = (uid for obstacle in verdict.obstacles for uid in obstacle.pods)
+    shown, more = limited(occupants(now, (*verdict.victims, *named), rank, viewer))
+    return WhyAnswer(
+        state="pending",
+        pod=pending_pod(waiting, viewer),
+        pods=pods,
+        needs=needed(waiting.needs) if waiting.needs else None,
+        obstacles=obstacle_texts(verdict, viewer),
+        nodes=node_counts(verdict),
+        occupants=shown,
+        more_occupants=more,
+        priorities=_priorities(now, waiting, viewer),
+        waits=past_waits(waiting.waits, now.at_us),
+        waited_seconds=(now.at_us - waiting.since_us) / US_PER_SECOND,
+        similar=similar_waits(now, viewer, tier=waiting.tier, units=record.units),
+        helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
+        scheduler_message=waiting.situation.text,
+    )
+
+
+def _priorities(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> list[PriorityNote]:
+    """What is wrong with the order of priorities; pods that got GPUs after it began to wait are named as such alone."""
+    if waiting.needs is None:
+        return []
+    found = findings(waiting.needs, now.room, waiting.verdict, since_us=waiting.since_us)
+    is_starved = any(each.kind is FindingKind.STARVATION for each in found)
+    shown = (each for each in found if not (is_starved and each.kind is FindingKind.OUTRANKED))
+    return [priority_note(each, now, viewer) for each in shown]
+
+
+def rank_of(record: PodRecord) -> Rank:
+    """Whom the pod may preempt."""
+    return Rank(record.priority or 0, record.may_preempt, record.class_name)
+
+
+def helps_of(
+    now: PendingNow, verdict: Verdict | None, needs: Needs | None, situation: Situation, *, rank: Rank, viewer: Viewer
+) -> list[Help]:
+    """What would help, each checked by the model; nothing without a verdict, or while the request is not known."""
+    if verdict is None or needs is None:
+        return []
+    found = suggestions(verdict, needs, now.room, situation, classes=now.classes)
+    possible = (each for each in found if not any(map(is_planned, _pods(each))))
+    return [help_of(each, now, rank, viewer) for each in islice(possible, _MOST_HELPS)]
+
+
+def _pods(suggestion: Suggestion) -> Iterator[str]:
+    """The pods that it names."""
+    for change in suggestion.changes:
+        yield from change.pods
+    if suggestion.eviction:
+        yield from suggestion.eviction.victims
+
+
+def needed(needs: Needs) -> NeededResources:
+    """The request in units of people."""
+    amounts = dict(needs.amounts)
+    cpu, memory, storage = (amounts.pop(name, 0) for name in (CPU, MEMORY, EPHEMERAL_STORAGE))
+    amounts.pop(PODS, None)
+    return NeededResources(
+        devices=amounts,
+        cpu_cores=cpu / 1000,
+        memory_bytes=memory,
+        ephemeral_storage_bytes=storage,
+        node_selector=dict(needs.node_selector),
+        has_node_affinity=needs.node_terms is not None,
+        tolerations=[_toleration(each.key, each.operator, each.value, each.effect) for each in needs.tolerations],
+        scheduler=needs.scheduler,
+    )
+
+
+def obstacle_texts(verdict: Verdict, viewer: Viewer) -> list[ObstacleText]:
+    """The obstacles in words; nodes only for readers who may know them."""
+    return [
+        ObstacleText(
+            kind=each.kind.value,
+            text=obstacle_text(each, shows_node=viewer.sees_nodes),
+            node=each.node if viewer.sees_nodes else None,
+        )
+        for each in verdict.obstacles
+    ]
+
+
+def node_counts(verdict: Verdict) -> dict[str, int]:
+    """How many nodes with GPUs what keeps it away from."""
+    return {NODE_COUNTS.get(kind, kind.value): count for kind, count in verdict.counts}
+
+
+def _toleration(key: str, operator: str, value: str, effect: str) -> str:
+    what = key if operator == "Exists" or not value else f"{key}={value}"
+    return f"{what or 'any'}:{effect}" if effect else what or "any"

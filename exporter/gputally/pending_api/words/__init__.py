@@ -1,0 +1,1 @@
+"""Verdicts, amounts and suggestions in words."""

@@ -1,0 +1,51 @@
+"""Amounts of resources in words, such as `8 GPUs` or `256 GiB memory`."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+
+GPU_RESOURCE: Final = "nvidia.com/gpu"
+_MILLI: Final = 1000
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_BYTES: Final = {MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral storage"}
+
+
+def amount_words(resource: str, amount: int) -> str:
+    """The amount with its unit: `1 GPU`, `2.5 CPUs`, `256 GiB memory`, `3 nvidia.com/mig-1g.10gb`."""
+    if resource == GPU_RESOURCE:
+        return _counted(amount, "GPU")
+    if resource == PODS:
+        return _counted(amount, "pod")
+    if resource == CPU:
+        cores = amount / _MILLI
+        return f"{cores:g} CPU{'' if cores == 1 else 's'}"
+    if resource in _BYTES:
+        return f"{byte_words(amount)} {_BYTES[resource]}"
+    return f"{amount:,} {resource}"
+
+
+def bare_amount(resource: str, amount: int) -> str:
+    """The same where the resource was just named: `8`, `2.5`, `256 GiB`; nothing below 0."""
+    least = max(0, amount)
+    if resource in _BYTES:
+        return byte_words(least)
+    return f"{least / _MILLI:g}" if resource == CPU else f"{least:,}"
+
+
+def byte_words(amount: int) -> str:
+    """Bytes in the largest unit that leaves at least 1, with at most three digits behind it: `1.5 GiB`."""
+    value, unit = float(max(0, amount)), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - by definition
+        value, unit = value / 1024, unit + 1
+    return f"{value:.4g} {_UNITS[unit]}"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """`a, b and c`."""
+    *most, last = parts
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,25 @@
+"""Findings about the order of priorities in words."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gputally.model.placement.finding import Finding, FindingKind
+from gputally.model.placement.why_document import PriorityNote
+from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.words.amount_words import GPU_RESOURCE, amount_words
+
+_TEXTS: Final[Mapping[FindingKind, str]] = {
+    FindingKind.OUTRANKED: "pods of lower priority hold {gpus} where it could run{named}, and it cannot preempt them",
+    FindingKind.STARVATION: "pods of lower priority got {gpus} after it had begun to wait{named}",
+    FindingKind.INVERSION: "pods that serve no users hold {gpus} at its own or a higher priority{named}",
+}
+
+
+def priority_note(finding: Finding, now: PendingNow, viewer: Viewer) -> PriorityNote:
+    """The finding with the name of one pod, if the reader may know it."""
+    records = (now.records[uid] for uid in finding.pods if uid in now.records)
+    seen = (each for each in records if each.terms and viewer.sees(each.terms[-1].tenant))
+    named = (f", such as {each.namespace}/{each.name}" for each in seen)
+    gpus = amount_words(GPU_RESOURCE, finding.gpus)
+    text = _TEXTS[finding.kind].format(gpus=gpus, named=next(named, ""))
+    return PriorityNote(kind=finding.kind.value, text=text, gpus=finding.gpus)

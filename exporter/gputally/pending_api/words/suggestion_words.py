@@ -1,0 +1,60 @@
+"""What would help a waiting pod, in words."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gputally.model.placement.advice import Change, ChangeKind, Suggestion
+from gputally.model.placement.why_document import Help
+from gputally.pending_api.occupants import Rank, occupants
+from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.words.amount_words import amount_words, listed
+
+_MOST_NAMES: Final = 3
+
+
+def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer) -> Help:
+    """The suggestion with the pods that would be preempted, as far as the reader may know them."""
+    eviction = suggestion.eviction
+    chosen = next((each.what for each in suggestion.changes if each.kind is ChangeKind.USE_CLASS), "")
+    used = next((each for each in now.classes if each.name == chosen), None)
+    rank = Rank(used.value, used.may_preempt, used.name) if used else rank
+    less = [_less(each) for each in suggestion.changes if each.kind is ChangeKind.REQUEST_LESS]
+    others = [_step(each, now, viewer) for each in suggestion.changes if each.kind is not ChangeKind.REQUEST_LESS]
+    steps = listed([*others, *([f"request only {listed(less)}"] if less else [])])
+    return Help(
+        text=steps,
+        node=eviction.node if eviction and viewer.sees_nodes else None,
+        victims=occupants(now, eviction.victims, rank, viewer) if eviction else [],
+    )
+
+
+def _step(change: Change, now: PendingNow, viewer: Viewer) -> str:
+    shown = change.node if viewer.sees_nodes else ""
+    return _STEPS[change.kind](change, f" on {shown}" if shown else "", _names(change, now, viewer))
+
+
+def _names(change: Change, now: PendingNow, viewer: Viewer) -> str:
+    """The pods of a change, by name as far as the reader may know it."""
+    pods = [now.records[uid] for uid in change.pods if uid in now.records]
+    named = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.terms and viewer.sees(pod.terms[-1].tenant)]
+    shown = named[:_MOST_NAMES]
+    if more := len(change.pods) - len(shown):
+        shown.append(f"{more} {'more' if shown else 'pod' if more == 1 else 'pods'}")
+    return listed(shown) if shown else "pods"
+
+
+def _less(change: Change) -> str:
+    return amount_words(change.what, change.amount or 0)
+
+
+_STEPS: Final[Mapping[ChangeKind, Callable[[Change, str, str], str]]] = {
+    ChangeKind.TOLERATE: lambda change, *_: f"tolerate the taint {change.what}",
+    ChangeKind.REMOVE_TAINT: lambda change, on, _: f"remove the taint {change.what}{on.replace(' on ', ' from ')}",
+    ChangeKind.UNCORDON: lambda _, on, __: f"uncordon {on.removeprefix(' on ') or 'its node'}",
+    ChangeKind.DROP_SELECTOR: lambda change, *_: f"no longer require {change.what}",
+    ChangeKind.PREEMPT: lambda *_: "let it preempt (preemptionPolicy: PreemptLowerPriority)",
+    ChangeKind.USE_CLASS: lambda change, *_: f"use PriorityClass {change.what}",
+    ChangeKind.WAIT: lambda change, on, pods: f"wait until {pods}{on} {'ends' if len(change.pods) == 1 else 'end'}",
+    ChangeKind.RAISE_QUOTA: lambda change, *_: f"raise quota {change.what} by {change.amount}",
+    ChangeKind.REMOVE_GATE: lambda change, *_: f"remove the scheduling gate {change.what}",
+}

@@ -1,0 +1,176 @@
+"""Verdicts and their obstacles in words."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gputally.model.placement.needs import Needs
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
+from gputally.pending_api.words.amount_words import amount_words, bare_amount, listed
+
+SHORT: Final[Mapping[Reason, str]] = {
+    Reason.NO_SCHEDULER: "no scheduler",
+    Reason.QUEUED: "queue",
+    Reason.GATED: "scheduling gates",
+    Reason.QUOTA_NEVER: "quota too small",
+    Reason.QUOTA: "quota",
+    Reason.CLAIM: "ResourceClaim",
+    Reason.GANG: "gang",
+    Reason.EXCLUDED: "excluded from nodes",
+    Reason.IMPOSSIBLE: "nodes too small",
+    Reason.UNKNOWN: "not yet known",
+    Reason.OTHER: "other",
+    Reason.SCHEDULABLE: "scheduler",
+    Reason.VICTIMS_STOPPING: "victims stopping",
+    Reason.PREEMPTING: "preemption",
+    Reason.OTHER_RESOURCE: "CPU or memory",
+    Reason.NEVER_PREEMPTS: "never preempts",
+    Reason.INVERSION: "priority inversion",
+    Reason.FRAGMENTED: "fragmentation",
+    Reason.CAPACITY: "capacity",
+}
+"""What a pod waits for, in a word or two."""
+
+MEANING: Final[Mapping[Reason, str]] = {
+    Reason.NO_SCHEDULER: "no scheduler of the name that they ask for is at work",
+    Reason.QUEUED: "their queue has not admitted them",
+    Reason.GATED: "they have scheduling gates",
+    Reason.QUOTA_NEVER: "they request more than their quota can ever admit",
+    Reason.QUOTA: "their quota is used up",
+    Reason.CLAIM: "a ResourceClaim is not allocated",
+    Reason.GANG: "their gang is incomplete",
+    Reason.EXCLUDED: "taints, cordons, selectors or affinity exclude them from all nodes that are large enough",
+    Reason.IMPOSSIBLE: "no node is large enough, even if it were empty",
+    Reason.UNKNOWN: "the pods on the nodes with GPUs are still being listed",
+    Reason.OTHER: "the scheduler names something that gputally does not model, such as volumes",
+    Reason.SCHEDULABLE: "they fit, and the scheduler has not bound them yet",
+    Reason.VICTIMS_STOPPING: "pods on their node are stopping to make room",
+    Reason.PREEMPTING: "they fit if pods of lower priority are preempted, which the scheduler has not done yet",
+    Reason.OTHER_RESOURCE: "a node has enough GPUs for them, but not enough CPU, memory, storage or pods",
+    Reason.NEVER_PREEMPTS: "pods of lower priority hold what they need, and they never preempt (preemptionPolicy)",
+    Reason.INVERSION: "they serve users, and pods that do not hold what they need at the same or a higher priority",
+    Reason.FRAGMENTED: "enough GPUs are free or may be preempted, but not on one node",
+    Reason.CAPACITY: "pods of their own or a higher priority hold what they need",
+}
+"""What a verdict says about all its pods."""
+
+NODE_COUNTS: Final[Mapping[ObstacleKind, str]] = {
+    ObstacleKind.TAINT: "tainted",
+    ObstacleKind.CORDON: "cordoned",
+    ObstacleKind.SELECTOR: "not selected",
+    ObstacleKind.SIZE: "too small",
+    ObstacleKind.RESOURCE: "held by other pods",
+}
+"""What keeps a pod from so many nodes."""
+
+
+def sentence(verdict: Verdict, needs: Needs | None, situation: Situation) -> str:
+    """Why the pod waits, as the end of a sentence about it."""
+    found = _SENTENCES.get(verdict.reason)
+    return found(verdict, situation) if found else _fixed(verdict, needs)
+
+
+def obstacle_text(obstacle: Obstacle, *, shows_node: bool = True) -> str:
+    """One obstacle in words, with its node unless the reader may not know it."""
+    where = f"{obstacle.node}: " if obstacle.node and shows_node else ""
+    return where + _OBSTACLES[obstacle.kind](obstacle)
+
+
+def _fixed(verdict: Verdict, needs: Needs | None) -> str:
+    on = f" on {verdict.node}" if verdict.node else ""
+    match verdict.reason:
+        case Reason.SCHEDULABLE:
+            return f"it fits{on}, and the scheduler has not bound it yet"
+        case Reason.VICTIMS_STOPPING:
+            return f"room is being made{on}, where {_pods(len(verdict.victims))} still stopping"
+        case Reason.PREEMPTING:
+            count = f"{len(verdict.victims)} pod{'' if len(verdict.victims) == 1 else 's'} of lower priority"
+            return f"it fits if {count}{on} {'is' if len(verdict.victims) == 1 else 'are'} preempted, not done yet"
+        case Reason.NEVER_PREEMPTS:
+            name = f"its class {needs.class_name}" if needs and needs.class_name else "it"
+            return f"pods of lower priority hold what it needs, but {name} never preempts"
+        case _:
+            return _OWN[verdict.reason]
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod{' is' if count == 1 else 's are'}"
+
+
+_OWN: Final[Mapping[Reason, str]] = {
+    Reason.EXCLUDED: "no node that is large enough accepts it",
+    Reason.IMPOSSIBLE: "no node is large enough for it, even if it were empty",
+    Reason.UNKNOWN: "it is not yet known why; the pods on the nodes with GPUs are still being listed",
+    Reason.INVERSION: "it serves users, and pods that do not hold what it needs at the same or a higher priority",
+    Reason.FRAGMENTED: "enough GPUs are free or may be preempted, but not on one node",
+    Reason.CAPACITY: "pods of its own or a higher priority hold what it needs",
+}
+
+
+def _named(verdict: Verdict, kind: ObstacleKind) -> str:
+    return listed([each.what for each in verdict.obstacles if each.kind is kind] or ["an unknown one"])
+
+
+def _quota(verdict: Verdict, situation: Situation) -> str:
+    quota = situation.quota
+    if quota is None:
+        return "its quota is used up"
+    what = quota.what.removeprefix("requests.")
+    if verdict.reason is Reason.QUOTA_NEVER:
+        return f"its quota {quota.name} can never admit it: {_of(what, quota.needed)} needed, {quota.hard} allowed"
+    return f"its quota {quota.name} is used up: {_of(what, quota.needed)} needed, {quota.used} of {quota.hard} used"
+
+
+def _of(resource: str, amount: int) -> str:
+    return amount_words(resource, amount)
+
+
+def _gang(_: Verdict, situation: Situation) -> str:
+    gang = situation.gang
+    if gang is None:
+        return "its gang is incomplete"
+    if gang.members < gang.least:
+        return f"its gang {gang.name} is incomplete: {gang.members} of {gang.least} pods exist"
+    return f"its gang {gang.name} needs {gang.least} pods at once, of which {gang.bound} hold resources"
+
+
+def _lacking(verdict: Verdict, _: Situation) -> str:
+    lacking = [each for each in verdict.obstacles if each.kind in (ObstacleKind.RESOURCE, ObstacleKind.SIZE)]
+    names = dict.fromkeys("CPU" if each.what == "cpu" else each.what for each in lacking)
+    on = f" on {verdict.node}" if verdict.node else ""
+    return f"enough GPUs are there{on}, but not enough {listed(names) if names else 'CPU or memory'}"
+
+
+_SENTENCES: Final[Mapping[Reason, Callable[[Verdict, Situation], str]]] = {
+    Reason.NO_SCHEDULER: lambda verdict, _: f"no scheduler named {_named(verdict, ObstacleKind.SCHEDULER)} is at work",
+    Reason.QUEUED: lambda _, situation: (
+        f"its queue has not admitted it{f': {situation.queue}' * bool(situation.queue)}"
+    ),
+    Reason.GATED: lambda verdict, _: f"it is gated by {_named(verdict, ObstacleKind.GATE)}",
+    Reason.QUOTA_NEVER: _quota,
+    Reason.QUOTA: _quota,
+    Reason.CLAIM: lambda _, situation: f"ResourceClaim {listed(situation.open_claims or ['?'])} is not allocated",
+    Reason.GANG: _gang,
+    Reason.OTHER_RESOURCE: _lacking,
+    Reason.OTHER: lambda verdict, _: f"the scheduler reports {_named(verdict, ObstacleKind.UNMODELLED)}",
+}
+
+_OBSTACLES: Final[Mapping[ObstacleKind, Callable[[Obstacle], str]]] = {
+    ObstacleKind.TAINT: lambda each: f"taint {each.what} is not tolerated",
+    ObstacleKind.CORDON: lambda _: "cordoned",
+    ObstacleKind.SELECTOR: lambda each: f"does not match {each.what}",
+    ObstacleKind.SIZE: lambda each: f"{_needed(each)}, the node has {bare_amount(each.what, each.free or 0)}",
+    ObstacleKind.RESOURCE: lambda each: f"{_needed(each)}, {bare_amount(each.what, each.free or 0)} available",
+    ObstacleKind.POLICY: lambda each: each.what or "preemptionPolicy: Never",
+    ObstacleKind.GATE: lambda each: f"scheduling gate {each.what}",
+    ObstacleKind.QUEUE: lambda each: f"queue: {each.what}" if each.what else "the queue has not admitted it",
+    ObstacleKind.QUOTA: lambda each: f"quota {each.what}: {each.needed} needed, {each.free} left",
+    ObstacleKind.CLAIM: lambda each: f"ResourceClaim {each.what} is not allocated",
+    ObstacleKind.GANG: lambda each: f"gang {each.what}: {each.needed} pods at once, {each.free} possible",
+    ObstacleKind.SCHEDULER: lambda each: f"no scheduler named {each.what} is at work",
+    ObstacleKind.UNMODELLED: lambda each: each.what,
+}
+
+
+def _needed(obstacle: Obstacle) -> str:
+    return f"{amount_words(obstacle.what, obstacle.needed or 0)} needed"

@@ -1,0 +1,1 @@
+"""Where pods with GPUs fit, and why they do not: pure functions over what nodes offer and pods take."""

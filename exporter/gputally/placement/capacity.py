@@ -1,0 +1,81 @@
+"""What pod sizes fit now."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from gputally.model.placement.capacity import SIZES, Capacity, Stranded
+from gputally.model.placement.needs import CPU, MEMORY, PODS, Amounts, Place
+from gputally.model.rules import Rules
+from gputally.placement.fit import copies
+from gputally.placement.node_room import NodeRoom
+from gputally.placement.room import Room
+from gputally.shares.schemes import describes, rule_of
+
+LEAST_PER_GPU: Final[Amounts] = ((CPU, 1000), (MEMORY, 2**30))
+"""What a pod needs for each GPU at least; a GPU beside less is of no use."""
+_SCARCE: Final = {CPU: Stranded.CPU, MEMORY: Stranded.MEMORY, PODS: Stranded.PODS}
+Labels = tuple[str, ...]
+
+
+def fits_now(
+    room: Room, labels_of: Callable[[Place], Labels], rules: Rules, *, per_gpu: Amounts = LEAST_PER_GPU
+) -> dict[Labels, Capacity]:
+    """What fits on the nodes with equal labels, such as the GPU model and the pool."""
+    found: dict[Labels, list[Capacity]] = {}
+    for node in room:
+        if node.place:
+            of_labels = found.setdefault(labels_of(node.place), [])
+            of_labels += (capacity_of(node, gpu=gpu, per_gpu=per_gpu) for gpu in _gpus_of(node.place, rules))
+    return {labels: _together(each) for labels, each in found.items()}
+
+
+def capacity_of(node: NodeRoom, *, gpu: str, per_gpu: Amounts = LEAST_PER_GPU) -> Capacity:
+    """How many pods of each size fit, by GPUs of the resource `gpu` and `per_gpu` of other resources for each.
+
+    Pods tolerate the node's taints, which reserve it for pods with GPUs, but no cordon. Pods that are nominated to the
+    node have not taken anything yet.
+    """
+    key = ("capacity", gpu, per_gpu)
+    if isinstance(known := node.memo.get(key), Capacity):
+        return known
+    found = node.memo[key] = _capacity(node, gpu, per_gpu)
+    return found
+
+
+def _capacity(node: NodeRoom, gpu: str, per_gpu: Amounts) -> Capacity:
+    free = max(node.free.get(gpu, 0), 0)
+    if node.place is None or node.place.is_cordoned:
+        return Capacity(free=free, stranded=((Stranded.CORDON, free),) if free else ())
+    fits = tuple([copies(_sized(size, gpu, per_gpu), node.free) for size in SIZES])
+    largest = max((size for size in SIZES if size <= dict(node.offered).get(gpu, 0)), default=1)
+    stranded = {
+        _scarcest(node, gpu, per_gpu): free - fits[0],
+        Stranded.FRAGMENT: fits[0] - largest * fits[SIZES.index(largest)],
+    }
+    return Capacity(fits=fits, free=free, stranded=tuple([(why, count) for why, count in stranded.items() if count]))
+
+
+def _sized(size: int, gpu: str, per_gpu: Amounts) -> Amounts:
+    return ((gpu, size), (PODS, 1), *((resource, size * amount) for resource, amount in per_gpu))
+
+
+def _scarcest(node: NodeRoom, gpu: str, per_gpu: Amounts) -> Stranded:
+    """The resource that allows the fewest pods of one GPU."""
+    rest = [each for each in _sized(1, gpu, per_gpu) if each[0] in _SCARCE]
+    return _SCARCE[min(rest, key=lambda each: node.free.get(each[0], 0) // each[1])[0]]
+
+
+def _gpus_of(place: Place, rules: Rules) -> Iterator[str]:
+    return (name for name, _ in place.offered if rule_of(name, rules) and not describes(name, rules))
+
+
+def _together(several: list[Capacity]) -> Capacity:
+    stranded = Counter[Stranded]()
+    for each in several:
+        stranded.update(dict(each.stranded))
+    return Capacity(
+        fits=tuple([sum(column) for column in zip(*(each.fits for each in several), strict=True)]),
+        free=sum(each.free for each in several),
+        stranded=tuple(sorted(stranded.items())),
+    )

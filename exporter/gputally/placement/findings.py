@@ -1,0 +1,68 @@
+"""Pods that wait while others run that should not precede them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gputally.model.placement.finding import Finding, FindingKind
+from gputally.model.placement.needs import Needs, Taken
+from gputally.model.placement.verdict import Reason, Verdict
+from gputally.placement.candidates import candidates_for, is_large
+from gputally.placement.fit import start_of
+from gputally.placement.node_room import NodeRoom
+from gputally.placement.room import Room
+
+MAX_PODS: Final = 20
+"""Pods that a finding names; its GPUs are those of all."""
+_OUTRANKED: Final = (
+    Reason.OTHER_RESOURCE,
+    Reason.NEVER_PREEMPTS,
+    Reason.INVERSION,
+    Reason.FRAGMENTED,
+    Reason.CAPACITY,
+)
+
+
+class Pods(tuple[tuple[str, Taken], ...]):
+    """Pods of one node with their UIDs."""
+
+    __slots__ = ()
+
+
+def findings(needs: Needs, room: Room, verdict: Verdict, *, since_us: int | None = None) -> tuple[Finding, ...]:
+    """What is wrong with the order of priorities for a class of pods that wait with this verdict since `since_us`.
+
+    Only pods with the GPUs that it needs count, on nodes that accept it.
+    """
+    if verdict.reason not in _OUTRANKED:
+        return ()
+    groups = candidates_for(needs, room).accepting
+    large = (node for group in groups for node in group.nodes.values() if is_large(needs.amounts, node.offered))
+    nodes = [_on_node(node, needs) for node in large]
+    lower = [pod for pods in nodes for pod in pods if pod[1].priority < needs.priority]
+    found = [_finding(FindingKind.OUTRANKED, needs, lower)]
+    if since_us is not None:
+        later = [pod for pod in lower if since_us < start_of(pod[1]) < float("inf")]
+        found.append(_finding(FindingKind.STARVATION, needs, later))
+    if verdict.reason is Reason.INVERSION:
+        others = [pod for pods in nodes for pod in pods if pod[1].priority >= needs.priority and not pod[1].is_serving]
+        found.append(_finding(FindingKind.INVERSION, needs, others))
+    return tuple([each for each in found if each.pods])
+
+
+def _on_node(node: NodeRoom, needs: Needs) -> Pods:
+    """The pods that hold such GPUs there."""
+    key = ("holders", needs.gpus)
+    if isinstance(known := node.memo.get(key), Pods):
+        return known
+    found = node.memo[key] = Pods([pod for pod in node.taken.items() if _gpus(pod[1], needs)])
+    return found
+
+
+def _finding(kind: FindingKind, needs: Needs, pods: Sequence[tuple[str, Taken]]) -> Finding:
+    """Names the pods of the lowest priority, of these the latest."""
+    named = sorted(pods, key=lambda pod: (pod[1].priority, -start_of(pod[1]), pod[0]))[:MAX_PODS]
+    return Finding(kind=kind, pods=tuple([uid for uid, _ in named]), gpus=sum(_gpus(each, needs) for _, each in pods))
+
+
+def _gpus(taken: Taken, needs: Needs) -> int:
+    return sum([amount for resource, amount in taken.amounts if resource in needs.gpus])

@@ -1,0 +1,146 @@
+"""What pods need, and what they take once they are bound."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Final
+
+from gputally.errors import MalformedObject
+from gputally.model.kube import Container, Resources
+from gputally.model.objects.affinity import NodeSelectorTerm
+from gputally.model.objects.placeable_pod import PlaceablePod, PlaceableSpec
+from gputally.model.objects.toleration import Toleration
+from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, SHARES, TOO_MANY, Amounts, Needs, Taken
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_SECOND
+from gputally.placement.quantity import MOST, amount_of
+from gputally.shares.peak import peak_of
+from gputally.shares.schemes import SCHEMES, describes, rule_of
+
+Quantities = Mapping[str, str | int]
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+_MAX_RESOURCES: Final = 64
+"""More resources than any node offers, so a pod that requests more never runs."""
+_MAX_RULES: Final = 256
+"""More tolerations, or requirements on nodes, than anyone writes; comparing them costs time."""
+
+
+def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
+    """What decides where `pod` may run. Raises: MalformedObject for an invalid quantity."""
+    spec = pod.spec
+    amounts = tuple([(name, amount) for name, amount in amounts_of(pod) if not describes(name, rules)])
+    terms = _terms(spec)
+    tolerations = spec.tolerations or ()
+    return Needs(
+        namespace=pod.metadata.namespace,
+        amounts=amounts,
+        gpus=tuple([name for name, _ in amounts if rule_of(name, rules)]),
+        priority=spec.priority or 0,
+        may_preempt=spec.preemption_policy != "Never",
+        class_name=spec.priority_class_name,
+        scheduler=spec.scheduler_name or _DEFAULT_SCHEDULER,
+        node_selector=tuple(sorted((spec.node_selector or {}).items())),
+        node_terms=terms if terms is None or _size(terms) <= _MAX_RULES else None,
+        tolerations=_distinct(tolerations) if len(tolerations) <= _MAX_RULES else (),
+        gates=tuple(sorted({gate.name for gate in spec.scheduling_gates or ()})),
+        claims=tuple(sorted({claim.name for claim in spec.resource_claims or ()})),
+        unmodelled=tuple(_unmodelled(pod, rules)),
+    )
+
+
+def taken_of(pod: PlaceablePod, *, is_serving: bool = False) -> Taken:
+    """What the bound `pod` takes from its node. Raises: MalformedObject for an invalid quantity."""
+    started = pod.status.start_time
+    return Taken(
+        amounts_of(pod),
+        pod.spec.priority or 0,
+        is_serving=is_serving,
+        started_us=round(started.timestamp() * US_PER_SECOND) if started else None,
+    )
+
+
+def amounts_of(pod: PlaceablePod) -> Amounts:
+    """The effective requests of all resources. Raises: MalformedObject for an invalid quantity.
+
+    Requests of the pod as a whole replace those of its containers; the overhead comes on top.
+
+    Source: k8s.io/component-helpers resource/helpers.go, PodRequests.
+    """
+    spec = pod.spec
+    init_containers = spec.init_containers or ()
+    try:
+        peak = dict(peak_of(init_containers, [_requests(each) for each in (*init_containers, *spec.containers)]))
+        peak |= {name: amount for name, amount in _amounts(spec.resources).items() if _is_pod_level(name)}
+        for name, quantity in (spec.overhead or {}).items():
+            peak[name] = peak.get(name, 0) + amount_of(name, quantity)
+    except ValueError as error:
+        raise MalformedObject(pod.metadata.uid, str(error)) from None
+    return _same(tuple(_bounded(peak | {PODS: 1})))
+
+
+def _requests(container: Container) -> dict[str, int]:
+    return _amounts(container.resources)
+
+
+def _amounts(resources: Resources | None) -> dict[str, int]:
+    """A limit without a request counts as one."""
+    if resources is None:
+        return {}
+    given = (resources.limits or {}) | (resources.requests or {})
+    return {name: amount_of(name, quantity) for name, quantity in given.items()}
+
+
+def _is_pod_level(resource: str) -> bool:
+    return resource in (CPU, MEMORY) or resource.startswith("hugepages-")
+
+
+def _bounded(peak: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """At most _MAX_RESOURCES, sorted; those that every node offers are never left out."""
+    own = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE, PODS) if peak.get(name)]
+    others = sorted(name for name, amount in peak.items() if amount and name not in own)
+    for name in sorted((*own, *islice(others, _MAX_RESOURCES - len(own)))):
+        yield name, min(peak[name], MOST)
+
+
+@lru_cache(maxsize=4096)
+def _same(amounts: Amounts) -> Amounts:
+    """Equal amounts are one object."""
+    return amounts
+
+
+def _terms(spec: PlaceableSpec) -> tuple[NodeSelectorTerm, ...] | None:
+    affinity = spec.affinity and spec.affinity.node_affinity
+    return affinity.required.node_selector_terms if affinity and affinity.required else None
+
+
+def _size(terms: Iterable[NodeSelectorTerm]) -> int:
+    """The number of values that a node is compared with."""
+    return sum(
+        1 + sum(1 + len(each.values or ()) for each in (*(term.match_expressions or ()), *(term.match_fields or ())))
+        for term in terms
+    )
+
+
+def _distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
+    return tuple(dict.fromkeys(tolerations))
+
+
+def _unmodelled(pod: PlaceablePod, rules: Rules) -> Iterator[str]:
+    """What only the scheduler can judge."""
+    spec = pod.spec
+    if any(scheme.may_request(pod, rules) for scheme in SCHEMES) or any(
+        describes(name, rules) for name, _ in amounts_of(pod)
+    ):
+        yield SHARES
+    if any(each.persistent_volume_claim or each.ephemeral for each in spec.volumes or ()):
+        yield "volumes"
+    if any(each.when_unsatisfiable != "ScheduleAnyway" for each in spec.topology_spread_constraints or ()):
+        yield "topology spread"
+    if (affinity := spec.affinity) and any(
+        each and each.required for each in (affinity.pod_affinity, affinity.pod_anti_affinity)
+    ):
+        yield "pod affinity"
+    if any(port.host_port for each in spec.containers for port in each.ports or ()):
+        yield "host ports"
+    if len(spec.tolerations or ()) > _MAX_RULES or _size(_terms(spec) or ()) > _MAX_RULES:
+        yield TOO_MANY

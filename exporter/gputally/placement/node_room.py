@@ -1,0 +1,102 @@
+"""What one node offers, and what pods take from it."""
+
+from collections.abc import Mapping
+
+from gputally.model.placement.needs import Amounts, Place, Taken
+
+
+class NodeRoom:
+    """A node with the pods bound to it, by UID. `place` is None while only its pods are known.
+
+    `stopping` are the UIDs of pods with a deletion request, `nominated` the requests of pods for which room is made
+    here. Only `Room` changes it.
+    """
+
+    __slots__ = ("_available", "free", "memo", "name", "nominated", "place", "stopping", "taken")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.place: Place | None = None
+        self.taken: dict[str, Taken] = {}
+        self.stopping: set[str] = set()
+        self.nominated: dict[str, Taken] = {}
+        self.free: dict[str, int] = {}
+        """Offered minus taken, by resource; negative if more is taken than offered."""
+        self.memo: dict[object, object] = {}
+        """Answers about this node, valid until it changes."""
+        self._available: dict[tuple[int, bool], Mapping[str, int]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known about it."""
+        return not (self.place or self.taken or self.nominated)
+
+    @property
+    def offered(self) -> Amounts:
+        """What the node offers."""
+        return self.place.offered if self.place else ()
+
+    def replace(self, place: Place | None) -> None:
+        """The node changed, or is gone."""
+        self.place = place
+        self.free = dict(self.offered)
+        for taken in self.taken.values():
+            add(self.free, taken.amounts, sign=-1)
+        self.forget()
+
+    def put(self, uid: str, taken: Taken) -> None:
+        """A pod was bound, or its requests changed."""
+        if old := self.taken.get(uid):
+            add(self.free, old.amounts)
+        self.taken[uid] = taken
+        add(self.free, taken.amounts, sign=-1)
+        self.forget()
+
+    def drop(self, uid: str) -> None:
+        """A pod ended or was deleted."""
+        self.stopping.discard(uid)
+        if taken := self.taken.pop(uid, None):
+            add(self.free, taken.amounts)
+            self.forget()
+
+    def forget(self) -> None:
+        """Drop the answers about this node."""
+        self._available.clear()
+        self.memo.clear()
+
+    def available(self, priority: int, *, may_preempt: bool) -> Mapping[str, int]:
+        """What a pod could have here: the rest, and what pods of lower priority have if it may preempt them.
+
+        Pods of its own or a higher priority that are nominated to the node take what they need.
+        """
+        key = (priority, may_preempt)
+        if (known := self._available.get(key)) is None:
+            known = self._available[key] = self.available_to("", priority, may_preempt=may_preempt)
+        return known
+
+    def available_to(self, uid: str, priority: int, *, may_preempt: bool) -> Mapping[str, int]:
+        """As `available`, for the nominated pod `uid`, whose own nomination takes nothing from it."""
+        amounts = self.free
+        lower = [each for each in self.taken.values() if each.priority < priority] if may_preempt else ()
+        nominated = [each for key, each in self.nominated.items() if each.priority >= priority and key != uid]
+        if lower or nominated:
+            amounts = dict(amounts)
+            for each in lower:
+                add(amounts, each.amounts)
+            for each in nominated:
+                add(amounts, each.amounts, sign=-1)
+        return amounts
+
+    def copy(self) -> "NodeRoom":
+        """An independent copy."""
+        found = NodeRoom(self.name)
+        found.place = self.place
+        found.taken, found.stopping = dict(self.taken), set(self.stopping)
+        found.nominated, found.free = dict(self.nominated), dict(self.free)
+        return found
+
+
+def add(sums: dict[str, int], amounts: Amounts, *, sign: int = 1) -> None:
+    """Add `amounts` to `sums`."""
+    for resource, amount in amounts:
+        sums[resource] = sums.get(resource, 0) + sign * amount

@@ -1,0 +1,112 @@
+"""What the nodes with GPUs offer, and what is taken: the input of every verdict."""
+
+from collections.abc import Iterable, Iterator
+
+from gputally.model.placement.needs import Place, Taken
+from gputally.placement.node_group import Group, Grouping
+from gputally.placement.node_room import NodeRoom
+
+
+class Room:
+    """All nodes with GPUs, by name. Pods may be known before their nodes.
+
+    `is_complete` says whether the pods without GPUs are known, so that free CPU, memory and pods per node are right.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeRoom] = {}
+        self.is_complete = True
+        self.stopping: set[str] = set()
+        """Names of nodes on which pods are stopping."""
+        self._groupings: dict[tuple[str, ...], Grouping] = {}
+
+    def __iter__(self) -> Iterator[NodeRoom]:
+        return (node for node in self.nodes.values() if node.place)
+
+    def put_node(self, place: Place) -> None:
+        """A node was added or changed."""
+        node = self._at(place.name)
+        if node.place != place:
+            node.replace(place)
+            self._changed(node)
+
+    def drop_node(self, name: str) -> None:
+        """A node was deleted; its pods are kept until they are deleted, since a kubelet may register it again."""
+        if node := self.nodes.get(name):
+            node.replace(None)
+            self._changed(node)
+
+    def bind(self, node: str, uid: str, taken: Taken) -> None:
+        """A pod was bound to `node`, or what it takes has changed."""
+        found = self._at(node)
+        if found.taken.get(uid) != taken:
+            found.put(uid, taken)
+            self._changed(found)
+
+    def release(self, node: str, uid: str) -> None:
+        """A pod ended or was deleted."""
+        if (found := self.nodes.get(node)) and uid in found.taken:
+            found.drop(uid)
+            self._changed(found)
+
+    def stop(self, node: str, uid: str) -> None:
+        """The deletion of a bound pod was requested."""
+        if (found := self.nodes.get(node)) and uid in found.taken and uid not in found.stopping:
+            found.stopping.add(uid)
+            self._changed(found)
+
+    def nominate(self, node: str, uid: str, taken: Taken) -> None:
+        """Room is made on `node` for a waiting pod."""
+        found = self._at(node)
+        if found.nominated.get(uid) != taken:
+            found.nominated[uid] = taken
+            self._changed(found)
+
+    def withdraw(self, node: str, uid: str) -> None:
+        """A pod is no longer nominated: it was bound, deleted or nominated elsewhere."""
+        if (found := self.nodes.get(node)) and found.nominated.pop(uid, None):
+            self._changed(found)
+
+    def groups(self, keys: tuple[str, ...]) -> Iterable[Group]:
+        """The nodes by their labels with these keys, taints and cordons; see `keys_of`."""
+        if (found := self._groupings.get(keys)) is None:
+            if len(self._groupings) >= _MAX_GROUPINGS:
+                self._groupings.clear()
+            found = self._groupings[keys] = Grouping(keys, self)
+        return found.current(self.nodes)
+
+    def copy(self) -> "Room":
+        """An independent copy."""
+        found = Room()
+        found.is_complete = self.is_complete
+        found.nodes = {name: node.copy() for name, node in self.nodes.items()}
+        found.stopping = set(self.stopping)
+        return found
+
+    def only(self, node: NodeRoom) -> "Room":
+        """A room with that node alone: what happens on a node depends on it alone."""
+        found = Room()
+        found.is_complete = self.is_complete
+        found.nodes[node.name] = node
+        found.stopping = self.stopping & {node.name}
+        return found
+
+    def _at(self, name: str) -> NodeRoom:
+        if (found := self.nodes.get(name)) is None:
+            found = self.nodes[name] = NodeRoom(name)
+        return found
+
+    def _changed(self, node: NodeRoom) -> None:
+        node.forget()
+        for grouping in self._groupings.values():
+            grouping.dirty.add(node.name)
+        if node.stopping:
+            self.stopping.add(node.name)
+        else:
+            self.stopping.discard(node.name)
+        if node.is_empty:
+            del self.nodes[node.name]
+
+
+_MAX_GROUPINGS = 256
+"""Distinct sets of label keys that waiting pods select by; anyone may make up more."""

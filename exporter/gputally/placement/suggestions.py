@@ -1,0 +1,126 @@
+"""What would help a waiting pod."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from gputally.model.placement.advice import Change, ChangeKind, PriorityChoice, Suggestion
+from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, Needs
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
+from gputally.placement.change import State, changed
+from gputally.placement.judge import judged
+from gputally.placement.preemption import would_evict
+from gputally.placement.room import Room
+
+_BOUND: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
+_STEPS: Final = {CPU: 100, MEMORY: 2**20, EPHEMERAL_STORAGE: 2**20}
+"""Smaller requests are searched in these steps; GPUs one by one."""
+_MAX_CLASSES: Final = 64
+_BY_PRIORITY: Final = (Reason.NEVER_PREEMPTS, Reason.INVERSION, Reason.FRAGMENTED, Reason.CAPACITY)
+_WITH_PRIORITY: Final = (*_BY_PRIORITY, Reason.OTHER_RESOURCE)
+
+
+def suggestions(
+    verdict: Verdict, needs: Needs, room: Room, situation: Situation, *, classes: Sequence[PriorityChoice] = ()
+) -> tuple[Suggestion, ...]:
+    """Changes that lead to a binding, each judged again by the same model; the simplest first.
+
+    `classes` are the PriorityClasses that the pod could use.
+    """
+    state, by_name = State(needs, room, situation), {each.name: each for each in classes}
+    single = [(change,) for change in _single(verdict, state, classes)]
+    all_at_once = tuple(_remedies(verdict))
+    several = [all_at_once] if len(all_at_once) > 1 else []
+    tried = (_tried(state, changes, by_name) for changes in (*single, *several))
+    return tuple([each for each in tried if each])
+
+
+def _tried(state: State, changes: tuple[Change, ...], classes: Mapping[str, PriorityChoice]) -> Suggestion | None:
+    """The suggestion, if the pod would be bound after the changes."""
+    for change in changes:
+        state = changed(state, change, classes)
+    reason = judged(*state).reason
+    if reason not in _BOUND:
+        return None
+    eviction = would_evict(state.needs, state.room, uid=state.situation.uid) if reason is Reason.PREEMPTING else None
+    return Suggestion(changes=changes, reason=reason, eviction=eviction)
+
+
+def _single(verdict: Verdict, state: State, classes: Sequence[PriorityChoice]) -> Iterator[Change]:
+    """Changes that may help alone."""
+    for obstacle in verdict.obstacles:
+        yield from _of_pod(obstacle)
+    if verdict.reason in _WITH_PRIORITY:
+        yield from _lowest_class(state, classes)
+    for what in dict.fromkeys(each.what for each in verdict.obstacles if each.kind in _AMOUNTS):
+        yield from _smaller(state, what)
+    for obstacle in verdict.obstacles:
+        yield from _of_cluster(obstacle)
+
+
+def _remedies(verdict: Verdict) -> Iterator[Change]:
+    """One change for each obstacle, the pod's own where there is one."""
+    for obstacle in verdict.obstacles:
+        own = [*_of_pod(obstacle), *_of_cluster(obstacle)]
+        if obstacle.kind is ObstacleKind.SIZE and obstacle.free:
+            own = [Change(kind=ChangeKind.REQUEST_LESS, what=obstacle.what, amount=obstacle.free)]
+        yield from own[:1]
+
+
+def _of_pod(obstacle: Obstacle) -> Iterator[Change]:
+    """What the pod's author can change."""
+    match obstacle.kind:
+        case ObstacleKind.TAINT:
+            yield Change(kind=ChangeKind.TOLERATE, what=obstacle.what)
+        case ObstacleKind.SELECTOR:
+            yield Change(kind=ChangeKind.DROP_SELECTOR, what=obstacle.what)
+        case ObstacleKind.POLICY:
+            yield Change(kind=ChangeKind.PREEMPT)
+        case ObstacleKind.GATE:
+            yield Change(kind=ChangeKind.REMOVE_GATE, what=obstacle.what)
+
+
+def _of_cluster(obstacle: Obstacle) -> Iterator[Change]:
+    """What others can change, or what time does."""
+    match obstacle.kind:
+        case ObstacleKind.TAINT:
+            yield Change(kind=ChangeKind.REMOVE_TAINT, what=obstacle.what, node=obstacle.node)
+        case ObstacleKind.CORDON:
+            yield Change(kind=ChangeKind.UNCORDON, node=obstacle.node)
+        case ObstacleKind.QUOTA:
+            missing = (obstacle.needed or 0) - (obstacle.free or 0)
+            yield Change(kind=ChangeKind.RAISE_QUOTA, what=obstacle.what, amount=missing)
+        case ObstacleKind.RESOURCE:
+            yield Change(
+                kind=ChangeKind.WAIT,
+                what=obstacle.what,
+                node=obstacle.node,
+                amount=(obstacle.needed or 0) - (obstacle.free or 0),
+                pods=obstacle.pods,
+            )
+
+
+def _lowest_class(state: State, classes: Iterable[PriorityChoice]) -> Iterator[Change]:
+    """The class of the lowest priority with which the pod would be bound."""
+    by_name = {each.name: each for each in classes}
+    higher = [each for each in classes if each.value > state.needs.priority or not state.needs.may_preempt]
+    for choice in sorted(higher, key=lambda each: (each.value, each.name))[:_MAX_CLASSES]:
+        change = Change(kind=ChangeKind.USE_CLASS, what=choice.name)
+        if _tried(state, (change,), by_name):
+            yield change
+            return
+
+
+def _smaller(state: State, resource: str) -> Iterator[Change]:
+    """The largest request of the resource with which the pod would be bound; a pod keeps some of it."""
+    needed, step = dict(state.needs.amounts).get(resource, 0), _STEPS.get(resource, 1)
+    least, most = 0, -(-needed // step)  # in steps: `least` is enough, `most` is too much
+    while most - least > 1:
+        middle = (least + most) // 2
+        change = Change(kind=ChangeKind.REQUEST_LESS, what=resource, amount=middle * step)
+        least, most = (middle, most) if _tried(state, (change,), {}) else (least, middle)
+    if least:
+        yield Change(kind=ChangeKind.REQUEST_LESS, what=resource, amount=least * step)
+
+
+_AMOUNTS: Final = (ObstacleKind.SIZE, ObstacleKind.RESOURCE)

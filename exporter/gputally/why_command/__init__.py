@@ -1,0 +1,1 @@
+"""`gputally why` and `gputally what-if`: why pods wait, and what would happen to others."""

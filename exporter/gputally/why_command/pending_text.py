@@ -1,0 +1,55 @@
+"""The answers of `gputally why` about a namespace, a tenant or all: the reasons first, then the pods."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gputally.model.placement.pending_document import PendingDocument, PendingPod
+from gputally.why_command.text_lines import duration, gpus, money, paragraph, pods, table
+
+_HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
+
+
+def pending_lines(document: PendingDocument, *, subject: str, width: int) -> Iterator[str]:
+    """How many pods wait, for which reasons, and each of them."""
+    if not document.pod_count:
+        yield f"No pod {subject} waits for GPUs.".replace("  ", " ")
+        return
+    yield from paragraph(_headline(document, subject), width)
+    yield ""
+    yield from _reasons(document, width)
+    yield ""
+    yield from table([_HEADS, *(_pod(each, document) for each in document.pods)], right=frozenset({0, 2}))
+    if document.next:
+        yield f"and {pods(document.pod_count - len(document.pods))} more; narrow it down by NAMESPACE or --tenant"
+
+
+def _headline(document: PendingDocument, subject: str) -> str:
+    total = sum(each.gpus for each in document.reasons)
+    verb = "waits" if document.pod_count == 1 else "wait"
+    first = max(document.reasons, key=lambda each: each.gpus)
+    mostly = f", mostly for one reason: {first.meaning}" if len(document.reasons) > 1 else f": {first.meaning}"
+    return f"{pods(document.pod_count)} {subject} {verb} for {gpus(total)}{mostly}.".replace("  ", " ")
+
+
+def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
+    priced = any(each.cost_per_hour is not None for each in document.reasons)
+    heads = ("GPUS", "PODS", *(["PER HOUR"] if priced else []), "OLDEST", "REASON", "")
+    rows = [
+        (
+            f"{each.gpus:g}",
+            f"{each.pods:,}",
+            *([money(each.cost_per_hour, document.currency)] if priced else []),
+            duration((document.at - each.oldest).total_seconds()),
+            each.reason,
+            each.meaning,
+        )
+        for each in sorted(document.reasons, key=lambda each: -each.gpus)
+    ]
+    right = frozenset(range(len(heads) - 2))
+    for line in table([heads, *rows], right=right):
+        yield line if len(line) <= width else f"{line[: width - 3]}..."
+
+
+def _pod(pod: PendingPod, document: PendingDocument) -> tuple[str, ...]:
+    waited = duration((document.at - pod.created).total_seconds())
+    return f"{pod.gpus:g}", pod.tier, waited, pod.reason, f"{pod.namespace}/{pod.pod}"

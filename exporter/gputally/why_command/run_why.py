@@ -1,0 +1,91 @@
+"""Runs `gputally why`."""
+
+import asyncio
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from gputally.errors import AggregatorUnreachable, ConfigError, NotFound
+from gputally.model.placement.pending_document import PENDING_VERSION, PendingDocument
+from gputally.model.placement.why_document import WHY_VERSION, WhyDocument
+from gputally.top.client import connected
+from gputally.top.flags import access_problems, credentials_from, service_from
+from gputally.why_command.pending_text import pending_lines
+from gputally.why_command.why_subject import WhySubject, why_subject
+from gputally.why_command.why_text import why_lines
+
+_LEAST_WIDTH: Final = 60
+_MOST_WIDTH: Final = 100
+
+
+def run_why(parsed: Namespace) -> int:
+    """Print the answer. Raises: ConfigError, AggregatorUnreachable, NotFound."""
+    if problems := access_problems(parsed):
+        raise ConfigError(problems)
+    subject = why_subject(
+        parsed.what,
+        namespace=parsed.namespace,
+        is_job=parsed.job,
+        tenant=parsed.tenant,
+        everything=parsed.all,
+    )
+    answer = asyncio.run(_asked(parsed, subject))
+    if parsed.output == "json":
+        print_json(answer.body)
+    elif answer.is_list:
+        document = decoded(answer.body, PendingDocument, PENDING_VERSION)
+        print_lines(pending_lines(document, subject=subject.text, width=width()))
+    else:
+        print_lines(why_lines(decoded(answer.body, WhyDocument, WHY_VERSION), width=width()))
+    return 0
+
+
+class _Response(NamedTuple):
+    body: bytes
+    is_list: bool
+
+
+async def _asked(parsed: Namespace, subject: WhySubject) -> _Response:
+    """The answer; if nothing waits in a namespace of that name, the one about a pod of that name, if there is one."""
+    service = service_from(parsed, namespace=parsed.aggregator_namespace)
+    async with connected(parsed.url, service, credentials_from(parsed)) as client:
+        body = await client.get(subject.path)
+        if subject.pod_path and not decoded(body, PendingDocument, PENDING_VERSION).pod_count:
+            with suppress(NotFound):
+                return _Response(await client.get(subject.pod_path), is_list=False)
+        return _Response(body, subject.is_list)
+
+
+def decoded(body: bytes, kind: type[Any], version: int) -> Any:  # noqa: ANN401 - an instance of `kind`
+    """The document. Raises: AggregatorUnreachable for one of another version, or of another program."""
+    try:
+        document = msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError as error:
+        raise AggregatorUnreachable(f"not an answer of gputally: {error}; check --url") from None
+    if document.version != version:
+        text = f"the aggregator answers in version {document.version}; use gputally of the aggregator's version"
+        raise AggregatorUnreachable(text)
+    return document
+
+
+def width() -> int:
+    """Of the text: the terminal's, within limits; the largest in a pipe."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _MOST_WIDTH
+    return min(_MOST_WIDTH, max(_LEAST_WIDTH, columns))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Write them to standard output."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()
+
+
+def print_json(body: bytes) -> None:
+    """Write the document, indented."""
+    sys.stdout.buffer.write(msgspec.json.format(body, indent=2) + b"\n")
+    sys.stdout.flush()

@@ -1,0 +1,60 @@
+"""The forecast of `gputally what-if` as text."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
+from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods
+from gputally.why_command.why_text import needs_words, obstacle_lines, occupant_lines, would_help
+
+_MOST_NODES: Final = 4
+_ONE: Final = 1
+
+
+def what_if_lines(document: WhatIfDocument, *, width: int) -> Iterator[str]:
+    """One paragraph for each kind of pod; the first line says what would happen."""
+    for index, each in enumerate(document.forecasts):
+        if index:
+            yield ""
+        yield from _forecast(each, document, width)
+    if len(document.forecasts) > 1 and document.lost_gpu_hours:
+        yield ""
+        yield from headed("In all", f"{_lost(document.lost_gpu_hours, document.lost_cost, document)}", width=width)
+
+
+def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterator[str]:
+    yield from paragraph(_headline(each), width)
+    yield from headed("Needs", needs_words(each.needs, model=""), width=width)
+    policy = "may preempt lower priorities" if each.may_preempt else "never preempts (preemptionPolicy: Never)"
+    name = each.class_name or "none"
+    yield from headed("Class", f"{name}, priority {each.priority:,}, {policy}; tier {each.tier}", width=width)
+    if each.nodes:
+        shown = ", ".join(each.nodes[:_MOST_NODES])
+        more = f" and {len(each.nodes) - _MOST_NODES:,} more" if len(each.nodes) > _MOST_NODES else ""
+        yield from headed("Nodes", f"{shown}{more}", width=width)
+    if each.victims:
+        yield from occupant_lines("Evicts", each.victims, document.currency, width=width)
+        if document.lost_gpu_hours is not None and len(document.forecasts) == _ONE:
+            yield from headed("Destroys", _lost(document.lost_gpu_hours, document.lost_cost, document), width=width)
+    yield from obstacle_lines(each.obstacles, width=width)
+    yield from occupant_lines("Held by", each.occupants, document.currency, width=width)
+    yield from would_help(each.helps, document.currency, width=width)
+
+
+def _headline(each: PodForecast) -> str:
+    """`train: 1 of 2 pods would be bound now; the other would wait: ...`."""
+    what = f"{pods(each.pods)} with {gpus(each.gpus)}{'' if each.pods == _ONE else ' each'}"
+    subject = f"{each.name}: {what}" if each.name else what
+    evicting = f", by preempting {pods(len(each.victims))}" if each.victims else ""
+    if each.bound == each.pods:
+        return f"{subject} would be bound now{evicting}."
+    if not each.bound:
+        return f"{subject} would wait: {each.text}."
+    return (
+        f"{subject}: {each.bound:,} would be bound now{evicting}; {each.pods - each.bound:,} would wait: {each.text}."
+    )
+
+
+def _lost(hours: float, cost: str | None, document: WhatIfDocument) -> str:
+    price = f", {money(cost, document.currency)}" if cost is not None else ""
+    return f"{hours:.2f} GPU-hours of work since the last checkpoints{price}"

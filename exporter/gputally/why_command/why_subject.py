@@ -1,0 +1,70 @@
+"""What `gputally why` was asked about, as the address of the answer."""
+
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+
+from gputally.errors import ConfigError, Problem
+from gputally.model.placement.pending_document import PENDING_PATH
+from gputally.model.placement.why_document import WHY_PATH
+
+_POD_WORDS: Final = frozenset({"pod", "pods", "po"})
+_JOB_WORDS: Final = frozenset({"job", "jobs", "job.batch"})
+_MOST_PODS: Final = "1000"
+
+
+class WhySubject(NamedTuple):
+    """The `path` with its query. It is one pod or job unless `is_list`; `text` is how a sentence names a list.
+
+    `pod_path` asks for a pod of the name that was taken for a namespace, "" if that is not possible.
+    """
+
+    path: str
+    is_list: bool
+    text: str = ""
+    pod_path: str = ""
+
+
+def why_subject(what: str, *, namespace: str, is_job: bool, tenant: str, everything: bool) -> WhySubject:
+    """The subject of these flags. Raises: ConfigError."""
+    given = [flag for flag, value in (("WHAT", what), ("--tenant", tenant), ("--all", everything)) if value]
+    if len(given) > 1:
+        raise ConfigError([Problem("", given[1], f"cannot be combined with {given[0]}; omit one of them")])
+    if everything:
+        return _listed({}, "")
+    if tenant:
+        return _listed({"tenant": tenant}, f"of tenant {tenant}")
+    if not what:
+        if namespace and not is_job:
+            return _listed({"namespace": namespace}, f"in namespace {namespace}")
+        raise ConfigError([Problem("", "WHAT", "is missing; name a pod as NAMESPACE/POD, or use --all")])
+    return _named(what, namespace, is_job=is_job)
+
+
+def _named(what: str, namespace: str, *, is_job: bool) -> WhySubject:
+    parts = what.split("/")
+    if namespace:
+        parts = [namespace, *parts]
+    elif len(parts) > 1 and parts[0] in _POD_WORDS | _JOB_WORDS and len(parts) == 2:  # noqa: PLR2004 - KIND/NAME
+        raise ConfigError([Problem("", "WHAT", f"'{what}' has no namespace; add --namespace NAMESPACE")])
+    if not all(parts):
+        raise ConfigError([Problem("", "WHAT", f"'{what}' has an empty part; use NAMESPACE/POD")])
+    match parts:
+        case [place] if not is_job:
+            pod_path = f"{WHY_PATH}?{urlencode({'pod': place})}"
+            return _listed({"namespace": place}, f"in namespace {place}")._replace(pod_path=pod_path)
+        case [place, name]:
+            return _single(place, "job" if is_job else "pod", name)
+        case [place, word, name] if word in _POD_WORDS and not is_job:
+            return _single(place, "pod", name)
+        case [place, word, name] if word in _JOB_WORDS:
+            return _single(place, "job", name)
+    form = "NAMESPACE/NAME" if is_job else "NAMESPACE/POD, NAMESPACE/job/NAME or NAMESPACE"
+    raise ConfigError([Problem("", "WHAT", f"'{what}' is not valid; use {form}")])
+
+
+def _single(namespace: str, kind: str, name: str) -> WhySubject:
+    return WhySubject(f"{WHY_PATH}?{urlencode({'namespace': namespace, kind: name})}", is_list=False)
+
+
+def _listed(query: dict[str, str], text: str) -> WhySubject:
+    return WhySubject(f"{PENDING_PATH}?{urlencode(query | {'limit': _MOST_PODS})}", is_list=True, text=text)

@@ -1,0 +1,192 @@
+"""The answers of `gputally why` as text: the first line is the answer, the others its evidence."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Final
+
+from gputally.model.placement.why_document import (
+    Help,
+    NeededResources,
+    ObstacleText,
+    OccupantPod,
+    PastWait,
+    SimilarWaits,
+    WhyAnswer,
+    WhyDocument,
+)
+from gputally.pending_api.words.amount_words import amount_words, byte_words, listed
+from gputally.why_command.text_lines import clock, duration, gpus, headed, headed_table, money, paragraph, pods
+
+_MOST_OCCUPANTS: Final = 5
+_MOST_OBSTACLES: Final = 3
+_MOST_WAITS: Final = 4
+_MOST_HELPS: Final = 3
+_MOST_VICTIMS: Final = 3
+_PAST: Final = {"ended": "has ended", "gone": "exists no longer"}
+_OCCUPANT_HEADS: Final = ("GPUS", "TIER", "PRIORITY", "PER HOUR", "MAY PREEMPT", "POD (TENANT)")
+_NUMBERS: Final = frozenset({0, 2, 3})
+
+
+def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
+    """All answers, with an empty line between two."""
+    for index, answer in enumerate(document.answers):
+        if index:
+            yield ""
+        yield from _answer(answer, document, width)
+    if document.bound and document.answers:
+        yield ""
+        yield f"{pods(document.bound)} of the same job {'has its' if document.bound == 1 else 'have their'} GPUs."
+
+
+def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:
+    yield from _headline(answer, document, width)
+    if answer.preempted:
+        yield from headed("Preempted", _preempted(answer, document), width=width)
+    if answer.needs:
+        yield from headed("Needs", needs_words(answer.needs, model=answer.pod.gpu_model), width=width)
+    yield from headed("Class", _class(answer), width=width)
+    yield from obstacle_lines(answer.obstacles, width=width)
+    if answer.nodes:
+        counts = ", ".join(f"{count} {what}" for what, count in answer.nodes.items())
+        yield from headed("Nodes", counts, width=width)
+    yield from occupant_lines("Held by", answer.occupants, document.currency, width=width, more=answer.more_occupants)
+    for index, note in enumerate(answer.priorities):
+        yield from headed("" if index else "Priorities", note.text, width=width)
+    yield from headed("Waited for", _waits(answer.waits, document), width=width) if answer.waits else ()
+    if answer.similar:
+        yield from headed("Others", _similar(answer.similar), width=width)
+    yield from would_help(answer.helps, document.currency, width=width)
+    if answer.scheduler_message:
+        yield from headed("Scheduler", answer.scheduler_message, width=width)
+
+
+def _headline(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:
+    pod = answer.pod
+    name = f"{pod.namespace}/{pod.pod}"
+    if answer.state != "pending":
+        where = f" on {answer.node}" if answer.node else ""
+        verb = _PAST.get(answer.state, f"does not wait: it is {answer.state}")
+        yield from paragraph(f"{name} {verb}{where}. It waited {duration(answer.waited_seconds)} for its GPUs.", width)
+        return
+    cost = money(pod.cost_per_hour, document.currency) if pod.cost_per_hour is not None else ""
+    price, waited = (f", {cost} per hour" if cost else ""), duration(answer.waited_seconds)
+    if answer.pods > 1:
+        others = f"{name} and {pods(answer.pods - 1)} like it have waited up to {waited}"
+        yield from paragraph(
+            f"{others} for {gpus(pod.gpus)} each{f'{price} each' if price else ''}: {pod.text}.", width
+        )
+    else:
+        yield from paragraph(f"{name} has waited {waited} for {gpus(pod.gpus)}{price}: {pod.text}.", width)
+
+
+def obstacle_lines(obstacles: Sequence[ObstacleText], *, width: int) -> Iterator[str]:
+    """The first obstacles, and how many more there are."""
+    for index, each in enumerate(obstacles[:_MOST_OBSTACLES]):
+        yield from headed("" if index else "Blocked by", each.text, width=width)
+    if len(obstacles) > _MOST_OBSTACLES:
+        yield from headed("", f"and {len(obstacles) - _MOST_OBSTACLES:,} more", width=width)
+
+
+def needs_words(needs: NeededResources, *, model: str) -> str:
+    """What one pod needs, on which nodes."""
+    parts = [amount_words(name, count) for name, count in needs.devices.items()]
+    if parts and model not in ("any", ""):
+        parts[0] = f"{parts[0]} of {model}"
+    if needs.cpu_cores:
+        parts.append(f"{needs.cpu_cores:g} CPU")
+    if needs.memory_bytes:
+        parts.append(f"{byte_words(needs.memory_bytes)} memory")
+    if needs.ephemeral_storage_bytes:
+        parts.append(f"{byte_words(needs.ephemeral_storage_bytes)} ephemeral storage")
+    chosen = [f"{key}={value}" for key, value in needs.node_selector.items()]
+    chosen += ["its node affinity"] if needs.has_node_affinity else []
+    return f"{listed(parts)}, on one node" + (f" that matches {listed(chosen)}" if chosen else "")
+
+
+def _class(answer: WhyAnswer) -> str:
+    pod = answer.pod
+    payer = f"tier {pod.tier}, tenant {pod.tenant}"
+    if pod.priority is None:
+        return payer
+    if pod.may_preempt is None:
+        return f"{pod.class_name or 'none'}, priority {pod.priority:,}; {payer}"
+    policy = "may preempt lower priorities" if pod.may_preempt else "never preempts (preemptionPolicy: Never)"
+    return f"{pod.class_name or 'none'}, priority {pod.priority:,}, {policy}; {payer}"
+
+
+def occupant_lines(
+    head: str, occupants: Sequence[OccupantPod], currency: str, *, width: int, more: int = 0
+) -> Iterator[str]:
+    """A table of the first ones, and how many more there are."""
+    if not occupants:
+        return
+    shown = occupants[:_MOST_OCCUPANTS]
+    rows = [_OCCUPANT_HEADS, *(_occupant(each, currency) for each in shown)]
+    used = [column for column in range(len(_OCCUPANT_HEADS)) if any(row[column] for row in rows[1:])]
+    chosen = [[row[column] for column in used] for row in rows]
+    right = frozenset(place for place, column in enumerate(used) if column in _NUMBERS)
+    yield from headed_table(head, chosen, right=right)
+    if hidden := len(occupants) - len(shown) + more:
+        yield from headed("", f"and {hidden:,} more", width=width)
+
+
+def _occupant(each: OccupantPod, currency: str) -> Sequence[str]:
+    who = f"{each.namespace}/{each.pod} ({each.tenant})" if each.pod else pods(each.pods)
+    who += ", stopping" if each.state == "terminating" else ""
+    priority = "" if each.priority is None else f"{each.priority:,}"
+    cost = money(each.cost_per_hour, currency) if each.pod else ""
+    return f"{each.gpus:g}", each.tier, priority, cost, "yes" if each.may_be_preempted else f"no, {each.why_not}", who
+
+
+def _waits(waits: Sequence[PastWait], document: WhyDocument) -> str:
+    """What it waited for, the last ones."""
+    shown = [
+        f"{each.text} {duration(each.seconds)} "
+        + (f"(since {clock(each.start, now=document.at)} UTC)" if each.end is None else _span(each, document))
+        for each in waits[-_MOST_WAITS:]
+    ]
+    return ("..., " if len(waits) > _MOST_WAITS else "") + ", then ".join(shown)
+
+
+def _span(wait: PastWait, document: WhyDocument) -> str:
+    assert wait.end
+    return f"({clock(wait.start, now=document.at)} to {clock(wait.end, now=document.at)})"
+
+
+def _similar(similar: SimilarWaits) -> str:
+    like = f"{similar.tier} pods with {gpus(similar.gpus)}"
+    median, p90 = duration(similar.median_seconds), duration(similar.p90_seconds)
+    return f"the last {similar.pods} {like} waited {median} in the median, {p90} at p90"
+
+
+def would_help(helps: Sequence[Help], currency: str, *, width: int) -> Iterator[str]:
+    """The first suggestions, with what they would destroy."""
+    for index, each in enumerate(helps[:_MOST_HELPS]):
+        effect = _effect(each, currency) if each.victims else "it then fits"
+        yield from headed("" if index else "Would help", f"- {each.text}: {effect}", width=width)
+
+
+def _effect(each: Help, currency: str) -> str:
+    """Whom the pod would preempt then, and what that would destroy."""
+    victims = each.victims
+    named = [f"{each.namespace}/{each.pod}" if each.pod else f"{each.tier} ({gpus(each.gpus)})" for each in victims]
+    shown = named[:_MOST_VICTIMS]
+    if more := len(named) - len(shown):
+        shown.append(f"{more} more")
+    known = [each for each in victims if each.lost_gpu_hours is not None]
+    hours = sum(each.lost_gpu_hours or 0 for each in known)
+    lost = f", destroying {hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""
+    return f"it then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{lost}"
+
+
+def _lost_cost(known: Sequence[OccupantPod], currency: str) -> str:
+    priced = [Decimal(each.lost_cost) for each in known if each.lost_cost is not None]
+    return f" ({sum(priced, Decimal(0)):,.2f} {currency})" if priced and currency else ""
+
+
+def _preempted(answer: WhyAnswer, document: WhyDocument) -> str:
+    by = answer.preempted
+    assert by
+    who = f"{by.namespace}/{by.pod} of tier {by.tier}" if by.pod else f"a pod of tier {by.tier}"
+    doubt = " (inferred: no Event names it)" if by.is_inferred else ""
+    return f"at {clock(by.at, now=document.at)} UTC by {who}{doubt}"

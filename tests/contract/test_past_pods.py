@@ -1,0 +1,46 @@
+"""What `gputally why` finds about pods that are gone, on all back-ends."""
+
+from msgspec.structs import replace
+
+from gputally.ledger.protocol import Ledger, LedgerReader
+from gputally.model.placement.wait import WaitRow
+from gputally.pending_api.past_pods import last_pod
+from tests.contract.records import ALWAYS, PREEMPTION, WAIT, pod, segment, step
+
+
+def row(uid: str, *, from_us: int, to_us: int, name: str = "train") -> WaitRow:
+    return WaitRow(uid=uid, namespace="ml", name=name, wait=replace(WAIT, from_us=from_us, to_us=to_us))
+
+
+def rows(*found: WaitRow) -> dict[tuple[str, int], WaitRow | None]:
+    return {(each.uid, each.wait.from_us): each for each in found}
+
+
+def test_waits_are_found_by_the_name_of_their_pods(ledger: Ledger, reader: LedgerReader) -> None:
+    waits = rows(row("a", from_us=5, to_us=6), row("b", from_us=7, to_us=9), row("c", from_us=7, to_us=9, name="x"))
+    ledger.write(step(at=1000, waits=waits))
+
+    assert [each.pod_uid for each in reader.waits(ALWAYS, named=("ml", "train"))] == ["a", "b"]
+    assert list(reader.waits(ALWAYS, named=("other", "train"))) == []
+
+
+def test_the_last_pod_of_a_name_has_its_own_waits_and_preemption(ledger: Ledger, reader: LedgerReader) -> None:
+    waits = rows(row("a", from_us=5, to_us=6), row("b", from_us=7, to_us=9), row("b", from_us=9, to_us=12))
+    preemption = replace(PREEMPTION, victim_uid="b", victim_name="train", decided_us=20)
+    ledger.write(step(pod("b", segment(1000, 1400)), at=1500, waits=waits, counted_preemptions={"b": preemption}))
+
+    found = last_pod(reader, "ml", "train")
+    assert found
+    assert (found.uid, found.tier, found.tenant, [each.from_us for each in found.waits]) == ("b", "low", "red", [7, 9])
+    assert found.allocation
+    assert found.preemption
+    assert found.preemption.preemptor_tier == "high"
+
+
+def test_a_victim_that_never_waited_is_found_by_its_preemption(ledger: Ledger, reader: LedgerReader) -> None:
+    ledger.write(step(at=1000, counted_preemptions={"a": PREEMPTION}))
+
+    found = last_pod(reader, "ml", "pod-a")
+    assert found
+    assert (found.uid, found.waits, found.quantity) == ("a", (), PREEMPTION.quantity)
+    assert last_pod(reader, "ml", "pod-b") is None, "the preemptor is not the victim"

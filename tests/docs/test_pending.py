@@ -1,0 +1,45 @@
+"""docs/pending.md says what the commands say."""
+
+import argparse
+
+from gputally.cli import parser
+from gputally.model.placement.verdict import Reason
+from gputally.pending_api.forecasts.manifest_pods import READERS
+from gputally.why_command.why_text import why_lines
+from tests.docs.pages import TEXTS, blocks, table
+from tests.unit.why_command.why_documents import ANSWER, why
+
+PAGE = TEXTS["docs/pending.md"]
+
+
+def test_the_example_is_what_the_command_prints() -> None:
+    [shown] = blocks(PAGE, "text")
+
+    assert shown.splitlines() == list(why_lines(why(ANSWER), width=96))
+
+
+def test_every_verdict_is_explained_in_its_order() -> None:
+    assert [row[0].strip("`") for row in table(PAGE, "Verdict")] == list(Reason)
+
+
+def test_every_line_of_an_answer_is_explained() -> None:
+    heads = [
+        line[:12].strip() for line in why_lines(why(ANSWER), width=1000) if line[:12].strip() and line[10:12] == "  "
+    ]
+
+    assert [row[0].strip("`") for row in table(PAGE, "Line")] == ["first", *heads]
+
+
+def test_every_kind_of_manifest_is_named() -> None:
+    assert [kind for kind in READERS if f"{kind}s" not in PAGE] == []
+
+
+def test_the_examples_of_the_help_parse() -> None:
+    for name in ("why", "what-if"):
+        [commands] = [each for each in parser()._actions if isinstance(each, argparse._SubParsersAction)]
+        lines = (commands.choices[name].epilog or "").splitlines()
+        shown = [line.split("  ", 3)[1].strip() for line in lines if line.startswith("  ") and "gputally" in line]
+        assert len(shown) >= 4
+        for example in shown:
+            words = example.partition(" | jq")[0].split("gputally ", 1)[1].split()
+            parser().parse_args(words)

@@ -1,0 +1,170 @@
+"""What pods take from nodes with GPUs, from watches that tell of it in any order, and from lists beside them."""
+
+from dataclasses import replace
+
+from gputally.accounting.waiting.live_room import LiveRoom
+from gputally.accounting.waiting.others import other_pod
+from gputally.model.kube import Kind
+from gputally.model.observation import ListedBeside, OtherPod
+from gputally.model.placement.needs import Taken
+from gputally.model.rules import Rules
+from tests.core.manifests import NodeForm, PodForm, as_node, as_pod, us
+from tests.core.replay import Replay
+
+LATE = 3600
+"""Nodes that are older than this without GPUs are not expected to have any."""
+GPU = "nvidia.com/gpu"
+NODE = NodeForm(name="n1", gpus=8, created=0)
+PLAIN = NodeForm(name="n1", capacity={}, created=0)
+POD = PodForm(name="a", gpus=2, node="n1", scheduled=20, started=21)
+HALF_A_CPU = Taken((("cpu", 500), ("pods", 1)), 0)
+
+
+def new_replay() -> Replay:
+    replay = Replay(opened=0)
+    replay.relist(Kind.NODES, NODE, at=10, since=None)
+    replay.relist(Kind.PODS, POD, at=20, since=None)
+    return replay
+
+
+def live(replay: Replay) -> LiveRoom:
+    return replay.fleet.waiting.live
+
+
+def free(replay: Replay, resource: str = GPU) -> int:
+    return live(replay).room.nodes["n1"].free[resource]
+
+
+def tell_other(replay: Replay, uid: str, taken: Taken | None, *, node: str = "n1", at: float = 30) -> None:
+    replay.apply(OtherPod(uid=uid, node=node, taken=taken, version="7", at_us=us(at), since_us=us(at)))
+
+
+def test_a_pod_takes_its_gpus_from_its_binding_to_its_terminal_phase() -> None:
+    replay = new_replay()
+    assert free(replay) == 6
+
+    replay.see(replace(POD, phase="Succeeded", finished=40, version=3), at=40)
+
+    assert free(replay) == 8
+
+
+def test_a_deleted_pod_takes_nothing() -> None:
+    replay = new_replay()
+
+    replay.lose(POD, at=40)
+
+    assert free(replay) == 8
+
+
+def test_pods_without_gpus_take_cpu_until_they_end() -> None:
+    replay = new_replay()
+    cpu = free(replay, "cpu")
+
+    tell_other(replay, "b", HALF_A_CPU)
+    assert free(replay, "cpu") == cpu - 500
+
+    tell_other(replay, "b", None)
+    assert free(replay, "cpu") == cpu
+
+
+def test_pods_of_nodes_without_gpus_are_not_kept() -> None:
+    replay = Replay(opened=0)
+    replay.relist(Kind.NODES, NODE, replace(PLAIN, name="old", uid="old"), at=LATE, since=None)
+
+    tell_other(replay, "b", HALF_A_CPU, node="old", at=LATE)
+
+    assert "old" not in live(replay).room.nodes
+
+
+def test_pods_of_a_young_node_are_known_once_it_offers_gpus() -> None:
+    replay = Replay(opened=0)
+    replay.relist(Kind.NODES, PLAIN, at=10, since=None)
+    replay.relist(Kind.PODS, at=10, since=None)
+    tell_other(replay, "b", HALF_A_CPU, at=11)
+
+    replay.see(replace(NODE, version=2), at=60)
+
+    assert free(replay, "cpu") == 63_000
+    assert live(replay).is_complete
+
+
+def test_a_node_that_gets_gpus_late_needs_a_list_that_completes_it() -> None:
+    replay = Replay(opened=0)
+    replay.relist(Kind.NODES, PLAIN, at=LATE, since=None)
+    replay.relist(Kind.PODS, at=LATE, since=None)
+    tell_other(replay, "b", HALF_A_CPU, at=LATE)
+    replay.see(replace(NODE, version=2), at=LATE + 10)
+    assert live(replay).needs_list
+    assert not live(replay).is_complete
+
+    listed = as_pod(PodForm(name="b", gpus=0, node="n1", scheduled=5))
+    replay.apply(ListedBeside(at_us=us(LATE + 11), nodes=("n1",), begins=True))
+    replay.apply(ListedBeside(at_us=us(LATE + 11), nodes=("n1",), objects=(listed,)))
+    replay.apply(ListedBeside(at_us=us(LATE + 11), nodes=("n1",), ends=True))
+
+    assert "uid-b" in live(replay).room.nodes["n1"].taken
+    assert not live(replay).needs_list
+    assert live(replay).is_complete
+
+
+def test_a_restart_knows_gpus_at_once_and_the_rest_from_a_list() -> None:
+    replay = new_replay()
+    replay.flush()
+
+    replay.restart()
+
+    assert live(replay).needs_list
+    assert live(replay).room.nodes["n1"].taken.keys() == {"uid-a"}
+    replay.apply(ListedBeside(at_us=us(30), begins=True))
+    others = as_pod(PodForm(name="b", gpus=0, node="n1", scheduled=5))
+    replay.apply(ListedBeside(at_us=us(31), objects=(as_node(NODE), as_pod(POD), others)))
+    assert not live(replay).is_complete
+    replay.apply(ListedBeside(at_us=us(32), ends=True))
+    assert live(replay).is_complete
+    assert live(replay).room.nodes["n1"].taken.keys() == {"uid-a", "uid-b"}
+    assert free(replay) == 6
+
+
+def test_what_a_watch_told_since_a_list_began_is_newer_than_the_list() -> None:
+    replay = new_replay()
+    replay.apply(ListedBeside(at_us=us(30), begins=True))
+    replay.lose(POD, at=31)
+    tell_other(replay, "uid-b", None, at=31)
+
+    stale = as_pod(PodForm(name="b", gpus=0, node="n1", scheduled=5))
+    replay.apply(ListedBeside(at_us=us(32), objects=(as_pod(POD), stale)))
+    replay.apply(ListedBeside(at_us=us(32), ends=True))
+
+    assert live(replay).room.nodes["n1"].taken == {}
+
+
+def test_a_relist_forgets_pods_that_are_gone() -> None:
+    replay = new_replay()
+    tell_other(replay, "b", HALF_A_CPU)
+
+    replay.relist(Kind.PODS, POD, at=50, since=40)
+
+    assert live(replay).room.nodes["n1"].taken.keys() == {"uid-a"}
+
+
+def test_a_node_that_registers_again_has_its_pods() -> None:
+    replay = new_replay()
+
+    replay.lose(NODE, at=40)
+    replay.see(replace(NODE, uid="again", created=41), at=41)
+
+    assert free(replay) == 6
+
+
+def test_the_brief_form_of_a_pod_has_what_it_takes() -> None:
+    pod = as_pod(PodForm(name="b", gpus=0, node="n1", scheduled=5, started=6))
+
+    brief = other_pod(pod, us(7), us(7), rules=Rules(), matters=lambda node: node == "n1")
+
+    assert brief
+    assert (brief.uid, brief.node, brief.taken) == ("uid-b", "n1", Taken((("pods", 1),), 0))
+    assert other_pod(pod, us(7), us(7), rules=Rules(), matters=lambda _: False) is None
+    ended = as_pod(PodForm(name="b", gpus=0, node="n1", phase="Failed"))
+    brief = other_pod(ended, us(7), us(7), rules=Rules(), matters=lambda _: True)
+    assert brief
+    assert brief.taken is None

@@ -1,0 +1,304 @@
+"""Why pods wait, what that is charged to, and what follows from it."""
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.totals.totals import Total
+from gputally.accounting.waiting.verdicts import MOST_CLASSES
+from gputally.accounting.waiting.wait_book import MOST_WAITS
+from gputally.model.kube import Kind, Pod
+from gputally.model.observation import RelistFinished, RelistStarted
+from gputally.model.placement.needs import Needs
+from gputally.model.placement.situation import Situation
+from gputally.model.placement.verdict import Reason, Verdict
+from gputally.model.placement.wait import Occupant
+from gputally.model.price import Basis
+from gputally.model.rules import Rules
+from gputally.placement import judge as placement
+from gputally.placement.room import Room
+from tests.core.manifests import NodeForm, PodForm, as_pod, us
+from tests.core.replay import Replay
+
+H100 = {"nvidia.com/gpu.product": "H100"}
+NODE = NodeForm(name="n1", gpus=8, labels=H100)
+HOLDER = PodForm(name="a", gpus=8, node="n1", scheduled=5, started=6, tier="gold", priority=10)
+WAITS = PodForm(name="b", gpus=2, created=20, tier="lead", priority=1)
+
+
+def new_replay(*pods: PodForm, book: PriceBook | None = None) -> Replay:
+    replay = Replay(opened=0, book=book)
+    replay.relist(Kind.NODES, NODE, at=1, since=None)
+    replay.relist(Kind.PODS, HOLDER, *pods, at=10, since=None)
+    return replay
+
+
+def reasons(replay: Replay, name: str = "b") -> list[tuple[Reason, float, float | None]]:
+    """With begin and end in seconds."""
+    waits = replay.fleet.waiting.book.pods[f"uid-{name}"].waits
+    return [(each.reason, _s(each.from_us) or 0, _s(each.to_us)) for each in waits]
+
+
+def _s(instant_us: int | None) -> float | None:
+    return None if instant_us is None else (instant_us - us(0)) / 1e6
+
+
+def charged(replay: Replay, at: float) -> dict[tuple[str, ...], Fraction]:
+    replay.scrape(at)
+    return replay.gpu_seconds(at, Total.PENDING)
+
+
+def test_a_pod_waits_for_the_pods_that_hold_what_it_needs_since_its_creation() -> None:
+    replay = new_replay()
+    replay.see(WAITS, at=21)
+
+    assert charged(replay, 40)["lead", "gold", "capacity"] == 2 * 20
+    [waiting] = replay.fleet.waiting.pods()
+    assert (waiting.verdict.reason, waiting.tier, waiting.quantity) == (Reason.CAPACITY, "lead", 2_000_000)
+    assert waiting.waits[-1].occupant == Occupant("gold", "ml")
+    assert waiting.since_us == us(20)
+
+
+def test_pods_of_the_same_priority_are_another_cause_than_capacity() -> None:
+    replay = new_replay()
+    replay.see(replace(WAITS, priority=10), at=21)
+
+    assert charged(replay, 40)["lead", "gold", "not_preemptible"] == 2 * 20
+
+
+def test_a_change_of_the_room_ends_a_reason() -> None:
+    replay = new_replay()
+    replay.see(WAITS, at=21)
+    replay.scrape(25)
+    replay.see(replace(HOLDER, phase="Succeeded", finished=30, version=3), at=30)
+    replay.scrape(31)
+
+    assert reasons(replay) == [(Reason.CAPACITY, 20, 31), (Reason.SCHEDULABLE, 31, None)]
+
+
+def test_a_binding_that_is_observed_late_takes_back_what_was_charged_after_it() -> None:
+    replay = new_replay()
+    replay.see(WAITS, at=21)
+    replay.scrape(60)
+    replay.see(replace(WAITS, node="n1", scheduled=50, version=4), at=70)
+
+    assert charged(replay, 80)["lead", "gold", "capacity"] == 2 * 30
+    assert replay.fleet.waiting.pods() == []
+    replay.flush()
+    assert [(row.wait.from_us, row.wait.to_us) for row in replay.memory.waits.values() if row.uid == "uid-b"] == [
+        (us(20), us(50))
+    ]
+
+
+def test_a_pod_that_nobody_saw_waiting_waited_for_its_scheduler() -> None:
+    replay = new_replay()
+    replay.see(replace(HOLDER, phase="Succeeded", finished=15, version=3), at=15)
+    replay.see(replace(WAITS, node="n1", scheduled=23), at=24)
+
+    assert charged(replay, 40)["lead", "nobody", "other"] == 2 * 3
+
+
+def test_a_deleted_pod_waits_no_longer() -> None:
+    replay = new_replay()
+    replay.see(WAITS, at=21)
+    replay.scrape(25)
+    replay.lose(replace(WAITS, version=4), at=30)
+
+    assert charged(replay, 90)["lead", "gold", "capacity"] == 2 * 10
+    assert replay.fleet.waiting.book.pods == {}
+
+
+def test_a_wait_costs_what_the_selected_model_costs() -> None:
+    rule = PriceRule(
+        id="h100",
+        criteria=(Criterion(trait=Trait.GPU_MODEL, globs=("h100",)),),
+        prices=(DatedPrice(from_us=0, per_gpu_hour=Decimal(36)),),
+    )
+    replay = new_replay(book=PriceBook(currency="EUR", basis=Basis.GPU, rules=(rule,)))
+    replay.see(replace(WAITS, node_selector=H100), at=21)
+    replay.see(replace(WAITS, name="c"), at=21)
+    replay.scrape(30)
+
+    assert replay.money(120, Total.PENDING_COST)["lead", "gold", "capacity", "EUR"] == 2
+    assert replay.gpu_seconds(120, Total.PENDING_UNPRICED)["lead", "gold", "capacity"] == 200
+
+
+def test_the_last_known_reason_counts_until_a_new_process_knows_better() -> None:
+    replay = new_replay()
+    replay.see(WAITS, at=21)
+    replay.scrape(30)
+
+    replay.restart()
+    replay.scrape(40)
+
+    assert reasons(replay) == [(Reason.CAPACITY, 20, None)]
+    assert charged(replay, 50)["lead", "gold", "capacity"] == 2 * 30
+
+
+def test_a_pod_that_a_new_process_does_not_know_yet_is_charged_to_other() -> None:
+    replay = new_replay()
+    replay.flush()
+    replay.restart()
+
+    replay.see(WAITS, at=21)
+    replay.scrape(30)
+
+    assert reasons(replay) == [(Reason.UNKNOWN, 20, None)]
+
+
+def test_identical_pods_are_judged_once() -> None:
+    replay = new_replay()
+    replay.see(*(replace(WAITS, name=f"b{number}") for number in range(50)), at=21)
+    replay.scrape(30)
+
+    assert len(replay.fleet.waiting.verdicts.classes) == 1
+    assert replay.scrape(31).waits
+    waits = replay.scrape(32).waits
+    assert waits
+    assert waits.reasons["lead", "capacity"] == (50, 100_000_000)
+
+
+def test_a_verdict_is_renewed_only_for_classes_that_a_changed_node_accepts() -> None:
+    other = NodeForm(name="n2", gpus=8, labels={"nvidia.com/gpu.product": "A100"})
+    replay = new_replay()
+    replay.see(other, at=11)
+    replay.see(replace(WAITS, node_selector=H100), at=21)
+    replay.scrape(30)
+    judged: list[str] = []
+    verdicts = replay.fleet.waiting.verdicts
+
+    def judge(needs: Needs, room: Room, situation: Situation) -> Verdict:
+        judged.append(needs.namespace)
+        return placement.judged(needs, room, situation)
+
+    verdicts._judge = judge
+
+    replay.see(PodForm(name="x", gpus=1, node="n2", scheduled=31), at=31)
+    replay.scrape(32)
+    assert judged == []
+
+    replay.see(replace(HOLDER, phase="Succeeded", finished=33, version=3), at=33)
+    replay.scrape(34)
+    assert judged == ["ml"]
+
+
+def test_only_the_latest_waits_of_a_pod_are_kept_and_all_reach_the_ledger() -> None:
+    replay = new_replay()
+    replay.see(WAITS, at=21)
+    for turn in range(2 * MOST_WAITS):
+        cordoned = replace(NODE, cordoned=turn % 2 == 0, version=100 + turn)
+        replay.see(cordoned, at=30 + turn)
+        replay.scrape(30.5 + turn)
+
+    assert len(replay.fleet.waiting.book.pods["uid-b"].waits) == MOST_WAITS
+    assert len([key for key in replay.memory.waits if key[0] == "uid-b"]) == 2 * MOST_WAITS
+    assert sum(charged(replay, 200).values()) == 2 * 180 + 8 * 5
+
+
+def test_a_gang_is_complete_once_as_many_members_exist_as_it_states() -> None:
+    labels = {
+        "pod-group.scheduling.sigs.k8s.io": "train",
+        "pod-group.scheduling.sigs.k8s.io/min-available": "3",
+    }
+    replay = new_replay()
+    replay.see(replace(HOLDER, phase="Succeeded", finished=15, version=3), at=15)
+    member = replace(WAITS, labels=labels)
+    replay.see(replace(member, name="b"), replace(member, name="c"), at=21)
+    replay.scrape(30)
+    assert reasons(replay)[-1][0] is Reason.GANG
+    assert charged(replay, 40)["lead", "nobody", "gang"] > 0
+
+    replay.see(replace(member, name="d"), at=41)
+    waits = replay.scrape(42).waits
+
+    assert reasons(replay)[-1][0] is Reason.SCHEDULABLE
+    assert waits
+    assert waits.gangs == {False: 1}
+
+
+def test_a_pod_of_a_scheduler_that_is_never_heard_of_waits_for_it() -> None:
+    replay = new_replay()
+    replay.see(replace(HOLDER, phase="Succeeded", finished=15, version=3), at=15)
+    silent = without_report(WAITS, scheduler="no-such")
+    replay.see_pod(silent, at=21)
+    replay.scrape(25)
+    assert reasons(replay)[-1][0] is Reason.SCHEDULABLE
+
+    replay.scrape(36)
+    replay.scrape(42)
+
+    assert reasons(replay)[-1][0] is Reason.NO_SCHEDULER
+
+
+def test_kueue_has_not_admitted_a_pod_with_its_gate() -> None:
+    replay = new_replay()
+    manifest = WAITS.manifest()
+    manifest["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    replay.see_pod(as_pod(manifest), at=21)
+    replay.scrape(25)
+
+    assert reasons(replay)[-1][0] is Reason.QUEUED
+    assert charged(replay, 40)["lead", "nobody", "quota"] == 2 * 20
+
+
+def test_without_the_feature_nothing_is_charged() -> None:
+    replay = Replay(opened=0)
+    replay.fleet = Fleet(rules=Rules(), book=None, saved=replay.memory.saved(), explains_waits=False)
+    replay.see(NODE, HOLDER, at=10)
+    replay.see(WAITS, at=21)
+
+    assert charged(replay, 40) == {}
+    assert replay.scrape(50).waits is None
+    assert replay.fleet.waiting.room.nodes == {}
+
+
+def test_waits_end_when_the_feature_is_turned_off() -> None:
+    replay = new_replay()
+    replay.see(WAITS, at=21)
+    replay.scrape(30)
+
+    replay.fleet = Fleet(rules=Rules(), book=None, saved=replay.memory.saved(), explains_waits=False)
+
+    assert sum(charged(replay, 90).values()) == 2 * 10 + 8 * 5
+
+
+def without_report(form: PodForm, *, scheduler: str) -> Pod:
+    """A pod on which its scheduler has not reported."""
+    manifest: dict[str, Any] = form.manifest()
+    manifest["spec"]["schedulerName"] = scheduler
+    manifest["status"]["conditions"] = []
+    return as_pod(manifest)
+
+
+def test_pods_that_are_all_different_are_judged_in_several_steps() -> None:
+    replay = new_replay()
+    count = MOST_CLASSES + 50
+    replay.see(*(replace(WAITS, name=f"b{number}", priority=-number) for number in range(count)), at=21)
+    waiting = replay.fleet.waiting
+
+    steps = 0
+    while waiting.is_behind:
+        waiting.judge(at_us=us(22))
+        steps += 1
+
+    assert steps == 2
+    assert {each.verdict.reason for each in waiting.pods()} == {Reason.CAPACITY}
+    assert len(waiting.pods()) == count
+
+
+def test_pods_that_were_seen_before_all_nodes_and_pods_were_listed_have_a_verdict_afterwards() -> None:
+    replay = Replay(opened=0)
+    replay.relist(Kind.NODES, NODE, at=1, since=None)
+    replay.apply(RelistStarted(kind=Kind.PODS, at_us=us(2)))
+    replay.see(WAITS, at=21)
+    replay.scrape(22)
+    assert reasons(replay) == [(Reason.UNKNOWN, 20, None)]
+
+    replay.see(HOLDER, at=23)
+    replay.apply(RelistFinished(kind=Kind.PODS, version="9", at_us=us(24), since_us=None, as_of_us=us(2)))
+    replay.scrape(25)
+
+    assert reasons(replay)[-1] == (Reason.CAPACITY, 25, None)

@@ -1,0 +1,163 @@
+"""`gputally why` and `gputally what-if` as separate processes, answered by an aggregator's own routes."""
+
+import json
+import os
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from msgspec.structs import replace
+
+from gputally.export.web import serve
+from gputally.pending_api.pending_now import PendingNow
+from gputally.pending_api.pending_routes import BODIES, PendingRoutes
+from tests.fakes.command import done, run, start
+from tests.unit.export.test_web import site
+from tests.unit.pending_api.pending_world import Past, holds, node, waits, world
+
+SECRET = "hunter2"
+
+
+def state(*, with_room: bool) -> PendingNow:
+    del with_room
+    return world([node("g1", 4)], [holds("b", 4, on="g1"), waits("a", 4), waits("gpu-pod", 8, namespace="lab")])
+
+
+@pytest.fixture
+async def url() -> AsyncIterator[str]:
+    what = replace(site(routes=PendingRoutes(state, Past()).routes()), bodies=BODIES)
+    async with serve(what, addresses=["127.0.0.1:0"]) as [address]:
+        yield f"http://{address}"
+
+
+async def test_the_first_line_answers_for_a_pod(url: str) -> None:
+    found = await run("why", "-n", "ml", "a", "--url", url)
+
+    assert (found.status, found.err) == (0, "")
+    assert found.out.startswith(
+        "ml/a has waited 59 min for 4 GPUs, 8.84 EUR per hour: pods of its own or a higher priority hold what\n"
+    )
+
+
+async def test_a_bare_word_is_a_namespace_or_else_the_only_pod_of_that_name(url: str) -> None:
+    namespace = await run("why", "ml", "--url", url)
+    pod = await run("why", "gpu-pod", "--url", url)
+    nothing = await run("why", "nothing", "--url", url)
+
+    assert namespace.out.startswith("1 pod in namespace ml waits for 4 GPUs: ")
+    assert pod.out.startswith("lab/gpu-pod has waited 59 min for 8 GPUs")
+    assert (nothing.status, nothing.out) == (0, "No pod in namespace nothing waits for GPUs.\n")
+
+
+async def test_json_is_the_response_of_the_api(url: str) -> None:
+    found = await run("why", "--all", "--url", url, "--output", "json")
+
+    assert [each["pod"] for each in json.loads(found.out)["pods"]] == ["a", "gpu-pod"]
+
+
+async def test_a_pod_that_is_not_known_has_a_status_of_its_own(url: str) -> None:
+    found = await run("why", "lab/a", "--url", url)
+
+    assert (found.status, found.out) == (12, "")
+    assert found.err == "gputally: no pod with GPUs is known as lab/a; did you mean ml/a?\n"
+
+
+async def test_another_server_is_not_mistaken_for_a_pod_that_is_unknown() -> None:
+    async with serve(site(), addresses=["127.0.0.1:0"]) as [address]:
+        found = await run("why", "lab/a", "--url", f"http://{address}")
+
+    assert found.status == 8
+    assert found.err.endswith("HTTP 404: this is no aggregator of gputally, or an older one; check --url\n")
+
+
+async def test_as_a_plugin_it_reaches_the_aggregator_through_kubectl(url: str, tmp_path: Path) -> None:
+    kubectl = tmp_path / "kubectl"
+    port = url.rpartition(":")[2]
+    kubectl.write_text(
+        f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\necho "Forwarding from 127.0.0.1:{port} -> 9836"\nexec sleep 60\n'
+    )
+    kubectl.chmod(stat.S_IRWXU)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    found = await done(await start("why", "-n", "ml", "a", "--context", "lab", environment={"PATH": path}))
+
+    assert (found.status, found.err) == (0, "")
+    assert (tmp_path / "arguments").read_text().split() == [
+        *("--context=lab", "--namespace=gputally", "port-forward", "service/gputally-aggregator", ":9836"),
+    ]
+
+
+MANIFEST = f"""
+apiVersion: v1
+kind: Secret
+metadata: {{name: s}}
+stringData: {{password: {SECRET}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: train}}
+spec:
+  parallelism: 2
+  template:
+    spec:
+      containers:
+        - name: main
+          image: registry/train:1
+          command: [train, --password={SECRET}]
+          env: [{{name: PASSWORD, value: {SECRET}}}]
+          resources: {{limits: {{nvidia.com/gpu: 2}}}}
+      initContainers:
+        - env: [{{name: PASSWORD, value: {SECRET}}}]
+"""
+
+
+async def test_a_manifest_is_sent_without_what_may_be_secret(url: str, tmp_path: Path) -> None:
+    file, bodies = tmp_path / "job.yaml", list[bytes]()
+    file.write_text(MANIFEST)
+
+    async def record(request: web.Request) -> web.Response:
+        bodies.append(await request.read())
+        return web.json_response(status=400, text="recorded")
+
+    recording = replace(site(routes=(web.post("/api/v1/what-if", record),)), bodies=BODIES)
+    async with serve(recording, addresses=["127.0.0.1:0"]) as [address]:
+        await run("what-if", file, "--url", f"http://{address}")
+    found = await run("what-if", file, "--namespace", "ml", "--url", url)
+
+    assert len(bodies) == 1
+    assert SECRET.encode() not in bodies[0]
+    assert b"nvidia.com/gpu" in bodies[0]
+    assert found.out.startswith("Job ml/train: 2 pods with 2 GPUs each would wait: ")
+
+
+async def test_parameters_are_a_pod(url: str) -> None:
+    found = await run("what-if", "--gpus", "2", "--model", "h100", "--cpu", "4", "--url", url)
+
+    assert (found.status, found.err) == (0, "")
+    assert found.out.startswith("1 pod with 2 GPUs would wait: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("what-if",), "--gpus: is missing; say how many GPUs a pod needs, or name a FILE"),
+        (("what-if", "x.yaml", "--cpu", "4"), "--cpu: cannot be combined with FILE; omit one of them"),
+        (("what-if", "none.yaml"), "none.yaml: cannot be read: No such file or directory"),
+        (("why", "ml/a", "--all"), "--all: cannot be combined with WHAT; omit one of them"),
+        (("why", "ml/a", "--url", "x"), "--url: 'x' is not a URL; use one such as http://localhost:9836"),
+    ],
+)
+async def test_wrong_flags_are_named_before_anything_is_asked(arguments: tuple[str, ...], message: str) -> None:
+    found = await run(*arguments)
+
+    assert (found.status, found.err) == (2, f"gputally: {message}\n")
+
+
+async def test_a_file_without_workloads_names_what_can_be_forecast(tmp_path: Path) -> None:
+    file = tmp_path / "node.yaml"
+    file.write_text("{apiVersion: v1, kind: Node, metadata: {name: a}}")
+    found = await run("what-if", file, "--url", "http://127.0.0.1:9")
+
+    assert found.status == 2
+    assert found.err.startswith(f"gputally: {file}: has no object that creates pods; use one of Pod, Job, ")

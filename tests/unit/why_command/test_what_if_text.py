@@ -1,0 +1,95 @@
+"""The text of `gputally what-if` and of lists of pending pods."""
+
+from msgspec.structs import replace
+
+from gputally.model.placement.pending_document import PendingDocument, PendingReason
+from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
+from gputally.model.placement.why_document import Help
+from gputally.why_command.pending_text import pending_lines
+from gputally.why_command.what_if_text import what_if_lines
+from tests.unit.why_command.why_documents import NEEDS, NOON, POD, SWEEP, before
+
+FORECAST = PodForecast(
+    name="Job ml/train",
+    pods=2,
+    gpus=8,
+    tier="training",
+    class_name="gpu-training",
+    priority=1000,
+    may_preempt=True,
+    needs=NEEDS,
+    bound=2,
+    nodes=["gpu-1", "gpu-3"],
+)
+
+
+def shown(*forecasts: PodForecast, lost: float | None = 0.0, cost: str | None = "0") -> list[str]:
+    document = WhatIfDocument(at=NOON, currency="USD", forecasts=list(forecasts), lost_gpu_hours=lost, lost_cost=cost)
+    return list(what_if_lines(document, width=96))
+
+
+def test_pods_that_fit_say_where() -> None:
+    assert shown(FORECAST) == [
+        "Job ml/train: 2 pods with 8 GPUs each would be bound now.",
+        "Needs       8 GPUs, 32 CPU and 256 GiB memory, on one node that matches pool=train",
+        "Class       gpu-training, priority 1,000, may preempt lower priorities; tier training",
+        "Nodes       gpu-1, gpu-3",
+    ]
+
+
+def test_an_eviction_says_whom_and_what_that_destroys() -> None:
+    lines = shown(replace(FORECAST, name="", pods=1, bound=1, victims=[SWEEP]), lost=2.5, cost="9.375")
+
+    assert lines[0] == "1 pod with 8 GPUs would be bound now, by preempting 1 pod."
+    assert lines[4:] == [
+        "Evicts      GPUS  TIER         PRIORITY   PER HOUR  MAY PREEMPT  POD (TENANT)",
+        "               4  interactive       200  15.00 USD  yes          lab/sweep-3 (lab)",
+        "Destroys    2.50 GPU-hours of work since the last checkpoints, 9.38 USD",
+    ]
+
+
+def test_pods_that_would_wait_say_why_and_what_would_help() -> None:
+    waits = replace(FORECAST, bound=1, reason="capacity", text="pods hold it", helps=[Help(text="request only 4 GPUs")])
+    lines = shown(waits)
+
+    assert lines[0] == "Job ml/train: 2 pods with 8 GPUs each: 1 would be bound now; 1 would wait: pods hold it."
+    assert lines[-1] == "Would help  - request only 4 GPUs: it then fits"
+
+
+def pending(*reasons: PendingReason, count: int = 1, following: str | None = None) -> list[str]:
+    document = PendingDocument(
+        at=NOON, currency="USD", reasons=list(reasons), pods=[POD] * min(count, 1), pod_count=count, next=following
+    )
+    return list(pending_lines(document, subject="in namespace ml-research", width=100))
+
+
+CAPACITY = PendingReason(
+    reason="capacity",
+    meaning="pods of their own or a higher priority hold what they need",
+    pods=1,
+    gpus=8,
+    cost_per_hour="30",
+    unpriced_gpus=0,
+    oldest=before(26),
+)
+
+
+def test_a_list_begins_with_the_reasons() -> None:
+    gated = replace(CAPACITY, reason="gated", meaning="they have scheduling gates", pods=2, gpus=3, cost_per_hour=None)
+
+    assert pending(CAPACITY, gated, count=3, following="/api/v1/pending?offset=1") == [
+        "3 pods in namespace ml-research wait for 11 GPUs, mostly for one reason: pods of their own or a",
+        "higher priority hold what they need.",
+        "",
+        "GPUS  PODS   PER HOUR  OLDEST  REASON",
+        "   8     1  30.00 USD  26 min  capacity  pods of their own or a higher priority hold what they need",
+        "   3     2   unpriced  26 min  gated     they have scheduling gates",
+        "",
+        "GPUS  TIER   WAITED  REASON    POD",
+        "   8  batch  26 min  capacity  ml-research/train-0",
+        "and 2 pods more; narrow it down by NAMESPACE or --tenant",
+    ]
+
+
+def test_an_empty_list_is_an_answer() -> None:
+    assert pending(count=0) == ["No pod in namespace ml-research waits for GPUs."]

@@ -1,0 +1,123 @@
+"""The text of `gputally why`."""
+
+from msgspec.structs import replace
+
+from gputally.model.placement.why_document import PreemptedBy, WhyAnswer
+from gputally.why_command.why_text import why_lines
+from tests.unit.why_command.why_documents import ANSWER, POD, SERVING, SWEEP, before, why
+
+
+def shown(*answers: WhyAnswer, width: int = 96, currency: str = "USD", bound: int = 0) -> list[str]:
+    return list(why_lines(why(*answers, currency=currency, bound=bound), width=width))
+
+
+def line(head: str, answer: WhyAnswer, **more: str) -> str:
+    """The first line with this heading."""
+    return next(each for each in shown(answer, **more) if each.startswith(head))  # type: ignore[arg-type] # the currency
+
+
+def test_the_first_line_is_the_answer_and_the_others_are_its_evidence() -> None:
+    assert shown(ANSWER) == [
+        "ml-research/train-0 has waited 26 min for 8 GPUs, 30.00 USD per hour: pods of its own or a",
+        "higher priority hold what it needs.",
+        "Needs       8 GPUs of H100, 32 CPU and 256 GiB memory, on one node that matches pool=train",
+        "Class       gpu-batch, priority 400, may preempt lower priorities; tier batch, tenant research",
+        "Blocked by  gpu-3: 8 GPUs needed, 4 available",
+        "Nodes       9 held by other pods, 2 tainted, 1 too small",
+        "Held by     GPUS  TIER         PRIORITY   PER HOUR  MAY PREEMPT          POD (TENANT)",
+        "               4  serving           800  15.00 USD  no, higher priority  api/llm-7f9c (product)",
+        "               4  interactive       200  15.00 USD  yes                  lab/sweep-3 (lab)",
+        "Priorities  pods of lower priority got 4 GPUs after it had begun to wait, such as lab/sweep-3",
+        "Waited for  quota 12 min (11:34 to 11:46), then capacity 14 min (since 11:46 UTC)",
+        "Others      the last 37 batch pods with 8 GPUs waited 4 min in the median, 11 min at p90",
+        "Would help  - use PriorityClass gpu-training: it then preempts api/llm-7f9c and lab/sweep-3 on",
+        "            gpu-3, destroying 2.50 GPU-hours of work (9.38 USD)",
+        "            - request only 4 GPUs: it then preempts lab/sweep-3 on gpu-3, destroying 2.50",
+        "            GPU-hours of work (9.38 USD)",
+        "Scheduler   0/12 nodes are available: 10 Insufficient nvidia.com/gpu, 2 node(s) had untolerated",
+        "            taint(s).",
+    ]
+
+
+def test_pods_of_a_job_that_wait_alike_have_one_answer() -> None:
+    first, *_, last = shown(replace(ANSWER, pods=4), bound=2)
+
+    assert first == "ml-research/train-0 and 3 pods like it have waited up to 26 min for 8 GPUs each, 30.00 USD per"
+    assert last == "2 pods of the same job have their GPUs."
+
+
+def test_of_other_tenants_a_restricted_reader_sees_only_tiers_and_gpus() -> None:
+    others = replace(
+        SERVING,
+        pods=3,
+        **dict.fromkeys(("tenant", "namespace", "pod", "uid", "node", "state", "priority", "cost_per_hour")),
+    )
+    lines = shown(replace(ANSWER, occupants=[others], helps=[]))
+
+    assert lines[6:8] == [
+        "Held by     GPUS  TIER     MAY PREEMPT          POD (TENANT)",
+        "               4  serving  no, higher priority  3 pods",
+    ]
+
+
+def test_more_occupants_than_a_screen_has_are_counted() -> None:
+    lines = shown(replace(ANSWER, occupants=[SERVING] * 9, more_occupants=3))
+
+    assert (
+        lines[lines.index("            and 7 more") - 5 : lines.index("            and 7 more")]
+        == ["               4  serving       800  15.00 USD  no, higher priority  api/llm-7f9c (product)"] * 5
+    )
+
+
+def test_without_a_price_book_no_cost_is_shown() -> None:
+    lines = shown(replace(ANSWER, pod=replace(POD, cost_per_hour=None)), currency="")
+
+    assert not [each for each in lines if "USD" in each or "PER HOUR" in each]
+
+
+def test_an_unpriced_pod_says_so() -> None:
+    answer = replace(ANSWER, occupants=[replace(SWEEP, cost_per_hour=None)])
+
+    assert "unpriced" in next(each for each in shown(answer) if "lab/sweep-3" in each)
+
+
+def test_a_pod_that_runs_says_when_and_why_it_waited() -> None:
+    waited = replace(ANSWER, state="running", node="gpu-3", waits=ANSWER.waits[:1], waited_seconds=720)
+    bare = replace(
+        waited,
+        needs=None,
+        obstacles=[],
+        nodes={},
+        occupants=[],
+        priorities=[],
+        similar=None,
+        helps=[],
+        scheduler_message="",
+    )
+
+    assert shown(bare) == [
+        "ml-research/train-0 does not wait: it is running on gpu-3. It waited 12 min for its GPUs.",
+        "Class       gpu-batch, priority 400, may preempt lower priorities; tier batch, tenant research",
+        "Waited for  quota 12 min (11:34 to 11:46)",
+    ]
+
+
+def test_a_preempted_pod_says_by_whom() -> None:
+    by = PreemptedBy(at=before(3), tier="serving", namespace="api", pod="llm-2", is_inferred=True)
+    ended = replace(ANSWER, state="ended", preempted=by)
+    hidden = replace(ended, preempted=replace(by, namespace=None, pod=None, is_inferred=False))
+
+    assert line("Preempted", ended) == (
+        "Preempted   at 11:57 UTC by api/llm-2 of tier serving (inferred: no Event names it)"
+    )
+    assert line("Preempted", hidden) == "Preempted   at 11:57 UTC by a pod of tier serving"
+
+
+def test_names_and_messages_cannot_control_the_terminal() -> None:
+    answer = replace(ANSWER, scheduler_message="\x1b[2Jgone\nagain")
+
+    assert line("Scheduler", answer) == "Scheduler   \\x1b[2Jgone\\nagain"
+
+
+def test_text_fits_its_width_however_long_the_parts_are() -> None:
+    assert max(map(len, shown(replace(ANSWER, occupants=[]), width=72))) <= 72
