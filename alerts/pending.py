@@ -137,8 +137,8 @@ time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_secon
             summary="Inference pods wait for pods that serve no users.",
             description=(
                 '{{ $value | printf "%.0f" }} pods of tier {{ $labels.tier }}, which serves users, wait for GPUs that '
-                "pods of other tiers hold at the same or a higher priority, so that they are never preempted. Compare the "
-                "values of the PriorityClasses."
+                "pods of other tiers hold at the same or a higher priority, so that they are never preempted. Compare "
+                "the values of the PriorityClasses."
             ),
             dashboard="pending",
             variables=("cluster", "tier"),

@@ -79,7 +79,7 @@ def world(
         rules=RULES,
         waiting=waiting,
         records=dict(fleet.pods.records),
-        risks=fleet.ends.lost_work.at_risk.by_pod(),
+        risks={each.record.uid: each for each in fleet.ends.lost_work.at_risk.pods()},
         preemptions=dict(fleet.ends.preemptions.known),
         finished=finished,
         room=room,
