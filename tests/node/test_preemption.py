@@ -46,6 +46,7 @@ async def test_s1_training_that_saves_and_exits_with_0_is_complete_only_for_jobs
         await scene.api.create(job(pod, backoffLimit=3, podReplacementPolicy=policy))
     await running(scene, 8, "training-low")
     inference = await scene.api.create(deployment(of(scene, "inference", "inference-standard"), replicas=0))
+    await asyncio.sleep(2)  # what starts and ends in the same second has no running time, and so no price
 
     await scene.api.patch(path(inference), {"spec": {"replicas": 6}})
     await running(scene, 6, "inference-standard")

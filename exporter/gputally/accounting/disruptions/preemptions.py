@@ -131,7 +131,16 @@ class Preemptions(KeyedPart[Preemption]):
             expect_possible(found)
             sent_us = to_us(found.event_time) if found.event_time else 0
             self.events.add(found.metadata.namespace, victim.uid, preemptor, at_us=at_us, sent_us=sent_us)
+            self._reopen(victim.uid, at_us=at_us)
             self._resolve(victim.uid, at_us=at_us)
+
+    def _reopen(self, victim_uid: str, *, at_us: int) -> None:
+        """Two pods may choose the same victim, and the Event that was sent first may be observed last."""
+        preemption = self.known.get(victim_uid)
+        if preemption and preemption.preemptor and at_us - preemption.noticed_us < _PATIENCE_US:
+            first = self.events.by(preemption.victim_namespace, victim_uid)
+            if first and first.uid != preemption.preemptor.uid:
+                self._open.add(victim_uid)
 
     def advance(self, now_us: int) -> None:
         """Count victims whose Event is overdue, and drop those older than an hour, except for existing pods."""
