@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from gputally.devices.nvml.gpu_worker import TroubleReason, Trouble
+from gputally.devices.nvml.gpu_worker import Trouble, TroubleReason
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.measured.device import Reading
 from gputally.model.measured.node_health import NodeHealth

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.device_ids import parse
-from gputally.devices.nvml.gpu_worker import TroubleReason, Trouble
+from gputally.devices.nvml.gpu_worker import Trouble, TroubleReason
 from gputally.model.measured.device import Gpu, GpuCondition, Part, PartAllocations, Process, Reading, Source, Span
 from gputally.model.units import GPU
 from gputally.process.clock import Clock

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.devices.nvml.gpu_reader import ReadOptions
-from gputally.devices.nvml.gpu_worker import TroubleReason, Trouble
+from gputally.devices.nvml.gpu_worker import Trouble, TroubleReason
 from gputally.devices.nvml.gpus import Gpus, Timeouts
 from gputally.devices.nvml.library import Versions
 from gputally.errors import DriverChanged, DriverMissing, NvmlUnavailable
