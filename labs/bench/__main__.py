@@ -18,6 +18,7 @@ from labs.bench import (
     measure_watch,
     micro_exposition,
     micro_ledger,
+    micro_pending_api,
     micro_pipeline,
     micro_placement,
 )
@@ -50,7 +51,7 @@ def main() -> int:
     results = Results(plan.output)
     results.add(machine.describe())
     if plan.micro:
-        for module in (micro_pipeline, micro_exposition, micro_ledger, micro_placement):
+        for module in (micro_pipeline, micro_exposition, micro_ledger, micro_placement, micro_pending_api):
             with results.attempt(module.__name__):
                 results.add(module.measure())
     if plan.steps:

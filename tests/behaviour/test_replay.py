@@ -1,6 +1,7 @@
 """Replays real traces: the product accounts each pod exactly as its row says, however short it was."""
 
 import asyncio
+import csv
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tests.behaviour.traces import (
     hours,
     joined,
     polled,
+    query,
     rows_of,
     truth,
 )
@@ -31,6 +33,17 @@ from tests.fakes.until import until
 OPENB, HELIOS, PHILLY = "openb_pods", "helios15k_user", "philly15k_user"
 OPENB_GPUS = 6212
 MONDAY_US = 1_780_898_400 * 1_000_000
+WAITED = "SELECT pod_uid, sum(to_us - from_us) FROM waits GROUP BY pod_uid"
+UNBOUND = """
+SELECT pod_uid, scheduled_us - created_us FROM allocations GROUP BY pod_uid HAVING revision = max(revision)
+AND scheduled_us > created_us
+"""
+WAITS_APART = """
+SELECT pod_uid FROM (
+    SELECT pod_uid, from_us, lag(to_us) OVER (PARTITION BY pod_uid ORDER BY from_us) AS before FROM waits
+)
+WHERE before IS NOT NULL AND before <> from_us
+"""
 AS_FAST_AS_CAN_BE = 1e7
 """Simulated seconds per second: more than can be computed, so the simulation runs at full speed."""
 
@@ -52,6 +65,37 @@ async def test_every_pod_of_a_partial_trace_is_accounted_as_its_row_says(trace: 
     rows = rows_of(part)
     assert Allocated(tmp_path / "ledger.db").by_pod == {row.name: row.time for row in rows}
     assert_sound(scrapes, sum(row.time for row in rows) / 1000)
+
+
+async def test_every_second_that_a_pod_of_a_trace_waits_is_in_exactly_one_cause(tmp_path: Path) -> None:
+    part, ledger = later(head(file(f"{HELIOS}.csv.gz"), tmp_path, skip=6900, count=300)), tmp_path / "ledger.db"
+
+    scrapes = await replayed(part, tmp_path)
+
+    assert dict(query(ledger, WAITED)) == dict(query(ledger, UNBOUND))
+    assert len(query(ledger, WAITED)) > 100
+    assert query(ledger, WAITS_APART) == []
+    [(charged,)] = query(ledger, "SELECT sum(quantity * (to_us - from_us)) FROM waits")
+    assert sum_of(scrapes[-1], "gputally_pending_gpu_seconds_total") >= charged / 1e12 - 1e-3
+    assert charged / 1e9 == pytest.approx(sum(delay(i) * row.milli for i, row in enumerate(rows_of(part))), rel=1e-9)
+
+
+def later(trace: Path) -> Path:
+    """The trace with all starts delayed: its scheduler had bound each pod at once."""
+    with trace.open() as lines:
+        reader = csv.DictReader(lines)
+        rows = list(reader)
+    with trace.open("w", newline="") as out:
+        writer = csv.DictWriter(out, reader.fieldnames or ())
+        writer.writeheader()
+        for i, row in enumerate(rows):
+            writer.writerow(row | {name: str(int(row[name]) + delay(i)) for name in ("start", "end") if row[name]})
+    return trace
+
+
+def delay(i: int) -> int:
+    """Seconds that the pod of a row waits."""
+    return i * 37 % 600
 
 
 @pytest.mark.e2e

@@ -101,7 +101,8 @@ async def charged_for(stage: Stage, least: float) -> float:
 
 def pod(name: str, tier: str, gpus: int, **spec: object) -> Json:
     stop = conduct(run_for="1h", stop_after="2s")
-    return gpu_pod(name, "ml", gpus=gpus, annotations=stop, priorityClassName=tier, **spec)
+    found = gpu_pod(name, "ml", gpus=gpus, annotations=stop, priorityClassName=tier)
+    return found | {"spec": found["spec"] | spec}
 
 
 def cpu_pod(name: str, *, cpu: str) -> Json:

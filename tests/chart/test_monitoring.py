@@ -78,6 +78,13 @@ def test_the_cost_of_jobs_is_served_on_request(tmp_path: Path) -> None:
     assert "--metrics.training-job-cost=on" in container["args"]
 
 
+def test_reasons_of_waits_are_turned_off_on_request(tmp_path: Path) -> None:
+    values = {"aggregator": {"pendingReasons": False}}
+    [container] = of_kind(made(values, tmp_path), "Deployment")["spec"]["template"]["spec"]["containers"]
+
+    assert "--pending.reasons=off" in container["args"]
+
+
 def test_one_value_labels_all_objects_that_prometheus_selects(tmp_path: Path) -> None:
     values = {"prometheusOperator": {"labels": {"release": "kps"}}, "podMonitor": {"additionalLabels": {"a": "b"}}}
     found = [each for each in made(values, tmp_path) if each["kind"] in OPERATOR]

@@ -22,6 +22,10 @@ class NoSuchPods(Exception):
     """No pod with GPUs matches, as far as the reader may know; the text says where else to look."""
 
 
+class NotYetJudged(Exception):
+    """The pods exist, and nobody has looked at why they wait yet; the text names them."""
+
+
 class Found(NamedTuple):
     """The waiting pods, and the others, which have their GPUs or have ended."""
 
@@ -30,15 +34,17 @@ class Found(NamedTuple):
 
 
 def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: PastPods) -> WhyDocument:
-    """The answer. Raises: NoSuchPods."""
+    """The answer. Raises: NoSuchPods, NotYetJudged."""
     found = _found(now, asked, viewer)
     _expect_one_place(found, asked)
-    bound = sum(each.end_us is None for each in found.others) if asked.job else 0
+    if found.others and not found.waiting and all(map(_is_pending, found.others)):
+        raise NotYetJudged(asked.subject)
+    bound = sum(each.end_us is None and not _is_pending(each) for each in found.others) if asked.job else 0
     if found.waiting:
         return why_waiting(now, found.waiting, viewer, bound=bound)
     if not found.others:
         return _gone(now, asked, viewer, past)
-    latest = max(found.others, key=lambda each: each.created_us)
+    latest = max(found.others, key=lambda each: (not _is_pending(each), each.created_us))
     waits, tenant = past.waits(latest.uid), tenant_of(latest)
     return replace(why_waited(now, latest, viewer, tenant=tenant, waits=waits), bound=bound)
 
@@ -73,6 +79,10 @@ def _gone(now: PendingNow, asked: WhyRequest, viewer: Viewer, past: PastPods) ->
     if gone and viewer.sees(gone.tenant):
         return why_gone(now, gone, viewer)
     raise NoSuchPods(_unknown(now, asked, viewer))
+
+
+def _is_pending(record: PodRecord) -> bool:
+    return record.scheduled_us is None and record.end_us is None
 
 
 def _matches(record: PodRecord, asked: WhyRequest) -> bool:

@@ -21,7 +21,7 @@ from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import planned_pods
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
 from gputally.pending_api.past_pods import PastPods
-from gputally.pending_api.pending_finder import NoSuchPods, why_document
+from gputally.pending_api.pending_finder import NoSuchPods, NotYetJudged, why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import PendingNow, Viewer, WaitsUnexplained
 from gputally.pending_api.pending_page import PENDING_HEADERS, pending_page
@@ -153,6 +153,9 @@ def _guarded(handler: Handler) -> Handler:
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "waits are not explained; start the aggregator with --pending.reasons=on",
             )
+        except NotYetJudged as error:
+            text = f"{error} was created a moment ago; ask again"
+            return _said(HTTPStatus.SERVICE_UNAVAILABLE, text, {"Retry-After": _RETRY_SECONDS})
         except TooBusy:
             text = "too many questions about waiting pods at once; try again"
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, text, {"Retry-After": _RETRY_SECONDS})

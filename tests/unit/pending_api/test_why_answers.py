@@ -11,7 +11,7 @@ from gputally.model.placement.situation import QuotaState, Situation
 from gputally.model.placement.verdict import Reason
 from gputally.model.placement.wait import PodWait
 from gputally.model.placement.why_document import WhyAnswer, WhyDocument
-from gputally.pending_api.pending_finder import NoSuchPods, why_document
+from gputally.pending_api.pending_finder import NoSuchPods, NotYetJudged, why_document
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.pending_api.pending_request import WhyRequest
 from tests.core.manifests import PodForm, us
@@ -190,6 +190,13 @@ def test_a_name_that_matches_nothing_gets_a_hint(pod: str, namespace: str, text:
 
 def replace_namespace(form: PodForm, namespace: str, uid: str) -> PodForm:
     return dataclasses.replace(form, namespace=namespace, uid=uid)
+
+
+def test_a_pod_that_nobody_has_judged_yet_is_not_taken_for_one_that_is_bound() -> None:
+    now = world([node("g1")], [waits("a", 1)])._replace(waiting=[])
+
+    with pytest.raises(NotYetJudged, match="ml/a"):
+        why(now)
 
 
 def test_a_hint_names_no_pod_of_another_tenant() -> None:

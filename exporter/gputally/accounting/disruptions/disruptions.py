@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from gputally.accounting.disruptions.aftermath import Aftermath
 from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
+from gputally.accounting.disruptions.disruption_verdict import reported_of, verdict_of
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions
 from gputally.accounting.disruptions.node_signals import NodeSignals
-from gputally.accounting.disruptions.verdict import reported_of, verdict_of
 from gputally.accounting.groups.pod_group import group_of
 from gputally.accounting.jobs.job_policy import JobPolicy, uses_retry
 from gputally.accounting.pods.pods import Pods

@@ -30,7 +30,7 @@ class Member(NamedTuple):
     attempt: int
 
 
-class Verdict(Struct, frozen=True, kw_only=True, gc=False):
+class GroupVerdict(Struct, frozen=True, kw_only=True, gc=False):
     """`restarted` are the members that lost their work with the victims; `waiting` waited during the `stalls`.
 
     It may change until it `is_final`.
@@ -62,7 +62,7 @@ def verdict_of(
     *,
     now_us: int,
     suspended_us: int | None = None,
-) -> Verdict:
+) -> GroupVerdict:
     """What became of the `others` of the group, as far as its pods show, and when its Job was suspended last.
 
     The group restarted if its controller counted a restart or was suspended, or if all other members left after the
@@ -79,14 +79,14 @@ def verdict_of(
         on_loss, [each for each in victims if each.created_us < since_us], new, left=left, stayed=stayed
     ):
         ended = {each.uid for each in left if each.end_us is not None}
-        return Verdict(restarted=ended, is_final=is_overdue or (not stayed and len(ended) == len(left)))
+        return GroupVerdict(restarted=ended, is_final=is_overdue or (not stayed and len(ended) == len(left)))
     replaced_us = sorted(each.started_us for each in new if each.started_us is not None)
     is_complete = not old or (bool(stayed) and len(replaced_us) >= len(victims))
     if not (is_complete or is_overdue):
-        return Verdict(is_final=False)
+        return GroupVerdict(is_final=False)
     if on_loss is OnLoss.CONTINUE or not old:
-        return Verdict()
-    return Verdict(waiting={each.uid for each in old}, stalls=_stalls(victims, replaced_us, now_us))
+        return GroupVerdict()
+    return GroupVerdict(waiting={each.uid for each in old}, stalls=_stalls(victims, replaced_us, now_us))
 
 
 def _has_restarted(

@@ -1,6 +1,7 @@
 """Verdicts by class: pending pods with equal needs in the same situation have the same one."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -55,7 +56,7 @@ class Verdicts:
 
     def put(self, uid: str, needs: Needs, situation: Situation) -> None:
         """A pod waits in this situation."""
-        text, bare = situation.text, replace(situation, text="")
+        needs, text, bare = _impersonal(needs), situation.text, replace(situation, text="")
         known = self.of.get(uid)
         if known and known.needs == needs and known.situation == bare:
             known.members[uid] = text
@@ -115,3 +116,9 @@ class Verdicts:
             situation = replace(found.situation, text=text)
             known = found.texts[text] = self._judge(found.needs, self._room, situation)
         return known
+
+
+@lru_cache(maxsize=8192)
+def _impersonal(needs: Needs) -> Needs:
+    """Without the names that decide nothing about nodes, so that pods of all namespaces and classes share a verdict."""
+    return replace(needs, namespace="", class_name="")
