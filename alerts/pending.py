@@ -115,9 +115,9 @@ time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_secon
             expression='max by (cluster, tier) (gputally_pending_finding_pods{finding="inversion"}) > 0\n',
             summary="Inference pods wait for pods that serve no users.",
             description=(
-                '{{ $value | printf "%.0f" }} pods of tier {{ $labels.tier }}, which serves users, wait for GPUs that pods '
-                "of other tiers hold at the same or a higher priority, so that they are never preempted. Compare the "
-                "values of the PriorityClasses."
+                '{{ $value | printf "%.0f" }} pods of tier {{ $labels.tier }}, which serves users, wait for GPUs that '
+                "pods of other tiers hold at the same or a higher priority, so that they are never preempted. Compare "
+                "the values of the PriorityClasses."
             ),
             dashboard="pending",
             variables=("cluster", "tier"),

@@ -201,7 +201,7 @@ class Fleet:
             progress=self.progress.drain_reached(),
             waits=self.waiting.book.drain_rows(),
             series=self.totals.drain(),
-            known_values=dict(self.limiter.fresh),
+            known_values=self.limiter.drain(),
             resumes=resumes,
             interruptions=interruptions,
             assignment_usage=dict(self.usage.pending.held),
@@ -209,7 +209,6 @@ class Fleet:
             departed=self.usage.drain_departed(),
             live=(sum(s.a for s in live), sum(s.b for s in live)),
         )
-        self.limiter.fresh.clear()
         self.usage.pending.clear()
         return changes
 

@@ -141,6 +141,11 @@ class LabelLimiter:
         self._refused -= relieved
         return bool(relieved)
 
+    def drain(self) -> dict[Value, KnownValue | None]:
+        """Changes since the last call; None for dropped values."""
+        fresh, self.fresh = self.fresh, {}
+        return fresh
+
     def look(self, growth: Growth) -> None:
         """Record growth before any value can be evicted, also growth from an earlier process."""
         self._next_look_us = self._now_us + _LOOK_US

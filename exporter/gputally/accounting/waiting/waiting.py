@@ -9,9 +9,8 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.blame import blame
 from gputally.accounting.waiting.fitting import Fitting
-from gputally.accounting.waiting.live_room import LiveRoom
+from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
 from gputally.accounting.waiting.rank_findings import RankFindings
-from gputally.accounting.waiting.room_nodes import RoomNodes
 from gputally.accounting.waiting.situations import Situations
 from gputally.accounting.waiting.verdicts import Verdicts
 from gputally.accounting.waiting.wait_book import WaitBook
