@@ -78,8 +78,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     fleet.advance(now_us)
     fleet.catch_up()
     fleet.known_series.declare(at_us=now_us)
-    totals = fleet.totals.publish(now_us)
-    evaluated_us = fleet.totals.evaluated_us
+    totals, evaluated_us = fleet.totals.publish(now_us), fleet.totals.evaluated_us
     inventory = fleet.nodes.inventory(at_us=evaluated_us)
     pods = pending(fleet)
     tiers, waiting = _tiers(fleet, totals), _waiting(pods)

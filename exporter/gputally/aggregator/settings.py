@@ -113,7 +113,7 @@ class Settings:
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Parsed flags, by setting name, as Settings. Raises: ConfigError with all problems."""
-    problems = [
+    if problems := [
         *_no_ledger(values),
         *not_a_number(values, "api.patience"),
         *no_addresses(values, "web.listen-address"),
@@ -128,8 +128,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         *no_pairs(values, "agents.urls", "NODE=URL"),
         *no_urls(values, "agents.urls"),
         *(problem for name, choices in _CHOICES.items() for problem in unknown(values, name, choices)),
-    ]
-    if problems:
+    ]:
         raise ConfigError(problems)
     return Settings(
         config=file(values["config.file"]),
