@@ -35,7 +35,8 @@ class Situations:
         self.gangs = Gangs()
         self._nominated: dict[str, str] = {}
         """The node for which a pod is nominated, by UID."""
-        self._schedulers: set[str] = set()
+        self._schedulers: dict[str, None] = {}
+        """Names of schedulers that were seen at work, in the order in which they were noticed."""
         self._silent: set[str] = set()
         """UIDs of pending pods on which their scheduler may yet report."""
 
@@ -115,9 +116,12 @@ class Situations:
         )
 
     def _scheduler_seen(self, name: str) -> None:
-        if name not in self._schedulers and len(self._schedulers) < _MOST_SCHEDULERS:
-            self._schedulers.add(name)
-            self.changed |= self.pleas.keys()
+        """A pod whose creator set its node looks like a bound one, so anyone may make up names."""
+        if name not in self._schedulers:
+            if len(self._schedulers) >= _MOST_SCHEDULERS:
+                del self._schedulers[next(iter(self._schedulers))]  # noticed again if it is at work
+            self._schedulers[name] = None
+            self.changed.update(uid for uid, plea in self.pleas.items() if plea.needs.scheduler == name)
 
     def _join_gang(self, pod: PlaceablePod, *, is_bound: bool) -> None:
         uid, (name, least) = pod.metadata.uid, gang_of(pod)
