@@ -5,7 +5,7 @@ from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, RED, YELLOW, Column, Look, Query, heatmap, stat, table, timeseries
 from monitoring.selector import Selectors
-from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY, RATIO, SECONDS
+from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY_PER_HOUR, RATIO, SECONDS
 
 select = Selectors("cluster", "tier", "tenant")
 
@@ -220,12 +220,20 @@ REASONS = Row(
                 expression=f"sum by (cause, occupying_tier) (increase({CHARGED}[$__range])) / 3600 > 0",
                 unit=GPU_HOURS,
             ),
-            Column(
-                head="Cost",
-                expression=f"sum by (cause, occupying_tier) (increase({CHARGED_COST}[$__range])) > 0",
-                unit=MONEY,
-            ),
             order="GPU-hours",
+        ),
+        timeseries(
+            Look(
+                "Cost of waits by cause, per hour",
+                "What the GPUs of pending pods would have cost, of those that select a GPU model with a price.",
+                unit=MONEY_PER_HOUR,
+                empty="no pod with a price waited",
+                width=24,
+            ),
+            Query(
+                f"sum by (cause, currency) (rate({CHARGED_COST}[$__rate_interval])) * 3600", "{{cause}} {{currency}}"
+            ),
+            stacked=True,
         ),
         stat(
             Look(

@@ -15,8 +15,7 @@ from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.kube import OwnerReference
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import Cause as WaitCause
-from gputally.model.placement.wait import Occupant, Wait
+from gputally.model.placement.wait import Occupant, Wait, WaitCause
 from gputally.model.pod import PodRecord
 from gputally.model.policy.class_version import ClassVersion
 from gputally.model.price import Asset, Basis, Price, Purchase

@@ -103,8 +103,7 @@ async def aggregate(
     policies = policy_source(settings.web_config)
     rules, book = _configuration(settings)
     server_time = ServerTime()
-    on_answer = None if clock else server_time.observe
-    clock = clock or server_time.now_us
+    on_answer, clock = (None, clock) if clock else (server_time.observe, server_time.now_us)
     pulled = replace(settings.agents, mig_basis=rules.mig_basis)
     choice = Choice(kubeconfig=settings.kubeconfig, context=settings.context)
     with _rare_collection(), open_ledger(settings.ledger) as ledger:

@@ -20,8 +20,8 @@ from gputally.catalog.aggregator import preemption_metrics as preemption
 from gputally.catalog.aggregator import price_metrics as prices
 from gputally.catalog.aggregator import tier_metrics as tiers
 from gputally.catalog.aggregator import usage_metrics as usage
-from gputally.catalog.aggregator import verdict_metrics as verdicts
-from gputally.catalog.aggregator import wait_metrics as waits
+from gputally.catalog.aggregator.waits import verdict_metrics as verdicts
+from gputally.catalog.aggregator.waits import wait_metrics as waits
 from gputally.catalog.metric import Metric
 
 FLEET: Final[tuple[Metric[Snapshot], ...]] = (

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import Cause
+from gputally.model.placement.wait import WaitCause
 
 
 class WaitRecord(Struct, frozen=True, kw_only=True, gc=False):
@@ -22,7 +22,7 @@ class WaitRecord(Struct, frozen=True, kw_only=True, gc=False):
     tenant: str
     quantity: int
     reason: Reason
-    cause: Cause
+    cause: WaitCause
     occupying_tier: str
     occupying_tenant: str
     price_key: str | None

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from gputally.model.placement.verdict import Reason, Verdict
-from gputally.model.placement.wait import CAUSE_OF, Cause, Occupant
+from gputally.model.placement.wait import CAUSE_OF, Occupant, WaitCause
 from gputally.model.pod import PodRecord
 
-_BY_NOBODY = (Cause.QUOTA, Cause.GANG, Cause.GATES, Cause.OTHER)
+_BY_NOBODY = (WaitCause.QUOTA, WaitCause.GANG, WaitCause.GATES, WaitCause.OTHER)
 """These would keep a pod waiting on empty nodes, too."""
 _BY_PRIORITY = (Reason.CAPACITY, Reason.INVERSION)
 _BY_USE = (Reason.CAPACITY, Reason.INVERSION, Reason.NEVER_PREEMPTS, Reason.PREEMPTING, Reason.FRAGMENTED)
@@ -21,7 +21,7 @@ _BY_USE = (Reason.CAPACITY, Reason.INVERSION, Reason.NEVER_PREEMPTS, Reason.PREE
 class Blame(NamedTuple):
     """The cause of a wait, and the occupant, if pods with GPUs hold what is needed."""
 
-    cause: Cause
+    cause: WaitCause
     occupant: Occupant | None = None
 
 
@@ -40,10 +40,10 @@ def blame(
     occupant = max(sorted(found), key=lambda each: sum(_quantity(record) for record in found[each]))
     holders = found[occupant]
     if verdict.reason in _BY_USE and all(map(is_idle, holders)):
-        return Blame(Cause.IDLE_ALLOCATION, occupant)
+        return Blame(WaitCause.IDLE_ALLOCATION, occupant)
     if verdict.reason in _BY_PRIORITY:
         is_outranked = any((record.priority or 0) > priority for record in holders)
-        cause = Cause.CAPACITY if is_outranked else Cause.NOT_PREEMPTIBLE
+        cause = WaitCause.CAPACITY if is_outranked else WaitCause.NOT_PREEMPTIBLE
     return Blame(cause, occupant)
 
 

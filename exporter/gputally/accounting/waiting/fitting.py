@@ -12,12 +12,15 @@ from gputally.placement.room import Room
 
 NodeLabels = tuple[str, str]
 """The exported GPU model and pool."""
-MOST_NODES: Final = 200
-"""Changed nodes that are looked at in one step."""
+MOST_NODES: Final = 50
+"""Changed nodes that are looked at in one step, some 40 µs for each."""
 
 
 class Fitting:
-    """Sums over all nodes; `fits` are pods by labels and size, `stranded` are free GPUs by labels and reason."""
+    """Sums over all nodes; `fits` are pods by labels and size, `stranded` are free GPUs by labels and reason.
+
+    It `is_complete` once all nodes were looked at; later changes follow within seconds.
+    """
 
     def __init__(self, room: Room, labels_of: Callable[[str], NodeLabels], rules: Rules) -> None:
         self.fits = Counter[tuple[str, str, int]]()
@@ -25,12 +28,18 @@ class Fitting:
         self._room = room
         self._labels_of = labels_of
         self._rules = rules
+        self.is_complete = False
         self._outdated: set[str] = set()
         self._of: dict[str, tuple[NodeLabels, Capacity]] = {}
 
     def outdate(self, nodes: Collection[str]) -> None:
         """These nodes, or pods on them, have changed."""
         self._outdated.update(nodes)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether nodes are still to be looked at."""
+        return bool(self._outdated)
 
     def step(self) -> None:
         """Look at some of the nodes that have changed."""
@@ -43,6 +52,7 @@ class Fitting:
             if node and (capacity := self._capacity(node)):
                 self._of[name] = labels, capacity
                 self._add(labels, capacity, sign=1)
+        self.is_complete = self.is_complete or not self._outdated
 
     def _capacity(self, node: NodeRoom) -> Capacity | None:
         return fits_now(self._room.only(node), lambda _: (), self._rules).get(())

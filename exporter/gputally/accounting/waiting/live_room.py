@@ -8,10 +8,13 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from gputally.accounting.shared import shared
+from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.taken_from import taken_from
-from gputally.model.kube import Node
+from gputally.accounting.waiting.wait_terms import WaitTerms
+from gputally.model.kube import Kind, Node, Object
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.needs import PODS, Taken
+from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_us
@@ -217,6 +220,32 @@ class LiveRoom:
         if until_us > at_us and len(self._young) < _MOST_YOUNG:
             self._young[name] = until_us
         return name in self._young
+
+
+class RoomNodes(StatePart[PodWait]):
+    """Passes nodes on to the room; it has no state of its own."""
+
+    name = "room-node"
+    kinds = (Kind.NODES,)
+
+    def __init__(self, live: LiveRoom, terms: WaitTerms, *, is_on: bool) -> None:
+        self._live = live
+        self._terms = terms
+        self._is_on = is_on
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`. Raises: MalformedObject for an invalid quantity."""
+        if self._is_on and isinstance(found, Node):
+            self._terms.nodes_changed()
+            self._live.node_seen(found, at_us=at_us)
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        self._live.node_gone(uid)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.listed`."""
+        self._live.nodes_listed(uids)
 
 
 def _is_resizing(pod: PlaceablePod) -> bool:

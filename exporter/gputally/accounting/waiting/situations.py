@@ -33,9 +33,12 @@ class Situations:
         self._live = live
         self._rules = rules
         self.gangs = Gangs()
+        self._unread: dict[str, PlaceablePod] = {}
+        """Pending pods as last observed, by UID, since the last `read`."""
         self._nominated: dict[str, str] = {}
         """The node for which a pod is nominated, by UID."""
-        self._schedulers: set[str] = set()
+        self._schedulers: dict[str, None] = {}
+        """Names of schedulers that were seen at work, in the order in which they were noticed."""
         self._silent: set[str] = set()
         """UIDs of pending pods on which their scheduler may yet report."""
 
@@ -65,21 +68,29 @@ class Situations:
         uid, is_bound = pod.metadata.uid, bool(pod.spec.node_name)
         self._join_gang(pod, is_bound=is_bound)
         if is_bound:
+            self._unread.pop(uid, None)
             if _is_scheduled(pod):
                 self._scheduler_seen(pod.spec.scheduler_name)
             return
-        plea = plea_of(pod, self._rules)
-        if plea is None:
-            self.pleas.pop(uid, None)
-        elif plea != self.pleas.get(uid):
-            self.pleas[uid] = plea
-            self.changed.add(uid)
-            if plea.is_reported:
-                self._scheduler_seen(plea.needs.scheduler)
+        self._unread[uid] = pod
+
+    def read(self) -> None:
+        """Take over what pending pods say. Most pods are bound before anybody needs to know."""
+        for uid, pod in self._unread.items():
+            plea = plea_of(pod, self._rules)
+            if plea is None:
+                self.pleas.pop(uid, None)
+            elif plea != self.pleas.get(uid):
+                self.pleas[uid] = plea
+                self.changed.add(uid)
+                if plea.is_reported:
+                    self._scheduler_seen(plea.needs.scheduler)
+        self._unread.clear()
 
     def waits_no_longer(self, uid: str) -> None:
         """A pod is bound, has ended or is deleted."""
         self.pleas.pop(uid, None)
+        self._unread.pop(uid, None)
         self.changed.discard(uid)
         self._silent.discard(uid)
         self.withdraw(uid)
@@ -115,9 +126,12 @@ class Situations:
         )
 
     def _scheduler_seen(self, name: str) -> None:
-        if name not in self._schedulers and len(self._schedulers) < _MOST_SCHEDULERS:
-            self._schedulers.add(name)
-            self.changed |= self.pleas.keys()
+        """A pod whose creator set its node looks like a bound one, so anyone may make up names."""
+        if name not in self._schedulers:
+            if len(self._schedulers) >= _MOST_SCHEDULERS:
+                del self._schedulers[next(iter(self._schedulers))]  # noticed again if it is at work
+            self._schedulers[name] = None
+            self.changed.update(uid for uid, plea in self.pleas.items() if plea.needs.scheduler == name)
 
     def _join_gang(self, pod: PlaceablePod, *, is_bound: bool) -> None:
         uid, (name, least) = pod.metadata.uid, gang_of(pod)

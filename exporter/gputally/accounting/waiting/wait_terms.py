@@ -5,7 +5,7 @@ from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import NOBODY, LabelLimiter
 from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import Cause, Occupant, Wait
+from gputally.model.placement.wait import Occupant, Wait, WaitCause
 from gputally.model.pod import PodRecord
 from gputally.model.price import Asset, Price
 from gputally.model.rules import Rules
@@ -32,7 +32,7 @@ class WaitTerms:
         tenant: str,
         *,
         reason: Reason = Reason.SCHEDULABLE,
-        cause: Cause = Cause.OTHER,
+        cause: WaitCause = WaitCause.OTHER,
         occupant: Occupant | None = None,
     ) -> Wait:
         """The wait of a pod; by default, the time that its scheduler takes."""

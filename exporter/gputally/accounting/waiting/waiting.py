@@ -9,9 +9,8 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.blame import blame
 from gputally.accounting.waiting.fitting import Fitting
-from gputally.accounting.waiting.live_room import LiveRoom
+from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
 from gputally.accounting.waiting.rank_findings import RankFindings
-from gputally.accounting.waiting.room_nodes import RoomNodes
 from gputally.accounting.waiting.situations import Situations
 from gputally.accounting.waiting.verdicts import Verdicts
 from gputally.accounting.waiting.wait_book import WaitBook
@@ -111,7 +110,7 @@ class Waiting(StatePart[PodWait]):
         """Sums as of the last `judge`; None without the feature."""
         if not self.is_on:
             return None
-        is_known = self.live.is_judgeable and self.live.is_complete
+        is_known = self.live.is_judgeable and self.live.is_complete and self._fitting.is_complete
         return WaitingNow(
             reasons=dict(self.book.sums),
             findings=self._findings.pods(lambda uid: self.book.pods[uid].waits[-1].shown[0]),
@@ -202,7 +201,8 @@ class Waiting(StatePart[PodWait]):
     @property
     def is_behind(self) -> bool:
         """Whether `judge` has left some pods for the next call."""
-        return self.live.is_judgeable and (bool(self._unjudged) or self.verdicts.is_behind)
+        is_behind = bool(self._unjudged) or self.verdicts.is_behind or self._fitting.is_behind
+        return self.live.is_judgeable and is_behind
 
     def drain(self) -> dict[str, PodWait | None]:
         """See `StatePart.drain`."""
@@ -229,6 +229,7 @@ class Waiting(StatePart[PodWait]):
 
     def _judge(self, at_us: int) -> None:
         self._judged_us = at_us
+        self.situations.read()
         self._unjudged |= self.situations.changed
         self.situations.changed.clear()
         changed = set(islice(self._unjudged, _MOST_PODS))

@@ -113,8 +113,7 @@ class SqliteLedgerReader(SqliteRows):
         """See `LedgerReader.unallocated_usage`."""
         if any(us % US_PER_DAY for us in window):
             self._detailed(window)
-        rows = self._rows(usage_rows.UNALLOCATED_IN_WINDOW, self._bounds(window))
-        return map(usage_rows.unallocated_hour, rows)
+        return map(usage_rows.unallocated_hour, self._rows(usage_rows.UNALLOCATED_IN_WINDOW, self._bounds(window)))
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """See `LedgerReader.capacity`."""

@@ -10,7 +10,7 @@ from gputally.model.placement.verdict import Reason
 from gputally.model.price import Price
 
 
-class Cause(StrEnum):
+class WaitCause(StrEnum):
     """What a pending GPU-second is charged to, exactly one for each."""
 
     CAPACITY = "capacity"
@@ -35,20 +35,20 @@ class Cause(StrEnum):
     """Anything else: the time that the scheduler takes, taints, claims, or what is not known."""
 
 
-CAUSE_OF: Final = dict.fromkeys(Reason, Cause.OTHER) | {
-    Reason.GATED: Cause.GATES,
-    Reason.QUEUED: Cause.QUOTA,
-    Reason.QUOTA_NEVER: Cause.QUOTA,
-    Reason.QUOTA: Cause.QUOTA,
-    Reason.GANG: Cause.GANG,
-    Reason.VICTIMS_STOPPING: Cause.VICTIMS_STOPPING,
-    Reason.IMPOSSIBLE: Cause.CAPACITY,
-    Reason.OTHER_RESOURCE: Cause.CPU_OR_MEMORY,
-    Reason.FRAGMENTED: Cause.FRAGMENTATION,
-    Reason.INVERSION: Cause.NOT_PREEMPTIBLE,
-    Reason.NEVER_PREEMPTS: Cause.NOT_PREEMPTIBLE,
-    Reason.CAPACITY: Cause.CAPACITY,
-    Reason.PREEMPTING: Cause.CAPACITY,
+CAUSE_OF: Final = dict.fromkeys(Reason, WaitCause.OTHER) | {
+    Reason.GATED: WaitCause.GATES,
+    Reason.QUEUED: WaitCause.QUOTA,
+    Reason.QUOTA_NEVER: WaitCause.QUOTA,
+    Reason.QUOTA: WaitCause.QUOTA,
+    Reason.GANG: WaitCause.GANG,
+    Reason.VICTIMS_STOPPING: WaitCause.VICTIMS_STOPPING,
+    Reason.IMPOSSIBLE: WaitCause.CAPACITY,
+    Reason.OTHER_RESOURCE: WaitCause.CPU_OR_MEMORY,
+    Reason.FRAGMENTED: WaitCause.FRAGMENTATION,
+    Reason.INVERSION: WaitCause.NOT_PREEMPTIBLE,
+    Reason.NEVER_PREEMPTS: WaitCause.NOT_PREEMPTIBLE,
+    Reason.CAPACITY: WaitCause.CAPACITY,
+    Reason.PREEMPTING: WaitCause.CAPACITY,
 }
 """The cause of each reason; the pods that occupy the node may change it."""
 
@@ -69,7 +69,7 @@ class Wait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """
 
     reason: Reason
-    cause: Cause
+    cause: WaitCause
     tier: str
     tenant: str
     quantity: int

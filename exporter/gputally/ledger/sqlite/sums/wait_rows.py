@@ -8,7 +8,7 @@ from typing import Any, Final
 from gputally.accounting.changes import Changes
 from gputally.ledger.wait_record import WaitRecord
 from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import Cause, WaitRow
+from gputally.model.placement.wait import WaitCause, WaitRow
 
 Row = tuple[Any, ...]
 UPSERT_WAIT: Final = "INSERT OR REPLACE INTO waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -63,7 +63,7 @@ def read_waits(
 
 def _record(row: Row) -> WaitRecord:
     found = dict(zip(WaitRecord.__struct_fields__, row, strict=True))
-    return WaitRecord(**found | {"reason": Reason(found["reason"]), "cause": Cause(found["cause"])})
+    return WaitRecord(**found | {"reason": Reason(found["reason"]), "cause": WaitCause(found["cause"])})
 
 
 def delete_old_waits(

@@ -1,0 +1,1 @@
+"""Why pods wait: the reasons, and how current they are."""
