@@ -117,7 +117,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         repeat_victims=fleet.ends.repeat_victims.counted(evaluated_us),
         priority_classes=tuple(_classes(fleet)),
         quotas=fleet.policy.quotas.read(),
-        waits=fleet.waiting.now(),
+        waits=fleet.waiting.read(),
         book=fleet.pricing.book,
     )
 

@@ -27,6 +27,17 @@ _EVENTS_IDLE_S: Final = 900.0
 """Servers send no bookmarks for Events, and end a watch after at most ten minutes."""
 
 
+_RECLAIMS: Final = tuple(
+    Resource(
+        kind=kind,
+        path=f"/api/v1/namespaces/{NAMESPACE}/events",
+        type=Event,
+        field_selector=f"reason={sender.reason},involvedObject.kind=Node",
+        idle_seconds=_EVENTS_IDLE_S,
+        without=f"a spot reclaim that only {sender.name} announces is not recognised",
+    )
+    for kind, sender in SENDERS.items()
+)
 ON_REQUEST: Final = (
     Resource(
         kind=Kind.DISRUPTION_BUDGETS,
@@ -75,17 +86,7 @@ def resources(rules: Rules, *, matters: Matters | None = None) -> tuple[Resource
             idle_seconds=_EVENTS_IDLE_S,
             without="preemptions are counted with an unknown preemptor",
         ),
-        *(
-            Resource(
-                kind=kind,
-                path=f"/api/v1/namespaces/{NAMESPACE}/events",
-                type=Event,
-                field_selector=f"reason={sender.reason},involvedObject.kind=Node",
-                idle_seconds=_EVENTS_IDLE_S,
-                without=f"a spot reclaim that only {sender.name} announces is not recognised",
-            )
-            for kind, sender in SENDERS.items()
-        ),
+        *_RECLAIMS,
         Resource(
             kind=Kind.JOBS,
             path="/apis/batch/v1/jobs",

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from gputally.model.duration import seconds_of
 from gputally.model.kube import Pod
 from gputally.model.units import US_PER_DAY, US_PER_SECOND, to_us
 from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
+from gputally.model.work.duration import seconds_of
 
 LAST_CHECKPOINT: Final = "gputally.io/last-checkpoint"
 """When the job last saved a checkpoint, as RFC 3339."""

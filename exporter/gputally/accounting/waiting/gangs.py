@@ -48,7 +48,7 @@ def _first(values: Mapping[str, str], keys: tuple[str, ...]) -> str:
 
 
 def _number(text: str | None) -> int:
-    return min(int(text), _MOST) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004
+    return min(int(text), _MOST) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004 - digits
 
 
 class Gangs:

@@ -106,7 +106,7 @@ class Waiting(StatePart[PodWait]):
         found = [each for each in map(self.pod, self.book.pods) if each]
         return sorted(found, key=lambda each: (each.since_us, each.record.uid))
 
-    def now(self) -> WaitingNow | None:
+    def read(self) -> WaitingNow | None:
         """Sums as of the last `judge`; None without the feature."""
         if not self.is_on:
             return None

@@ -67,6 +67,7 @@ LOST = LostWork(
     basis=CheckpointSource.START,
     checkpoint_us=AT - 75 * MINUTE_US,
     members=1,
+    pods=(),
     stalled_gpu_time=0,
     at_intervals=((10 * MINUTE_US, GPU_HOUR // 4), (30 * MINUTE_US, 2 * GPU_HOUR), (60 * MINUTE_US, 3 * GPU_HOUR)),
     is_final=True,

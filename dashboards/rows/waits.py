@@ -1,0 +1,124 @@
+"""Why pods wait for GPUs, what that is charged to, and what would fit."""
+
+from monitoring.board import Row
+from monitoring.panel import ORANGE, RED, Column, Look, Query, stat, table, timeseries
+from monitoring.selector import Selectors
+from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY_PER_HOUR, SECONDS
+
+select = Selectors("cluster", "tier", "tenant")
+
+REASON_PODS = select.now("gputally_pending_reason_pods")
+REASON_GPUS = select.now("gputally_pending_reason_gpus")
+INVERTED = select.now("gputally_pending_finding_pods", 'finding="inversion"')
+STARVED = select.now("gputally_pending_finding_pods", 'finding="starvation"')
+CHARGED = select("gputally_pending_gpu_seconds_total")
+CHARGED_COST = select("gputally_pending_cost_total")
+PARTIAL_GANGS = select.now("gputally_incomplete_gangs", 'bound="some"')
+FITTING = select.now("gputally_fitting_pods")
+STRANDED = select.now("gputally_stranded_gpus")
+LAG = select("gputally_verdict_lag_seconds_bucket")
+
+REASONS = Row(
+    "Why pods wait",
+    (
+        table(
+            Look(
+                "Pending pods by reason",
+                "Of all tenants. See docs/waits.md for the reasons and what to do.",
+                empty="no pending pods",
+                width=12,
+                height=8,
+            ),
+            {"tier": "Tier", "reason": "Reason"},
+            Column(head="Pods", expression=f"sum by (tier, reason) ({REASON_PODS}) > 0", unit=COUNT),
+            Column(head="GPUs", expression=f"sum by (tier, reason) ({REASON_GPUS}) > 0", unit=GPUS),
+            order="GPUs",
+        ),
+        table(
+            Look(
+                "Wait time by cause and occupying tier",
+                "GPU-hours that pods waited in the time range, what they are charged to, and the tier of the pods that "
+                "held what they waited for.",
+                empty="no pod waited",
+                width=12,
+                height=8,
+            ),
+            {"cause": "Cause", "occupying_tier": "Held by"},
+            Column(
+                head="GPU-hours",
+                expression=f"sum by (cause, occupying_tier) (increase({CHARGED}[$__range])) / 3600 > 0",
+                unit=GPU_HOURS,
+            ),
+            order="GPU-hours",
+        ),
+        timeseries(
+            Look(
+                "Cost of waits by cause, per hour",
+                "What the GPUs of pending pods would have cost, of those that select a GPU model with a price.",
+                unit=MONEY_PER_HOUR,
+                empty="no pod with a price waited",
+                width=24,
+            ),
+            Query(
+                f"sum by (cause, currency) (rate({CHARGED_COST}[$__rate_interval])) * 3600", "{{cause}} {{currency}}"
+            ),
+            stacked=True,
+        ),
+        stat(
+            Look(
+                "Inference that waits for non-serving pods",
+                "At the same or a higher priority, so that the scheduler makes no room: correct the PriorityClasses.",
+                unit=COUNT,
+                empty="none",
+                steps={1: RED},
+            ),
+            Query(f"sum({INVERTED})", "pods"),
+        ),
+        stat(
+            Look(
+                "Starved pods",
+                "Pods of lower priority were bound on nodes that accept them, after they had begun to wait.",
+                unit=COUNT,
+                empty="none",
+                steps={1: ORANGE},
+            ),
+            Query(f"sum({STARVED})", "pods"),
+        ),
+        stat(
+            Look(
+                "Partial gangs",
+                "Some of their pods hold GPUs and wait for the others.",
+                unit=COUNT,
+                empty="none",
+                steps={1: ORANGE},
+            ),
+            Query(f"sum({PARTIAL_GANGS})", "gangs"),
+        ),
+        stat(
+            Look("Lag of reasons p99", "From an observation until reasons follow from it.", unit=SECONDS, empty="none"),
+            Query(f"histogram_quantile(0.99, sum by (le) (rate({LAG}[$__rate_interval])))", "p99"),
+        ),
+        table(
+            Look(
+                "What fits now",
+                "Pods of so many GPUs that would be bound at once, without preemption.",
+                empty="the pods on the nodes are not known yet",
+                width=12,
+            ),
+            {"gpu_model": "GPU model", "gpus": "GPUs per pod"},
+            Column(head="Pods", expression=f"sum by (gpu_model, gpus) ({FITTING})", unit=COUNT),
+            order="Pods",
+        ),
+        table(
+            Look(
+                "Stranded GPUs",
+                "Free, but not available to all pods, and why.",
+                empty="no GPU is stranded",
+                width=12,
+            ),
+            {"gpu_model": "GPU model", "reason": "Reason"},
+            Column(head="GPUs", expression=f"sum by (gpu_model, reason) ({STRANDED}) > 0", unit=GPUS),
+            order="GPUs",
+        ),
+    ),
+)
