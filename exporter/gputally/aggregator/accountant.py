@@ -69,19 +69,21 @@ class Accountant:
             ended = time.monotonic()
             self._health.verdicts.renewed(ended - updated)
             linger_s = max(LINGER_SECONDS, ended - started)
-            if self.fleet.waiting.is_behind:
-                self._updated.set()
+            self._continue_judging()
             then()
 
     def advance(self, *, now_us: int) -> None:
         """Account everything up to `now_us`, also if nothing changed since."""
         with self._exclusive():
             self.fleet.advance(now_us)
+        self._continue_judging()
 
     def publish(self, *, now_us: int, difference: tuple[int, int] | None) -> Snapshot:
         """The snapshot to export at `now_us`. `difference` is from the ledger, see `snapshot.publish`."""
         with self._exclusive():
-            return publish(self.fleet, now_us=now_us, ledger=difference)
+            snapshot = publish(self.fleet, now_us=now_us, ledger=difference)
+        self._continue_judging()
+        return snapshot
 
     def read_active(self, *, now_us: int) -> Active:
         """The pods that hold GPUs or wait for them, and the nodes, at `now_us`."""
@@ -97,6 +99,11 @@ class Accountant:
         """Changes to write to the ledger, since the last call."""
         with self._exclusive():
             return self.fleet.drain()
+
+    def _continue_judging(self) -> None:
+        """Renew the remaining verdicts soon, also those that follow from the time alone."""
+        if self.fleet.waiting.is_behind:
+            self._updated.set()
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
