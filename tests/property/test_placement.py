@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gputally.model.placement.needs import Needs, Place
 from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import ObstacleKind, Reason
+from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason
 from gputally.placement.judge import judged
 from gputally.placement.preemption import would_evict
 from gputally.placement.room import Room
@@ -126,7 +126,7 @@ def binds_at_once(cluster: NaiveCluster) -> bool:
     return not cluster.blocks and bool(cluster.has_another or cluster.fits_now())
 
 
-def blocked(cluster: NaiveCluster, obstacles: tuple[object, ...]) -> NaiveCluster:
+def blocked(cluster: NaiveCluster, obstacles: tuple[Obstacle, ...]) -> NaiveCluster:
     """The cluster, in which obstacles that concern no node keep the pod from all."""
-    general = {each for each in obstacles if getattr(each, "kind", None) not in ON_NODES}
-    return NaiveCluster(cluster.needs, cluster.nodes, frozenset(general))  # type: ignore[arg-type]
+    general = {each for each in obstacles if each.kind not in ON_NODES}
+    return NaiveCluster(cluster.needs, cluster.nodes, frozenset(general))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from gputally.devices.nvml.gpu_worker import Reason, Trouble
+from gputally.devices.nvml.gpu_worker import Trouble, TroubleReason
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.measured.device import Reading
 from gputally.model.measured.node_health import NodeHealth
@@ -62,7 +62,7 @@ class GpuLoop:
             return
         self._health.reads[each.reason.value] += 1
         now_us, last = self._clock(), self.readings.get(each.uuid)
-        if each.reason is Reason.LOST or last is None or now_us - last.at_us > GRACE_US:
+        if each.reason is TroubleReason.LOST or last is None or now_us - last.at_us > GRACE_US:
             self.readings.pop(each.uuid, None)
             self.down.add(each.uuid)
             self._accounts.lost(each.uuid, now_us)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.device_ids import parse
-from gputally.devices.nvml.gpu_worker import Reason, Trouble
+from gputally.devices.nvml.gpu_worker import Trouble, TroubleReason
 from gputally.model.measured.device import Gpu, GpuCondition, Part, PartAllocations, Process, Reading, Source, Span
 from gputally.model.units import GPU
 from gputally.process.clock import Clock
@@ -33,7 +33,7 @@ class SimDriver:
 
     def _read(self, gpu: SimGpu, now_us: int) -> Reading | Trouble:
         if gpu.index in self._node.lost:
-            return Trouble(uuid=gpu.uuid, reason=Reason.LOST, text="GPU is lost")
+            return Trouble(uuid=gpu.uuid, reason=TroubleReason.LOST, text="GPU is lost")
         part, power = self._measure(gpu, self._read_us.get(gpu.index, now_us), now_us)
         self._read_us[gpu.index] = now_us
         return Reading(

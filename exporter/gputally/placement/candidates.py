@@ -7,7 +7,7 @@ from gputally.model.placement.needs import PODS, Amounts, Needs
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
 from gputally.placement.acceptance import exclusions, keys_of
 from gputally.placement.fit import fits
-from gputally.placement.node_group import Group
+from gputally.placement.node_group import NodeGroup
 from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
 
@@ -18,13 +18,13 @@ class Excluding(NamedTuple):
     """Nodes with what keeps the pod away from them."""
 
     obstacles: tuple[Obstacle, ...]
-    group: Group
+    group: NodeGroup
 
 
 class Candidates(NamedTuple):
     """All nodes, for one class of pods."""
 
-    accepting: list[Group]
+    accepting: list[NodeGroup]
     excluding: list[Excluding]
 
 
@@ -45,7 +45,7 @@ def main_resource(needs: Needs) -> tuple[str, int]:
     return next(((name, amounts[name]) for name in needs.gpus if name in amounts), (PODS, amounts.get(PODS, 1)))
 
 
-def large(needs: Needs, group: Group) -> int:
+def large(needs: Needs, group: NodeGroup) -> int:
     """How many nodes of the group are large enough for the pod."""
     if (known := group.large.get(needs.amounts)) is None:
         if len(group.large) >= _MAX_MEMO:
@@ -69,7 +69,7 @@ def available_on(node: NodeRoom, needs: Needs, uid: str = "", *, may_preempt: bo
 
 
 def with_enough(
-    needs: Needs, groups: Iterable[Group], *, may_preempt: bool, least: int | None = None
+    needs: Needs, groups: Iterable[NodeGroup], *, may_preempt: bool, least: int | None = None
 ) -> Iterator[NodeRoom]:
     """Nodes on which at least so many GPUs are available, those with the most first; by default, as many as it needs.
 
@@ -95,7 +95,7 @@ def counts_of(needs: Needs, candidates: Candidates) -> tuple[tuple[ObstacleKind,
     return tuple(sorted((kind, count) for kind, count in counts.items() if count))
 
 
-def _exclusions(needs: Needs, group: Group) -> tuple[Obstacle, ...]:
+def _exclusions(needs: Needs, group: NodeGroup) -> tuple[Obstacle, ...]:
     if (found := group.memo.get(needs)) is None:
         if len(group.memo) >= _MAX_MEMO:
             group.memo.clear()

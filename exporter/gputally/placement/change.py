@@ -15,7 +15,7 @@ from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
 
 
-class State(NamedTuple):
+class Attempt(NamedTuple):
     """A waiting pod, where it could run, and its circumstances."""
 
     needs: Needs
@@ -23,7 +23,7 @@ class State(NamedTuple):
     situation: Situation
 
 
-def changed(state: State, change: Change, classes: Mapping[str, PriorityChoice]) -> State:
+def changed(state: Attempt, change: Change, classes: Mapping[str, PriorityChoice]) -> Attempt:
     """The state after the change; `classes` are the PriorityClasses by name.
 
     After a change of a node, only that node is left: the pod fits on none of the others, which did not change.
@@ -32,12 +32,12 @@ def changed(state: State, change: Change, classes: Mapping[str, PriorityChoice])
     if change.kind in _ON_NODE:
         node = room.nodes[change.node].copy()
         _ON_NODE[change.kind](node, change)
-        return State(needs, room.only(node), situation)
+        return Attempt(needs, room.only(node), situation)
     if change.kind is ChangeKind.RAISE_QUOTA:
-        return State(needs, room, structs.replace(situation, quota=None))
+        return Attempt(needs, room, structs.replace(situation, quota=None))
     if change.kind is ChangeKind.USE_CLASS:
-        return State(_with_class(needs, classes[change.what]), room, situation)
-    return State(_ON_POD[change.kind](needs, change), room, situation)
+        return Attempt(_with_class(needs, classes[change.what]), room, situation)
+    return Attempt(_ON_POD[change.kind](needs, change), room, situation)
 
 
 def _without_taint(node: NodeRoom, change: Change) -> None:

@@ -11,7 +11,7 @@ from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
 from gputally.placement.candidates import Excluding, available_on, with_enough
 from gputally.placement.fit import by_importance, fits, must_go
-from gputally.placement.node_group import Group
+from gputally.placement.node_group import NodeGroup
 from gputally.placement.node_room import NodeRoom, add
 
 COMPARED_NODES: Final = 16
@@ -27,7 +27,7 @@ def best_of(explanations: Iterable[tuple[Obstacle, ...]]) -> tuple[Obstacle, ...
 
 
 def on_accepting(
-    needs: Needs, groups: Iterable[Group], situation: Situation, *, least: int | None = None
+    needs: Needs, groups: Iterable[NodeGroup], situation: Situation, *, least: int | None = None
 ) -> Iterator[tuple[Obstacle, ...]]:
     """What keeps the pod from the nodes that accept it and are large enough; `least` as in `with_enough`."""
     for group in groups:
@@ -48,7 +48,7 @@ def on_excluding(
             yield on_node(needs, node, obstacles, situation)
 
 
-def _fitting(needs: Needs, group: Group) -> Iterator[NodeRoom]:
+def _fitting(needs: Needs, group: NodeGroup) -> Iterator[NodeRoom]:
     """The first node on which the pod would fit at once, or with a preemption."""
     nodes = with_enough(needs, [group], may_preempt=needs.may_preempt)
     yield from islice((node for node in nodes if fits(needs.amounts, available_on(node, needs))), 1)

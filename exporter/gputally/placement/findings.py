@@ -1,4 +1,4 @@
-"""Pods that wait while others run that should not precede them."""
+"""PodsOfNode that wait while others run that should not precede them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,7 +12,7 @@ from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
 
 MAX_PODS: Final = 20
-"""Pods that a finding names; its GPUs are those of all."""
+"""PodsOfNode that a finding names; its GPUs are those of all."""
 _OUTRANKED: Final = (
     Reason.OTHER_RESOURCE,
     Reason.NEVER_PREEMPTS,
@@ -22,8 +22,8 @@ _OUTRANKED: Final = (
 )
 
 
-class Pods(tuple[tuple[str, Taken], ...]):
-    """Pods of one node with their UIDs."""
+class PodsOfNode(tuple[tuple[str, Taken], ...]):
+    """PodsOfNode of one node with their UIDs."""
 
     __slots__ = ()
 
@@ -49,12 +49,12 @@ def findings(needs: Needs, room: Room, verdict: Verdict, *, since_us: int | None
     return tuple([each for each in found if each.pods])
 
 
-def _on_node(node: NodeRoom, needs: Needs) -> Pods:
+def _on_node(node: NodeRoom, needs: Needs) -> PodsOfNode:
     """The pods that hold such GPUs there."""
     key = ("holders", needs.gpus)
-    if isinstance(known := node.memo.get(key), Pods):
+    if isinstance(known := node.memo.get(key), PodsOfNode):
         return known
-    found = node.memo[key] = Pods([pod for pod in node.taken.items() if _gpus(pod[1], needs)])
+    found = node.memo[key] = PodsOfNode([pod for pod in node.taken.items() if _gpus(pod[1], needs)])
     return found
 
 

@@ -48,7 +48,7 @@ class Ladder:
         return sum(max(step, 0) * len(nodes) for step, nodes in self.steps.items())
 
 
-class Group:
+class NodeGroup:
     """Nodes with the same signature; `memo` has answers that depend on that alone."""
 
     def __init__(self) -> None:
@@ -106,18 +106,18 @@ class Group:
             self.offers[offered] += 1
 
 
-class Grouping:
+class NodeGrouping:
     """All nodes by the signature of some label keys. `dirty` are the names of nodes that have changed since."""
 
     def __init__(self, keys: tuple[str, ...], nodes: Iterable[NodeRoom]) -> None:
         self.dirty: set[str] = set()
         self._keys = keys
-        self._groups: dict[Signature, Group] = {}
+        self._groups: dict[Signature, NodeGroup] = {}
         self._signatures: dict[str, Signature] = {}
         for node in nodes:
             self._put(node)
 
-    def current(self, nodes: dict[str, NodeRoom]) -> Iterable[Group]:
+    def current(self, nodes: dict[str, NodeRoom]) -> Iterable[NodeGroup]:
         """The groups, after the changes of `nodes`."""
         for name in self.dirty:
             if (node := nodes.get(name)) and node.place:
@@ -134,7 +134,7 @@ class Grouping:
             self._drop(node.name)
             self._signatures[node.name] = signature
         if (group := self._groups.get(signature)) is None:
-            group = self._groups[signature] = Group()
+            group = self._groups[signature] = NodeGroup()
         group.put(node)
 
     def _drop(self, name: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from gputally.model.placement.needs import Place, Taken
-from gputally.placement.node_group import Group, Grouping
+from gputally.placement.node_group import NodeGroup, NodeGrouping
 from gputally.placement.node_room import NodeRoom
 
 
@@ -18,7 +18,7 @@ class Room:
         self.is_complete = True
         self.stopping: set[str] = set()
         """Names of nodes on which pods are stopping."""
-        self._groupings: dict[tuple[str, ...], Grouping] = {}
+        self._groupings: dict[tuple[str, ...], NodeGrouping] = {}
 
     def __iter__(self) -> Iterator[NodeRoom]:
         return (node for node in self.nodes.values() if node.place)
@@ -67,12 +67,12 @@ class Room:
         if (found := self.nodes.get(node)) and found.nominated.pop(uid, None):
             self._changed(found)
 
-    def groups(self, keys: tuple[str, ...]) -> Iterable[Group]:
+    def groups(self, keys: tuple[str, ...]) -> Iterable[NodeGroup]:
         """The nodes by their labels with these keys, taints and cordons; see `keys_of`."""
         if (found := self._groupings.get(keys)) is None:
             if len(self._groupings) >= _MAX_GROUPINGS:
                 self._groupings.clear()
-            found = self._groupings[keys] = Grouping(keys, self)
+            found = self._groupings[keys] = NodeGrouping(keys, self)
         return found.current(self.nodes)
 
     def copy(self) -> "Room":

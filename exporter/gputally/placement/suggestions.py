@@ -7,7 +7,7 @@ from gputally.model.placement.advice import Change, ChangeKind, PriorityChoice, 
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
-from gputally.placement.change import State, changed
+from gputally.placement.change import Attempt, changed
 from gputally.placement.judge import judged
 from gputally.placement.preemption import would_evict
 from gputally.placement.room import Room
@@ -27,7 +27,7 @@ def suggestions(
 
     `classes` are the PriorityClasses that the pod could use.
     """
-    state, by_name = State(needs, room, situation), {each.name: each for each in classes}
+    state, by_name = Attempt(needs, room, situation), {each.name: each for each in classes}
     single = [(change,) for change in _single(verdict, state, classes)]
     all_at_once = tuple(_remedies(verdict))
     several = [all_at_once] if len(all_at_once) > 1 else []
@@ -35,7 +35,7 @@ def suggestions(
     return tuple([each for each in tried if each])
 
 
-def _tried(state: State, changes: tuple[Change, ...], classes: Mapping[str, PriorityChoice]) -> Suggestion | None:
+def _tried(state: Attempt, changes: tuple[Change, ...], classes: Mapping[str, PriorityChoice]) -> Suggestion | None:
     """The suggestion, if the pod would be bound after the changes."""
     for change in changes:
         state = changed(state, change, classes)
@@ -46,7 +46,7 @@ def _tried(state: State, changes: tuple[Change, ...], classes: Mapping[str, Prio
     return Suggestion(changes=changes, reason=reason, eviction=eviction)
 
 
-def _single(verdict: Verdict, state: State, classes: Sequence[PriorityChoice]) -> Iterator[Change]:
+def _single(verdict: Verdict, state: Attempt, classes: Sequence[PriorityChoice]) -> Iterator[Change]:
     """Changes that may help alone."""
     for obstacle in verdict.obstacles:
         yield from _of_pod(obstacle)
@@ -100,7 +100,7 @@ def _of_cluster(obstacle: Obstacle) -> Iterator[Change]:
             )
 
 
-def _lowest_class(state: State, classes: Iterable[PriorityChoice]) -> Iterator[Change]:
+def _lowest_class(state: Attempt, classes: Iterable[PriorityChoice]) -> Iterator[Change]:
     """The class of the lowest priority with which the pod would be bound."""
     by_name = {each.name: each for each in classes}
     higher = [each for each in classes if each.value > state.needs.priority or not state.needs.may_preempt]
@@ -111,7 +111,7 @@ def _lowest_class(state: State, classes: Iterable[PriorityChoice]) -> Iterator[C
             return
 
 
-def _smaller(state: State, resource: str) -> Iterator[Change]:
+def _smaller(state: Attempt, resource: str) -> Iterator[Change]:
     """The largest request of the resource with which the pod would be bound; a pod keeps some of it."""
     needed, step = dict(state.needs.amounts).get(resource, 0), _STEPS.get(resource, 1)
     least, most = 0, -(-needed // step)  # in steps: `least` is enough, `most` is too much

@@ -1,5 +1,7 @@
 """Small rooms and waiting pods."""
 
+from msgspec import structs
+
 from gputally.model.placement.needs import Amounts, Needs, Place, Taint, Taken
 from gputally.placement.room import Room
 
@@ -15,13 +17,13 @@ def amounts(**given: int) -> Amounts:
 
 
 def place(name: str = "n1", *, gpu: int = 8, cpu: int = 96, pods: int = 110, **fields: object) -> Place:
-    known = {"uid": f"uid-{name}", "name": name, "offered": amounts(gpu=gpu, cpu=cpu, pods=pods, memory=1024)}
-    return Place(**(known | fields))  # type: ignore[arg-type]
+    offered = amounts(gpu=gpu, cpu=cpu, pods=pods, memory=1024)
+    return structs.replace(Place(uid=f"uid-{name}", name=name, offered=offered), **fields)
 
 
 def needs(*, gpu: int = 1, cpu: int = 1, **fields: object) -> Needs:
-    known = {"namespace": "ml", "amounts": amounts(gpu=gpu, cpu=cpu), "gpus": (GPU,), "priority": 100}
-    return Needs(**(known | fields))  # type: ignore[arg-type]
+    known = Needs(namespace="ml", amounts=amounts(gpu=gpu, cpu=cpu), gpus=(GPU,), priority=100)
+    return structs.replace(known, **fields)
 
 
 def taken(*, gpu: int = 1, cpu: int = 1, priority: int = 100, serving: bool = False, at: int | None = 0) -> Taken:

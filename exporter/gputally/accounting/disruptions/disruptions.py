@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from gputally.accounting.disruptions.aftermath import Aftermath
 from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
+from gputally.accounting.disruptions.disruption_verdict import reported_of, verdict_of
 from gputally.accounting.disruptions.node_signals import NodeSignals
-from gputally.accounting.disruptions.verdict import reported_of, verdict_of
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import KeyedPart

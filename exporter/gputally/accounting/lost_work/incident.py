@@ -30,7 +30,7 @@ class Member(NamedTuple):
     attempt: int
 
 
-class Verdict(Struct, frozen=True, kw_only=True, gc=False):
+class GroupVerdict(Struct, frozen=True, kw_only=True, gc=False):
     """`restarted` are the members that lost their work with the victims; `waiting` waited during the `stalls`.
 
     It may change until it `is_final`.
@@ -55,7 +55,7 @@ def present_member(record: PodRecord) -> Member:
     return Member(record.uid, *times, succeeded=succeeded, attempt=attempt_of(dict(record.labels)))
 
 
-def verdict_of(on_loss: OnLoss, victims: Sequence[Member], others: Sequence[Member], *, now_us: int) -> Verdict:
+def verdict_of(on_loss: OnLoss, victims: Sequence[Member], others: Sequence[Member], *, now_us: int) -> GroupVerdict:
     """What became of the `others` of the group, as far as its pods show.
 
     The group restarted if its controller counted a restart, or if all other members left after the first request and
@@ -69,14 +69,14 @@ def verdict_of(on_loss: OnLoss, victims: Sequence[Member], others: Sequence[Memb
     is_overdue = now_us >= max(each.end_us or since_us for each in victims) + PATIENCE_US
     if _has_restarted(on_loss, [each for each in victims if each.created_us < since_us], new, left=left, stayed=stayed):
         ended = {each.uid for each in left if each.end_us is not None}
-        return Verdict(restarted=ended, is_final=is_overdue or (not stayed and len(ended) == len(left)))
+        return GroupVerdict(restarted=ended, is_final=is_overdue or (not stayed and len(ended) == len(left)))
     replaced_us = sorted(each.started_us for each in new if each.started_us is not None)
     is_complete = not old or (bool(stayed) and len(replaced_us) >= len(victims))
     if not (is_complete or is_overdue):
-        return Verdict(is_final=False)
+        return GroupVerdict(is_final=False)
     if on_loss is OnLoss.CONTINUE or not old:
-        return Verdict()
-    return Verdict(waiting={each.uid for each in old}, stalls=_stalls(victims, replaced_us, now_us))
+        return GroupVerdict()
+    return GroupVerdict(waiting={each.uid for each in old}, stalls=_stalls(victims, replaced_us, now_us))
 
 
 def _has_restarted(

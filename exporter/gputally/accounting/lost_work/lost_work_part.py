@@ -15,7 +15,7 @@ from gputally.accounting.checkpoints.checkpoints import NOTHING, Checkpoints
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
 from gputally.accounting.lost_work.at_risk import AtRisk
-from gputally.accounting.lost_work.incident import Verdict, ended_member, present_member, verdict_of
+from gputally.accounting.lost_work.incident import GroupVerdict, ended_member, present_member, verdict_of
 from gputally.accounting.lost_work.loss_book import LossBook
 from gputally.accounting.lost_work.losses import stall_amounts, within
 from gputally.accounting.lost_work.pod_loss import PodLoss, with_shared
@@ -195,7 +195,7 @@ class LostWorkPart(StatePart[PodLoss]):
                 for uid in victims[1:]:
                     self._close(uid)
 
-    def _verdict(self, group: PodGroup, victims: AbstractSet[str], now_us: int) -> Verdict:
+    def _verdict(self, group: PodGroup, victims: AbstractSet[str], now_us: int) -> GroupVerdict:
         kept = self.book.of_group(group)
         free = (self.losses[uid] for uid in kept - victims)
         others = [ended_member(each.work) for each in free if not each.charged_to or each.charged_to in victims]
@@ -203,7 +203,7 @@ class LostWorkPart(StatePart[PodLoss]):
         lost = [ended_member(self.losses[uid].work) for uid in victims]
         return verdict_of(group.on_loss, lost, others, now_us=now_us)
 
-    def _charge(self, group: PodGroup, verdict: Verdict, victims: AbstractSet[str], *, to: str) -> None:
+    def _charge(self, group: PodGroup, verdict: GroupVerdict, victims: AbstractSet[str], *, to: str) -> None:
         """Count what the members that restarted lost with one of the victims, and take it back from others."""
         for uid in verdict.restarted - self.book.of_group(group):
             self._take(self._pods[uid], group)
@@ -215,7 +215,7 @@ class LostWorkPart(StatePart[PodLoss]):
             elif loss.charged_to in victims:
                 self._keep(replace(loss, charged_to=""))
 
-    def _stalled(self, group: PodGroup, verdict: Verdict) -> tuple[WorkSpan, ...]:
+    def _stalled(self, group: PodGroup, verdict: GroupVerdict) -> tuple[WorkSpan, ...]:
         """The running time of the members that waited, after what counted as such before."""
         before_us = max(self.losses[uid].stalled_until_us for uid in self.book.of_group(group))
         stalls = [(max(from_us, before_us), to_us) for from_us, to_us in verdict.stalls]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.shared import shared
 from gputally.accounting.usage.assignments import TOLERANCE_US, owner
-from gputally.accounting.usage.usage_bounds import Room, fault_of_assignment
+from gputally.accounting.usage.usage_bounds import UsageRoom, fault_of_assignment
 from gputally.accounting.usage.usage_posting import UNKNOWN, UsagePosting, UsageTerms, held_since
 from gputally.model.allocation import Segment
 from gputally.model.measured.usage_record import (
@@ -51,7 +51,7 @@ class ReportContext(NamedTuple):
     epoch: str
     at_us: int
     ahead_us: int
-    room: Room
+    room: UsageRoom
 
     @property
     def now_us(self) -> int:

@@ -14,7 +14,7 @@ from gputally.accounting.totals.totals import Totals
 from gputally.accounting.usage.assignment_usage import AssignmentUsage, PendingRows, ReportContext
 from gputally.accounting.usage.assignments import narrowed
 from gputally.accounting.usage.unallocated_usage import UnallocatedUsage
-from gputally.accounting.usage.usage_bounds import Allowance, Room, gpus_of
+from gputally.accounting.usage.usage_bounds import Allowance, UsageRoom, gpus_of
 from gputally.accounting.usage.usage_posting import UsagePosting
 from gputally.model.measured.usage_record import AssignmentRecord
 from gputally.model.measured.usage_report import UsageReport
@@ -96,7 +96,7 @@ class Usage:
         node.at_us, node.epoch = at_us, report.epoch
         known = self._nodes_known.most_physical(report.node)
         node.allowance.advance(at_us, gpus=gpus_of((gpu.uuid for gpu in report.gpus), known=known))
-        room = Room(report.now_us, node.allowance)
+        room = UsageRoom(report.now_us, node.allowance)
         context = ReportContext(report.node, report.epoch, at_us, report.now_us - at_us, room)
         labels = self._nodes_known.labels_at(report.node)
         node.held.told(report.assignments, context)

@@ -69,7 +69,7 @@ class Allowance:
         return True
 
 
-class Room:
+class UsageRoom:
     """The maximum that the GPUs of a report, made at `now_us` by the node's clock, can have done in each hour."""
 
     def __init__(self, now_us: int, allowance: Allowance) -> None:

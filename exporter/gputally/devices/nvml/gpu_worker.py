@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Reason(StrEnum):
+class TroubleReason(StrEnum):
     """Why a GPU was not read."""
 
     LOST = "lost"
@@ -34,7 +34,7 @@ class Trouble(Struct, frozen=True, kw_only=True, gc=False):
     """GPU `uuid` ("" if never read) was not read; `text` is the driver's error message."""
 
     uuid: str
-    reason: Reason
+    reason: TroubleReason
     text: str = ""
 
 
@@ -75,14 +75,14 @@ class GpuWorker:
         """Read the GPU. Utilisation of a failed reading is included in the next one."""
         reader = self.reader
         if reader is None:
-            return self.trouble or self._record(Reason.FAILED, "not found yet")
+            return self.trouble or self._record(TroubleReason.FAILED, "not found yet")
         reading = await self._run(partial(reader.read, now_us, again=self._missed), deadline_seconds)
         self._missed = reading is None
         if reading:
             self._since_us = reader.until_us
             return reading
         assert self.trouble
-        if self.trouble.reason is Reason.LOST:
+        if self.trouble.reason is TroubleReason.LOST:
             await self.drop(deadline_seconds)
         return self.trouble
 
@@ -112,22 +112,22 @@ class GpuWorker:
             answer = await self._thread.run(call, deadline_seconds)
         except Hung:
             self.hangs += is_new
-            self._record(Reason.HUNG, "the driver does not respond")
+            self._record(TroubleReason.HUNG, "the driver does not respond")
         except (DriverChanged, DriverMissing):
             raise
         except NvmlError as error:
             self.is_unavailable = isinstance(error, NvmlUnavailable)
-            self._record(Reason.LOST if isinstance(error, GpuLost) else Reason.FAILED, str(error))
+            self._record(TroubleReason.LOST if isinstance(error, GpuLost) else TroubleReason.FAILED, str(error))
         except Exception as error:
             if self.trouble is None:
                 logger.exception("GPU %s cannot be read because of a bug in gputally", self.uuid or self._index)
-            self._record(Reason.FAILED, repr(error))  # one GPU never stops the others
+            self._record(TroubleReason.FAILED, repr(error))  # one GPU never stops the others
         else:
             self.trouble = None
             return answer
         return None
 
-    def _record(self, reason: Reason, text: str) -> Trouble:
+    def _record(self, reason: TroubleReason, text: str) -> Trouble:
         """Record the trouble, and log it when its reason changes."""
         if self.trouble is None or self.trouble.reason is not reason:
             logger.warning("GPU %s cannot be read: %s: %s", self.uuid or self._index, reason.value, text)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.devices.nvml.gpu_reader import ReadOptions
-from gputally.devices.nvml.gpu_worker import Reason, Trouble
+from gputally.devices.nvml.gpu_worker import Trouble, TroubleReason
 from gputally.devices.nvml.gpus import Gpus, Timeouts
 from gputally.devices.nvml.library import Versions
 from gputally.errors import DriverChanged, DriverMissing, NvmlUnavailable
@@ -43,7 +43,7 @@ async def opened(node: Node, clock: Clock, *, read: float = PATIENCE_SECONDS) ->
         yield gpus
 
 
-async def outcome(gpus: Gpus) -> dict[str, Reason | None]:
+async def outcome(gpus: Gpus) -> dict[str, TroubleReason | None]:
     """By UUID what is wrong with it."""
     return {
         each.uuid if isinstance(each, Trouble) else each.gpu.uuid: each.reason if isinstance(each, Trouble) else None
@@ -97,7 +97,7 @@ async def test_a_lost_gpu_is_missed_alone_and_found_again(node: Node, clock: Clo
         clock.seconds += 2
         found = await outcome(gpus)
 
-    assert lost == [{"GPU-a": Reason.LOST, "GPU-b": None}] * 3
+    assert lost == [{"GPU-a": TroubleReason.LOST, "GPU-b": None}] * 3
     assert found == {"GPU-a": None, "GPU-b": None}
 
 
@@ -108,7 +108,7 @@ async def test_for_a_gpu_that_stays_lost_nvml_is_initialised_anew_in_the_end(nod
         async with opened(node, clock) as gpus:
             node.play(replace(A, lost=-1), B)
             while begun.total < 2:
-                assert await outcome(gpus) == {"GPU-a": Reason.LOST, "GPU-b": None}
+                assert await outcome(gpus) == {"GPU-a": TroubleReason.LOST, "GPU-b": None}
                 clock.seconds += 10
 
     assert clock.seconds > 300
@@ -118,7 +118,7 @@ async def test_a_gpu_that_was_lost_from_the_start_is_named_once_it_is_found(node
     node.play(replace(A, lost=-1), B)
 
     async with opened(node, clock) as gpus:
-        assert await outcome(gpus) == {"": Reason.LOST, "GPU-b": None}
+        assert await outcome(gpus) == {"": TroubleReason.LOST, "GPU-b": None}
         node.play(A, B)
         clock.seconds += 1
         assert await outcome(gpus) == {"GPU-a": None, "GPU-b": None}
@@ -132,10 +132,10 @@ async def test_a_call_that_hangs_is_fenced_and_the_others_keep_their_cadence(
     async with opened(node, clock, read=0.5) as gpus:
         node.play(HUNG, B)
         with caplog.at_level(logging.WARNING):
-            assert await outcome(gpus) == {"GPU-a": Reason.HUNG, "GPU-b": None}
+            assert await outcome(gpus) == {"GPU-a": TroubleReason.HUNG, "GPU-b": None}
             began = time.monotonic()
             for _ in range(3):
-                assert await outcome(gpus) == {"GPU-a": Reason.HUNG, "GPU-b": None}
+                assert await outcome(gpus) == {"GPU-a": TroubleReason.HUNG, "GPU-b": None}
             assert time.monotonic() - began < 1  # and not three times 0.5
         assert gpus.hangs() == {"GPU-a": 1}
         node.play(A, B)
@@ -189,9 +189,9 @@ async def test_a_gpu_that_fails_does_not_keep_the_others_from_being_read(node: N
 
     async with opened(node, clock) as gpus:
         node.play(replace(A, faults=[Fault(function="nvmlDeviceGetMemoryInfo", code=999)]), B)
-        assert await outcome(gpus) == {"GPU-a": Reason.FAILED, "GPU-b": None}
+        assert await outcome(gpus) == {"GPU-a": TroubleReason.FAILED, "GPU-b": None}
         clock.seconds += 1
-        assert await outcome(gpus) == {"GPU-a": Reason.FAILED, "GPU-b": None}
+        assert await outcome(gpus) == {"GPU-a": TroubleReason.FAILED, "GPU-b": None}
         node.play(A, B)
         clock.seconds += 2
         assert await outcome(gpus) == {"GPU-a": None, "GPU-b": None}
@@ -206,7 +206,7 @@ async def test_nvml_that_forgot_us_is_initialised_anew(node: Node, clock: Clock)
         clock.seconds += 1
         remembered = await outcome(gpus)
 
-    assert forgotten == {"GPU-a": Reason.FAILED, "GPU-b": Reason.FAILED}
+    assert forgotten == {"GPU-a": TroubleReason.FAILED, "GPU-b": TroubleReason.FAILED}
     assert remembered == {"GPU-a": None, "GPU-b": None}
 
 
@@ -231,7 +231,7 @@ async def test_while_nvml_cannot_be_initialised_nothing_is_told(node: Node, cloc
     async with opened(node, clock) as gpus:
         node.play(A, uninitialised=node.now(), init_error=999)
         for _ in range(4):
-            assert await outcome(gpus) == {"GPU-a": Reason.FAILED}
+            assert await outcome(gpus) == {"GPU-a": TroubleReason.FAILED}
             clock.seconds += 1
         node.play(A)
         clock.seconds += 4
