@@ -63,7 +63,8 @@ def failing(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -> tup
         return (NO_REQUIREMENT,)
     found = [describe(each) for each in term.match_expressions or () if not _holds(each, labels)]
     fields = {"metadata.name": name}
-    return (*found, *(describe(each) for each in term.match_fields or () if not _holds(each, fields)))
+    found += [describe(each) for each in term.match_fields or () if not _holds(each, fields)]
+    return tuple(dict.fromkeys(found))
 
 
 def _taints(needs: Needs, place: Place) -> Iterator[Obstacle]:

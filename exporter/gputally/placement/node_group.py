@@ -20,20 +20,19 @@ class Ladder:
 
     def __init__(self) -> None:
         self.steps: dict[int, dict[str, NodeRoom]] = {}
-        self._step_of: dict[str, int] = {}
 
     def put(self, node: NodeRoom, step: int) -> None:
         """The node has that many."""
         self.drop(node.name)
-        self._step_of[node.name] = step
         self.steps.setdefault(step, {})[node.name] = node
 
     def drop(self, name: str) -> None:
         """The node is no longer here."""
-        if (step := self._step_of.pop(name, None)) is not None:
-            del self.steps[step][name]
-            if not self.steps[step]:
-                del self.steps[step]
+        for step, nodes in self.steps.items():  # of which there are few: an index would double the memory
+            if nodes.pop(name, None):
+                if not nodes:
+                    del self.steps[step]
+                return
 
     def downwards(self, least: int | None = None) -> Iterator[NodeRoom]:
         """The nodes with at least that many, those with the most first."""

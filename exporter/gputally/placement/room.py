@@ -69,10 +69,10 @@ class Room:
 
     def groups(self, keys: tuple[str, ...]) -> Iterable[NodeGroup]:
         """The nodes by their labels with these keys, taints and cordons; see `keys_of`."""
-        if (found := self._groupings.get(keys)) is None:
-            if len(self._groupings) >= _MAX_GROUPINGS:
-                self._groupings.clear()
-            found = self._groupings[keys] = NodeGrouping(keys, self)
+        found = self._groupings.pop(keys, None) or NodeGrouping(keys, self)
+        self._groupings[keys] = found
+        if len(self._groupings) > _MAX_GROUPINGS:
+            del self._groupings[next(iter(self._groupings))]  # the one that was not used for the longest time
         return found.current(self.nodes)
 
     def copy(self) -> "Room":
@@ -108,5 +108,5 @@ class Room:
             del self.nodes[node.name]
 
 
-_MAX_GROUPINGS = 256
-"""Distinct sets of label keys that waiting pods select by; anyone may make up more."""
+_MAX_GROUPINGS = 16
+"""Sets of label keys by which nodes stay grouped: each takes megabytes in a large cluster, and anyone may add one."""

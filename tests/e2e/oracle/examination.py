@@ -75,7 +75,7 @@ class Examiner:
         """Without its obstacles the pod is bound; with any one of them it is not."""
         freed = await self.tried(without(state, verdict.obstacles, names), binds=True)
         report.check(is_done(freed, state), f"{state.name}: not bound without", verdict, freed)
-        is_stopping = verdict.reason is Reason.VICTIMS_STOPPING
+        is_stopping = bool(verdict.victims) and {names[uid] for uid in verdict.victims} <= state.stopping
         for obstacle in verdict.obstacles:
             others = [each for each in verdict.obstacles if each != obstacle]
             kept = await self.tried(without(state, others, names), binds=False)

@@ -108,6 +108,12 @@ def test_of_terms_that_do_not_match_the_closest_is_named() -> None:
     assert excluded((term(pool="b", size="1"), term(pool="a", size="2")), {"pool": "a"}) == ["size in (2)"]
 
 
+def test_a_requirement_that_is_written_twice_counts_once() -> None:
+    twice = NodeSelectorTerm(match_expressions=2 * (term(size="2").match_expressions or ()))
+
+    assert excluded((term(pool="b", zone="1"), twice), {"pool": "a"}) == ["size in (2)"]
+
+
 def test_a_term_without_requirements_matches_no_node() -> None:
     assert len(excluded((NodeSelectorTerm(),), {"pool": "a"})) == 1
 
