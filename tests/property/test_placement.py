@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from gputally.model.placement.needs import Needs, Place
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason
+from gputally.placement.eviction import would_evict
 from gputally.placement.judge import judged
-from gputally.placement.preemption import would_evict
 from gputally.placement.room import Room
 from gputally.placement.what_if import what_if
 from tests.naive_scheduler import NaiveCluster, changed, naive

@@ -6,8 +6,8 @@ from typing import Final
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.advice import Suggestion
-from gputally.model.placement.finding import FindingKind
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
+from gputally.model.placement.priority_finding import FindingKind
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Verdict
 from gputally.model.placement.why_document import (

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from gputally.model.placement.needs import PODS, Amounts, Needs
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
-from gputally.placement.acceptance import exclusions, keys_of
+from gputally.placement.exclusions import exclusions, keys_of
 from gputally.placement.fit import fits
 from gputally.placement.node_group import NodeGroup
 from gputally.placement.node_room import NodeRoom

@@ -7,10 +7,10 @@ from msgspec import structs
 
 from gputally.model.objects.affinity import NodeSelectorTerm
 from gputally.model.objects.toleration import Toleration
-from gputally.model.placement.advice import Change, ChangeKind, PriorityChoice
+from gputally.model.placement.advice import ChangeKind, PriorityChoice, SuggestedChange
 from gputally.model.placement.needs import Needs, Place
 from gputally.model.placement.situation import Situation
-from gputally.placement.acceptance import NO_REQUIREMENT, UNSCHEDULABLE, describe
+from gputally.placement.exclusions import NO_REQUIREMENT, UNSCHEDULABLE, describe
 from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
 
@@ -23,7 +23,7 @@ class Attempt(NamedTuple):
     situation: Situation
 
 
-def changed(state: Attempt, change: Change, classes: Mapping[str, PriorityChoice]) -> Attempt:
+def changed(state: Attempt, change: SuggestedChange, classes: Mapping[str, PriorityChoice]) -> Attempt:
     """The state after the change; `classes` are the PriorityClasses by name.
 
     After a change of a node, only that node is left: the pod fits on none of the others, which did not change.
@@ -40,19 +40,19 @@ def changed(state: Attempt, change: Change, classes: Mapping[str, PriorityChoice
     return Attempt(_ON_POD[change.kind](needs, change), room, situation)
 
 
-def _without_taint(node: NodeRoom, change: Change) -> None:
+def _without_taint(node: NodeRoom, change: SuggestedChange) -> None:
     place = _place(node)
     taints = tuple([taint for taint in place.taints if str(taint) != change.what])
     node.replace(structs.replace(place, taints=taints))
 
 
-def _uncordoned(node: NodeRoom, _: Change) -> None:
+def _uncordoned(node: NodeRoom, _: SuggestedChange) -> None:
     place = _place(node)
     taints = tuple([taint for taint in place.taints if taint != UNSCHEDULABLE])
     node.replace(structs.replace(place, is_cordoned=False, taints=taints))
 
 
-def _emptied(node: NodeRoom, change: Change) -> None:
+def _emptied(node: NodeRoom, change: SuggestedChange) -> None:
     for uid in change.pods:
         node.drop(uid)
         node.nominated.pop(uid, None)
@@ -64,14 +64,14 @@ def _place(node: NodeRoom) -> Place:
     return node.place
 
 
-def _tolerating(needs: Needs, change: Change) -> Needs:
+def _tolerating(needs: Needs, change: SuggestedChange) -> Needs:
     key, _, effect = change.what.rpartition(":")
     key, _, value = key.partition("=")
     toleration = Toleration(key=key, operator="Equal" if value else "Exists", value=value, effect=effect)
     return structs.replace(needs, tolerations=(*needs.tolerations, toleration))
 
 
-def _unselective(needs: Needs, change: Change) -> Needs:
+def _unselective(needs: Needs, change: SuggestedChange) -> Needs:
     selector = tuple([pair for pair in needs.node_selector if "=".join(pair) != change.what])
     terms = needs.node_terms
     if change.what == NO_REQUIREMENT:
@@ -95,12 +95,12 @@ def _requirements(term: NodeSelectorTerm) -> int:
     return len(term.match_expressions or ()) + len(term.match_fields or ())
 
 
-def _smaller(needs: Needs, change: Change) -> Needs:
+def _smaller(needs: Needs, change: SuggestedChange) -> Needs:
     amounts = dict(needs.amounts) | {change.what: change.amount or 0}
     return structs.replace(needs, amounts=tuple(sorted((name, amount) for name, amount in amounts.items() if amount)))
 
 
-def _preempting(needs: Needs, _: Change) -> Needs:
+def _preempting(needs: Needs, _: SuggestedChange) -> Needs:
     return structs.replace(needs, may_preempt=True)
 
 
@@ -108,16 +108,16 @@ def _with_class(needs: Needs, choice: PriorityChoice) -> Needs:
     return structs.replace(needs, class_name=choice.name, priority=choice.value, may_preempt=choice.may_preempt)
 
 
-def _without_gate(needs: Needs, change: Change) -> Needs:
+def _without_gate(needs: Needs, change: SuggestedChange) -> Needs:
     return structs.replace(needs, gates=tuple([gate for gate in needs.gates if gate != change.what]))
 
 
-_ON_NODE: Final[Mapping[ChangeKind, Callable[[NodeRoom, Change], None]]] = {
+_ON_NODE: Final[Mapping[ChangeKind, Callable[[NodeRoom, SuggestedChange], None]]] = {
     ChangeKind.REMOVE_TAINT: _without_taint,
     ChangeKind.UNCORDON: _uncordoned,
     ChangeKind.WAIT: _emptied,
 }
-_ON_POD: Final[Mapping[ChangeKind, Callable[[Needs, Change], Needs]]] = {
+_ON_POD: Final[Mapping[ChangeKind, Callable[[Needs, SuggestedChange], Needs]]] = {
     ChangeKind.TOLERATE: _tolerating,
     ChangeKind.DROP_SELECTOR: _unselective,
     ChangeKind.REQUEST_LESS: _smaller,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gputally.model.placement.finding import Finding, FindingKind
 from gputally.model.placement.needs import Needs, Taken
+from gputally.model.placement.priority_finding import FindingKind, PriorityFinding
 from gputally.model.placement.verdict import Reason, Verdict
 from gputally.placement.candidates import candidates_for, is_large
 from gputally.placement.fit import start_of
@@ -28,7 +28,7 @@ class PodsOfNode(tuple[tuple[str, Taken], ...]):
     __slots__ = ()
 
 
-def findings(needs: Needs, room: Room, verdict: Verdict, *, since_us: int | None = None) -> tuple[Finding, ...]:
+def findings(needs: Needs, room: Room, verdict: Verdict, *, since_us: int | None = None) -> tuple[PriorityFinding, ...]:
     """What is wrong with the order of priorities for a class of pods that wait with this verdict since `since_us`.
 
     Only pods with the GPUs that it needs count, on nodes that accept it.
@@ -58,10 +58,12 @@ def _on_node(node: NodeRoom, needs: Needs) -> PodsOfNode:
     return found
 
 
-def _finding(kind: FindingKind, needs: Needs, pods: Sequence[tuple[str, Taken]]) -> Finding:
+def _finding(kind: FindingKind, needs: Needs, pods: Sequence[tuple[str, Taken]]) -> PriorityFinding:
     """Names the pods of the lowest priority, of these the latest."""
     named = sorted(pods, key=lambda pod: (pod[1].priority, -start_of(pod[1]), pod[0]))[:MAX_PODS]
-    return Finding(kind=kind, pods=tuple([uid for uid, _ in named]), gpus=sum(_gpus(each, needs) for _, each in pods))
+    return PriorityFinding(
+        kind=kind, pods=tuple([uid for uid, _ in named]), gpus=sum(_gpus(each, needs) for _, each in pods)
+    )
 
 
 def _gpus(taken: Taken, needs: Needs) -> int:

@@ -6,9 +6,9 @@ from typing import Final
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
-from gputally.placement.gang import gang_obstacles
-from gputally.placement.node_verdict import node_verdict
 from gputally.placement.room import Room
+from gputally.placement.verdicts.gang import gang_obstacles
+from gputally.placement.verdicts.node_verdict import node_verdict
 
 NOWHERE: Final = Situation()
 _REASONS: Final = {

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gputally.model.placement.advice import Change, ChangeKind, PriorityChoice, Suggestion
+from gputally.model.placement.advice import ChangeKind, PriorityChoice, SuggestedChange, Suggestion
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.placement.change import Attempt, changed
+from gputally.placement.eviction import would_evict
 from gputally.placement.judge import judged
-from gputally.placement.preemption import would_evict
 from gputally.placement.room import Room
 
 _BOUND: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
@@ -35,7 +35,9 @@ def suggestions(
     return tuple([each for each in tried if each])
 
 
-def _tried(state: Attempt, changes: tuple[Change, ...], classes: Mapping[str, PriorityChoice]) -> Suggestion | None:
+def _tried(
+    state: Attempt, changes: tuple[SuggestedChange, ...], classes: Mapping[str, PriorityChoice]
+) -> Suggestion | None:
     """The suggestion, if the pod would be bound after the changes."""
     for change in changes:
         state = changed(state, change, classes)
@@ -46,7 +48,7 @@ def _tried(state: Attempt, changes: tuple[Change, ...], classes: Mapping[str, Pr
     return Suggestion(changes=changes, reason=reason, eviction=eviction)
 
 
-def _single(verdict: Verdict, state: Attempt, classes: Sequence[PriorityChoice]) -> Iterator[Change]:
+def _single(verdict: Verdict, state: Attempt, classes: Sequence[PriorityChoice]) -> Iterator[SuggestedChange]:
     """Changes that may help alone."""
     for obstacle in verdict.obstacles:
         yield from _of_pod(obstacle)
@@ -58,40 +60,40 @@ def _single(verdict: Verdict, state: Attempt, classes: Sequence[PriorityChoice])
         yield from _of_cluster(obstacle)
 
 
-def _remedies(verdict: Verdict) -> Iterator[Change]:
+def _remedies(verdict: Verdict) -> Iterator[SuggestedChange]:
     """One change for each obstacle, the pod's own where there is one."""
     for obstacle in verdict.obstacles:
         own = [*_of_pod(obstacle), *_of_cluster(obstacle)]
         if obstacle.kind is ObstacleKind.SIZE and obstacle.free:
-            own = [Change(kind=ChangeKind.REQUEST_LESS, what=obstacle.what, amount=obstacle.free)]
+            own = [SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=obstacle.what, amount=obstacle.free)]
         yield from own[:1]
 
 
-def _of_pod(obstacle: Obstacle) -> Iterator[Change]:
+def _of_pod(obstacle: Obstacle) -> Iterator[SuggestedChange]:
     """What the pod's author can change."""
     match obstacle.kind:
         case ObstacleKind.TAINT:
-            yield Change(kind=ChangeKind.TOLERATE, what=obstacle.what)
+            yield SuggestedChange(kind=ChangeKind.TOLERATE, what=obstacle.what)
         case ObstacleKind.SELECTOR:
-            yield Change(kind=ChangeKind.DROP_SELECTOR, what=obstacle.what)
+            yield SuggestedChange(kind=ChangeKind.DROP_SELECTOR, what=obstacle.what)
         case ObstacleKind.POLICY:
-            yield Change(kind=ChangeKind.PREEMPT)
+            yield SuggestedChange(kind=ChangeKind.PREEMPT)
         case ObstacleKind.GATE:
-            yield Change(kind=ChangeKind.REMOVE_GATE, what=obstacle.what)
+            yield SuggestedChange(kind=ChangeKind.REMOVE_GATE, what=obstacle.what)
 
 
-def _of_cluster(obstacle: Obstacle) -> Iterator[Change]:
+def _of_cluster(obstacle: Obstacle) -> Iterator[SuggestedChange]:
     """What others can change, or what time does."""
     match obstacle.kind:
         case ObstacleKind.TAINT:
-            yield Change(kind=ChangeKind.REMOVE_TAINT, what=obstacle.what, node=obstacle.node)
+            yield SuggestedChange(kind=ChangeKind.REMOVE_TAINT, what=obstacle.what, node=obstacle.node)
         case ObstacleKind.CORDON:
-            yield Change(kind=ChangeKind.UNCORDON, node=obstacle.node)
+            yield SuggestedChange(kind=ChangeKind.UNCORDON, node=obstacle.node)
         case ObstacleKind.QUOTA:
             missing = (obstacle.needed or 0) - (obstacle.free or 0)
-            yield Change(kind=ChangeKind.RAISE_QUOTA, what=obstacle.what, amount=missing)
+            yield SuggestedChange(kind=ChangeKind.RAISE_QUOTA, what=obstacle.what, amount=missing)
         case ObstacleKind.RESOURCE:
-            yield Change(
+            yield SuggestedChange(
                 kind=ChangeKind.WAIT,
                 what=obstacle.what,
                 node=obstacle.node,
@@ -100,27 +102,27 @@ def _of_cluster(obstacle: Obstacle) -> Iterator[Change]:
             )
 
 
-def _lowest_class(state: Attempt, classes: Iterable[PriorityChoice]) -> Iterator[Change]:
+def _lowest_class(state: Attempt, classes: Iterable[PriorityChoice]) -> Iterator[SuggestedChange]:
     """The class of the lowest priority with which the pod would be bound."""
     by_name = {each.name: each for each in classes}
     higher = [each for each in classes if each.value > state.needs.priority or not state.needs.may_preempt]
     for choice in sorted(higher, key=lambda each: (each.value, each.name))[:_MAX_CLASSES]:
-        change = Change(kind=ChangeKind.USE_CLASS, what=choice.name)
+        change = SuggestedChange(kind=ChangeKind.USE_CLASS, what=choice.name)
         if _tried(state, (change,), by_name):
             yield change
             return
 
 
-def _smaller(state: Attempt, resource: str) -> Iterator[Change]:
+def _smaller(state: Attempt, resource: str) -> Iterator[SuggestedChange]:
     """The largest request of the resource with which the pod would be bound; a pod keeps some of it."""
     needed, step = dict(state.needs.amounts).get(resource, 0), _STEPS.get(resource, 1)
     least, most = 0, -(-needed // step)  # in steps: `least` is enough, `most` is too much
     while most - least > 1:
         middle = (least + most) // 2
-        change = Change(kind=ChangeKind.REQUEST_LESS, what=resource, amount=middle * step)
+        change = SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=resource, amount=middle * step)
         least, most = (middle, most) if _tried(state, (change,), {}) else (least, middle)
     if least:
-        yield Change(kind=ChangeKind.REQUEST_LESS, what=resource, amount=least * step)
+        yield SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=resource, amount=least * step)
 
 
 _AMOUNTS: Final = (ObstacleKind.SIZE, ObstacleKind.RESOURCE)

@@ -8,9 +8,9 @@ from gputally.model.placement.needs import Needs, Taken
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Eviction, Reason, Verdict
 from gputally.placement.candidates import available_on, candidates_for
+from gputally.placement.eviction import would_evict
 from gputally.placement.fit import copies
 from gputally.placement.judge import NOWHERE, judged
-from gputally.placement.preemption import would_evict
 from gputally.placement.room import Room
 
 MAX_EVICTIONS: Final = 256

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from gputally.model.objects.affinity import LabelRequirement
-from gputally.model.placement.advice import Change, ChangeKind
+from gputally.model.placement.advice import ChangeKind, SuggestedChange
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
 from tests.cluster.manifests import Json
 from tests.e2e.oracle.state import NEVER, State
@@ -25,7 +25,7 @@ def without(state: State, obstacles: Iterable[Obstacle], names: Names) -> State:
     return state
 
 
-def after(state: State, changes: Iterable[Change], names: Names) -> State:
+def after(state: State, changes: Iterable[SuggestedChange], names: Names) -> State:
     """The state after the changes of a suggestion."""
     state = state.copy()
     for change in changes:
@@ -33,21 +33,21 @@ def after(state: State, changes: Iterable[Change], names: Names) -> State:
     return state
 
 
-def untainted(state: State, at: Obstacle | Change, _: Names) -> State:
+def untainted(state: State, at: Obstacle | SuggestedChange, _: Names) -> State:
     for each in state.nodes:
         if each["metadata"]["name"] == at.node:
             each["spec"]["taints"] = [taint for taint in each["spec"]["taints"] if written(taint) != at.what]
     return state
 
 
-def uncordoned(state: State, at: Obstacle | Change, _: Names) -> State:
+def uncordoned(state: State, at: Obstacle | SuggestedChange, _: Names) -> State:
     for each in state.nodes:
         if each["metadata"]["name"] == at.node:
             del each["spec"]["unschedulable"]
     return state
 
 
-def tolerating(state: State, change: Change, _: Names) -> State:
+def tolerating(state: State, change: SuggestedChange, _: Names) -> State:
     state.pod["spec"]["tolerations"].append(toleration(change.what))
     return state
 
@@ -65,7 +65,7 @@ def toleration(what: str) -> Json:
     return {"key": key, "effect": effect} | same
 
 
-def unselective(state: State, at: Obstacle | Change, _: Names) -> State:
+def unselective(state: State, at: Obstacle | SuggestedChange, _: Names) -> State:
     """The pod no longer requires what it names."""
     spec, what = state.pod["spec"], at.what
     spec["nodeSelector"] = {key: value for key, value in spec["nodeSelector"].items() if f"{key}={value}" != what}
@@ -139,7 +139,7 @@ def quantity(resource: str, amount: int) -> str:
     return f"{amount}m" if resource == "cpu" else str(amount)
 
 
-def smaller(state: State, change: Change, _: Names) -> State:
+def smaller(state: State, change: SuggestedChange, _: Names) -> State:
     return requesting(state, change.what, change.amount or 0)
 
 
@@ -154,7 +154,7 @@ def requesting(state: State, resource: str, amount: int) -> State:
     return state
 
 
-def gone(state: State, at: Obstacle | Change, names: Names) -> State:
+def gone(state: State, at: Obstacle | SuggestedChange, names: Names) -> State:
     going = {names[uid] for uid in at.pods}
     return replace(
         state,
@@ -163,17 +163,17 @@ def gone(state: State, at: Obstacle | Change, names: Names) -> State:
     )
 
 
-def preempting(state: State, _: Obstacle | Change, __: Names) -> State:
+def preempting(state: State, _: Obstacle | SuggestedChange, __: Names) -> State:
     state.pod["spec"]["priorityClassName"] = state.pod["spec"]["priorityClassName"].removesuffix(NEVER)
     return state
 
 
-def reclassed(state: State, change: Change, _: Names) -> State:
+def reclassed(state: State, change: SuggestedChange, _: Names) -> State:
     state.pod["spec"]["priorityClassName"] = change.what
     return state
 
 
-def ungated(state: State, at: Obstacle | Change, _: Names) -> State:
+def ungated(state: State, at: Obstacle | SuggestedChange, _: Names) -> State:
     gates = state.pod["spec"]["schedulingGates"]
     state.pod["spec"]["schedulingGates"] = [each for each in gates if each["name"] != at.what]
     return state
@@ -183,7 +183,7 @@ def unlimited(state: State, _: Obstacle, __: Names) -> State:
     return replace(state, quota=ENOUGH)
 
 
-def with_more_quota(state: State, change: Change, _: Names) -> State:
+def with_more_quota(state: State, change: SuggestedChange, _: Names) -> State:
     return replace(state, quota=(state.quota or 0) + (change.amount or 0))
 
 
@@ -197,7 +197,7 @@ REMOVE: Final[Mapping[ObstacleKind, Callable[[State, Obstacle, Names], State]]] 
     ObstacleKind.GATE: ungated,
     ObstacleKind.QUOTA: unlimited,
 }
-APPLY: Final[Mapping[ChangeKind, Callable[[State, Change, Names], State]]] = {
+APPLY: Final[Mapping[ChangeKind, Callable[[State, SuggestedChange, Names], State]]] = {
     ChangeKind.TOLERATE: tolerating,
     ChangeKind.REMOVE_TAINT: untainted,
     ChangeKind.UNCORDON: uncordoned,

@@ -7,7 +7,7 @@ from itertools import count
 from gputally.model.placement.advice import PriorityChoice, Suggestion, WhatIf
 from gputally.model.placement.verdict import Reason, Verdict
 from gputally.placement.judge import judged
-from gputally.placement.needs_of import needs_of
+from gputally.placement.objects.needs_of import needs_of
 from gputally.placement.scheduler_text import unmodelled
 from gputally.placement.suggestions import suggestions
 from gputally.placement.what_if import what_if

@@ -10,11 +10,11 @@ import msgspec
 from gputally.model.kube import Node
 from gputally.model.placement.situation import GangState, Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Verdict
-from gputally.placement.gang import MEMBERS
 from gputally.placement.judge import judged
-from gputally.placement.needs_of import needs_of, taken_of
-from gputally.placement.place_of import place_of
+from gputally.placement.objects.needs_of import needs_of, taken_of
+from gputally.placement.objects.place_of import place_of
 from gputally.placement.room import Room
+from gputally.placement.verdicts.gang import MEMBERS
 from tests.cluster.api import Api
 from tests.cluster.manifests import Json
 from tests.e2e.oracle.board import Board

@@ -11,8 +11,8 @@ from gputally.model.kube import Node
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.verdict import Reason
 from gputally.placement.judge import judged
-from gputally.placement.needs_of import needs_of, taken_of
-from gputally.placement.place_of import place_of
+from gputally.placement.objects.needs_of import needs_of, taken_of
+from gputally.placement.objects.place_of import place_of
 from gputally.placement.room import Room
 from tests.cluster.manifests import Json
 from tests.e2e.oracle.state import NEVER, State, priority_of, state

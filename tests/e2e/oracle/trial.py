@@ -12,8 +12,8 @@ from gputally.model.kube import Node
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.situation import QuotaState, Situation
 from gputally.model.rules import Rules
-from gputally.placement.needs_of import taken_of
-from gputally.placement.place_of import place_of
+from gputally.placement.objects.needs_of import taken_of
+from gputally.placement.objects.place_of import place_of
 from gputally.placement.room import Room
 from tests.cluster.api import Api, Refused
 from tests.cluster.manifests import GPU, Json, resource_quota

@@ -22,8 +22,8 @@ from gputally.model.units import GPU, PICO
 from gputally.pending_api.past_pods import PastPod
 from gputally.pending_api.pending_now import PendingNow
 from gputally.placement.judge import judged
-from gputally.placement.needs_of import needs_of, taken_of
-from gputally.placement.place_of import place_of
+from gputally.placement.objects.needs_of import needs_of, taken_of
+from gputally.placement.objects.place_of import place_of
 from gputally.placement.room import Room
 from tests.core.manifests import GPU_NAME, NodeForm, PodForm, us
 from tests.core.replay import Replay

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gputally.pending_api.forecasts.manifest_pods import MOST_KINDS, planned_pods
-from gputally.placement.needs_of import needs_of
+from gputally.placement.objects.needs_of import needs_of
 from gputally.report_api.report_request import InvalidRequest
 from tests.unit.pending_api.pending_world import RULES
 

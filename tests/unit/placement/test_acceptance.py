@@ -6,7 +6,7 @@ from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
 from gputally.model.objects.toleration import Toleration
 from gputally.model.placement.needs import Taint
 from gputally.model.placement.verdict import ObstacleKind
-from gputally.placement.acceptance import exclusions, failing, tolerates
+from gputally.placement.exclusions import exclusions, failing, tolerates
 from tests.unit.placement.cluster import needs, place
 
 TAINT = Taint("team", "a", "NoSchedule")

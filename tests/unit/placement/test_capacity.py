@@ -1,7 +1,7 @@
-from gputally.model.placement.capacity import Capacity, Stranded
 from gputally.model.placement.needs import Place
+from gputally.model.placement.pod_sizes import Capacity, Stranded
 from gputally.model.rules import Rules
-from gputally.placement.capacity import capacity_of, fits_now
+from gputally.placement.fits_now import capacity_of, fits_now
 from tests.unit.placement.cluster import GPU, place, room, taken
 
 

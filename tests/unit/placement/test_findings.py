@@ -1,5 +1,5 @@
-from gputally.model.placement.finding import Finding, FindingKind
 from gputally.model.placement.needs import Needs, Taint
+from gputally.model.placement.priority_finding import FindingKind, PriorityFinding
 from gputally.model.placement.situation import Situation
 from gputally.placement.findings import MAX_PODS, findings
 from gputally.placement.judge import NOWHERE, judged
@@ -7,7 +7,9 @@ from gputally.placement.room import Room
 from tests.unit.placement.cluster import needs, place, room, taken
 
 
-def found(waiting: Needs, nodes: Room, situation: Situation = NOWHERE, since: int | None = None) -> list[Finding]:
+def found(
+    waiting: Needs, nodes: Room, situation: Situation = NOWHERE, since: int | None = None
+) -> list[PriorityFinding]:
     return list(findings(waiting, nodes, judged(waiting, nodes, situation), since_us=since))
 
 
@@ -16,14 +18,14 @@ LOW = room(place(gpu=3), old=("n1", taken(priority=1, at=5)), new=("n1", taken(g
 
 def test_pods_of_lower_priority_run_where_it_could() -> None:
     assert found(needs(gpu=1, may_preempt=False), LOW) == [
-        Finding(kind=FindingKind.OUTRANKED, pods=("old", "new"), gpus=3)
+        PriorityFinding(kind=FindingKind.OUTRANKED, pods=("old", "new"), gpus=3)
     ]
 
 
 def test_it_starves_if_they_started_after_it_began_to_wait() -> None:
     assert found(needs(gpu=1, may_preempt=False), LOW, since=6) == [
-        Finding(kind=FindingKind.OUTRANKED, pods=("old", "new"), gpus=3),
-        Finding(kind=FindingKind.STARVATION, pods=("new",), gpus=2),
+        PriorityFinding(kind=FindingKind.OUTRANKED, pods=("old", "new"), gpus=3),
+        PriorityFinding(kind=FindingKind.STARVATION, pods=("new",), gpus=2),
     ]
 
 
@@ -42,7 +44,7 @@ def test_an_inversion_names_pods_that_serve_nobody() -> None:
     nodes = room(place(gpu=2), train=("n1", taken(priority=300)), serve=("n1", taken(priority=300, serving=True)))
 
     assert found(needs(), nodes, Situation(is_serving=True)) == [
-        Finding(kind=FindingKind.INVERSION, pods=("train",), gpus=1)
+        PriorityFinding(kind=FindingKind.INVERSION, pods=("train",), gpus=1)
     ]
 
 

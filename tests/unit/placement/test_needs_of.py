@@ -7,7 +7,7 @@ from gputally.errors import MalformedObject
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.needs import Needs
 from gputally.model.rules import Rules
-from gputally.placement.needs_of import amounts_of, needs_of, taken_of
+from gputally.placement.objects.needs_of import amounts_of, needs_of, taken_of
 from tests.unit.placement.cluster import GPU
 
 Json = dict[str, Any]

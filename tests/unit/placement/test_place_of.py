@@ -4,7 +4,7 @@ import pytest
 from gputally.errors import MalformedObject
 from gputally.model.kube import Node
 from gputally.model.placement.needs import Place, Taint
-from gputally.placement.place_of import place_of
+from gputally.placement.objects.place_of import place_of
 
 
 def node(name: str = "n1", *, gpus: str = "8") -> Node:

@@ -1,5 +1,5 @@
 from gputally.model.placement.verdict import Eviction
-from gputally.placement.preemption import would_evict
+from gputally.placement.eviction import would_evict
 from tests.unit.placement.cluster import needs, place, room, taken
 
 

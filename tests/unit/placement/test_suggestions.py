@@ -1,5 +1,5 @@
 from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
-from gputally.model.placement.advice import Change, ChangeKind, PriorityChoice, Suggestion
+from gputally.model.placement.advice import ChangeKind, PriorityChoice, SuggestedChange, Suggestion
 from gputally.model.placement.needs import Needs, Taint
 from gputally.model.placement.situation import QuotaState, Situation
 from gputally.model.placement.verdict import Eviction, Reason
@@ -16,7 +16,7 @@ def found(waiting: Needs, nodes: Room, situation: Situation = NOWHERE) -> list[S
     return list(suggestions(verdict, waiting, nodes, situation, classes=CLASSES))
 
 
-def changes(waiting: Needs, nodes: Room, situation: Situation = NOWHERE) -> list[list[Change]]:
+def changes(waiting: Needs, nodes: Room, situation: Situation = NOWHERE) -> list[list[SuggestedChange]]:
     return [list(each.changes) for each in found(waiting, nodes, situation)]
 
 
@@ -28,14 +28,17 @@ def test_a_taint_is_tolerated_or_removed() -> None:
     tainted = room(place(taints=(Taint("team", "a", "NoSchedule"),)))
 
     assert changes(needs(), tainted) == [
-        [Change(kind=ChangeKind.TOLERATE, what="team=a:NoSchedule")],
-        [Change(kind=ChangeKind.REMOVE_TAINT, what="team=a:NoSchedule", node="n1")],
+        [SuggestedChange(kind=ChangeKind.TOLERATE, what="team=a:NoSchedule")],
+        [SuggestedChange(kind=ChangeKind.REMOVE_TAINT, what="team=a:NoSchedule", node="n1")],
     ]
 
 
 def test_a_selector_is_dropped_and_a_cordon_lifted_both_if_both_are_needed() -> None:
     selecting = needs(node_selector=(("pool", "a"),))
-    drop, lift = Change(kind=ChangeKind.DROP_SELECTOR, what="pool=a"), Change(kind=ChangeKind.UNCORDON, node="n1")
+    drop, lift = (
+        SuggestedChange(kind=ChangeKind.DROP_SELECTOR, what="pool=a"),
+        SuggestedChange(kind=ChangeKind.UNCORDON, node="n1"),
+    )
 
     assert changes(selecting, room()) == [[drop]]
     assert changes(needs(), room(place(is_cordoned=True))) == [[lift]]
@@ -47,25 +50,25 @@ def test_waiting_a_higher_class_and_a_smaller_request_help_against_a_lack_of_cap
 
     assert found(needs(gpu=2), full) == [
         Suggestion(
-            changes=(Change(kind=ChangeKind.USE_CLASS, what="p150"),),
+            changes=(SuggestedChange(kind=ChangeKind.USE_CLASS, what="p150"),),
             reason=Reason.PREEMPTING,
             eviction=Eviction(node="n1", victims=("a",)),
         ),
         Suggestion(
-            changes=(Change(kind=ChangeKind.WAIT, what=GPU, node="n1", amount=2, pods=("a",)),),
+            changes=(SuggestedChange(kind=ChangeKind.WAIT, what=GPU, node="n1", amount=2, pods=("a",)),),
             reason=Reason.SCHEDULABLE,
         ),
     ]
     full.release("n1", "b")
-    less = Change(kind=ChangeKind.REQUEST_LESS, what=GPU, amount=1)
+    less = SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=GPU, amount=1)
     assert [less] in changes(needs(gpu=2), full)
 
 
 def test_the_largest_request_that_fits_is_suggested() -> None:
     nodes = room(place(cpu=10), web=("n1", taken(gpu=0, cpu=3)))
 
-    assert [Change(kind=ChangeKind.REQUEST_LESS, what="cpu", amount=7000)] in changes(needs(cpu=8), nodes)
-    assert changes(needs(gpu=2**40), room()) == [[Change(kind=ChangeKind.REQUEST_LESS, what=GPU, amount=8)]]
+    assert [SuggestedChange(kind=ChangeKind.REQUEST_LESS, what="cpu", amount=7000)] in changes(needs(cpu=8), nodes)
+    assert changes(needs(gpu=2**40), room()) == [[SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=GPU, amount=8)]]
 
 
 def test_a_policy_that_permits_preemption_helps_and_tells_the_victims() -> None:
@@ -73,16 +76,16 @@ def test_a_policy_that_permits_preemption_helps_and_tells_the_victims() -> None:
 
     first = found(needs(may_preempt=False), low)[0]
 
-    assert first.changes == (Change(kind=ChangeKind.PREEMPT),)
+    assert first.changes == (SuggestedChange(kind=ChangeKind.PREEMPT),)
     assert first.eviction == Eviction(node="n1", victims=("low",))
 
 
 def test_a_quota_is_raised_by_what_is_missing_and_gates_are_removed_together() -> None:
     quota = Situation(quota=QuotaState(name="q", what="pods", hard=4, used=3, needed=2))
 
-    assert changes(needs(), room(), quota) == [[Change(kind=ChangeKind.RAISE_QUOTA, what="q: pods", amount=1)]]
+    assert changes(needs(), room(), quota) == [[SuggestedChange(kind=ChangeKind.RAISE_QUOTA, what="q: pods", amount=1)]]
     gated = changes(needs(gates=("a", "b")), room())
-    assert gated == [[Change(kind=ChangeKind.REMOVE_GATE, what=gate) for gate in ("a", "b")]]
+    assert gated == [[SuggestedChange(kind=ChangeKind.REMOVE_GATE, what=gate) for gate in ("a", "b")]]
 
 
 def test_no_change_of_the_nodes_makes_a_gang_complete() -> None:
@@ -94,8 +97,8 @@ def test_a_smaller_request_and_a_toleration_help_together() -> None:
 
     assert changes(needs(gpu=4), small) == [
         [
-            Change(kind=ChangeKind.TOLERATE, what="t:NoSchedule"),
-            Change(kind=ChangeKind.REQUEST_LESS, what=GPU, amount=2),
+            SuggestedChange(kind=ChangeKind.TOLERATE, what="t:NoSchedule"),
+            SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=GPU, amount=2),
         ]
     ]
 
@@ -103,4 +106,4 @@ def test_a_smaller_request_and_a_toleration_help_together() -> None:
 def test_a_term_that_has_lost_its_last_requirement_matches_all_nodes() -> None:
     term = NodeSelectorTerm(match_expressions=(LabelRequirement(key="pool", operator="Exists"),))
 
-    assert changes(needs(node_terms=(term,)), room()) == [[Change(kind=ChangeKind.DROP_SELECTOR, what="pool")]]
+    assert changes(needs(node_terms=(term,)), room()) == [[SuggestedChange(kind=ChangeKind.DROP_SELECTOR, what="pool")]]

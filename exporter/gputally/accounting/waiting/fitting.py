@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final
 
-from gputally.model.placement.capacity import SIZES, Capacity
+from gputally.model.placement.pod_sizes import SIZES, Capacity
 from gputally.model.rules import Rules
-from gputally.placement.capacity import fits_now
+from gputally.placement.fits_now import fits_now
 from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
 

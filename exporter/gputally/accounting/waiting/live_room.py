@@ -18,7 +18,7 @@ from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_us
-from gputally.placement.place_of import place_of
+from gputally.placement.objects.place_of import place_of
 from gputally.placement.room import Room
 from gputally.shares.schemes import rule_of
 

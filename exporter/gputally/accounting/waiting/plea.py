@@ -9,7 +9,7 @@ from gputally.errors import MalformedObject
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.needs import Needs
 from gputally.model.rules import Rules
-from gputally.placement.needs_of import needs_of
+from gputally.placement.objects.needs_of import needs_of
 
 _KUEUE: Final = "kueue.x-k8s.io/"
 _QUEUE_LABELS: Final = ("kueue.x-k8s.io/local-queue-name", "kueue.x-k8s.io/queue-name")

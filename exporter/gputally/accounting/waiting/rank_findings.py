@@ -9,7 +9,7 @@ from gputally.placement.findings import findings
 from gputally.placement.room import Room
 
 if TYPE_CHECKING:
-    from gputally.model.placement.finding import FindingKind
+    from gputally.model.placement.priority_finding import FindingKind
 
 MOST_CLASSES: Final = 4
 """Classes that are looked at in one step."""

@@ -11,7 +11,7 @@ from gputally.model.objects.placeable_pod import PlaceableContainer, PlaceablePo
 from gputally.model.placement.needs import PODS, Amounts, Taken
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
-from gputally.placement.needs_of import amounts_of
+from gputally.placement.objects.needs_of import amounts_of
 
 Quantities = tuple[tuple[str, str | int], ...]
 _LEAST: Final[Amounts] = ((PODS, 1),)

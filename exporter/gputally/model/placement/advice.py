@@ -43,7 +43,7 @@ class ChangeKind(StrEnum):
     REMOVE_GATE = "remove_gate"
 
 
-class Change(Struct, frozen=True, kw_only=True, gc=False):
+class SuggestedChange(Struct, frozen=True, kw_only=True, gc=False):
     """One change, on `node` or on all."""
 
     kind: ChangeKind
@@ -59,7 +59,7 @@ class Suggestion(Struct, frozen=True, kw_only=True, gc=False):
     It is Reason.SCHEDULABLE, or Reason.PREEMPTING with the `eviction` that it needs.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[SuggestedChange, ...]
     reason: Reason
     eviction: Eviction | None = None
 

@@ -22,7 +22,7 @@ from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import shown_verdict
 from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
 from gputally.pending_api.words.verdict_words import sentence
-from gputally.placement.needs_of import needs_of
+from gputally.placement.objects.needs_of import needs_of
 from gputally.placement.room import Room
 from gputally.placement.what_if import what_if
 from gputally.report_api.report_request import InvalidRequest

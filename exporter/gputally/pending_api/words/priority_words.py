@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gputally.model.placement.finding import Finding, FindingKind
+from gputally.model.placement.priority_finding import FindingKind, PriorityFinding
 from gputally.model.placement.why_document import PriorityNote
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.words.amount_words import GPU_RESOURCE, amount_words
@@ -15,7 +15,7 @@ _TEXTS: Final[Mapping[FindingKind, str]] = {
 }
 
 
-def priority_note(finding: Finding, now: PendingNow, viewer: Viewer) -> PriorityNote:
+def priority_note(finding: PriorityFinding, now: PendingNow, viewer: Viewer) -> PriorityNote:
     """The finding with the name of one pod, if the reader may know it."""
     records = (now.records[uid] for uid in finding.pods if uid in now.records)
     seen = (each for each in records if each.terms and viewer.sees(each.terms[-1].tenant))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from gputally.model.placement.advice import Change, ChangeKind, Suggestion
+from gputally.model.placement.advice import ChangeKind, SuggestedChange, Suggestion
 from gputally.model.placement.why_document import Help
 from gputally.pending_api.occupants import Rank, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
@@ -28,12 +28,12 @@ def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer)
     )
 
 
-def _step(change: Change, now: PendingNow, viewer: Viewer) -> str:
+def _step(change: SuggestedChange, now: PendingNow, viewer: Viewer) -> str:
     shown = change.node if viewer.sees_nodes else ""
     return _STEPS[change.kind](change, f" on {shown}" if shown else "", _names(change, now, viewer))
 
 
-def _names(change: Change, now: PendingNow, viewer: Viewer) -> str:
+def _names(change: SuggestedChange, now: PendingNow, viewer: Viewer) -> str:
     """The pods of a change, by name as far as the reader may know it."""
     pods = [now.records[uid] for uid in change.pods if uid in now.records]
     named = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.terms and viewer.sees(pod.terms[-1].tenant)]
@@ -43,11 +43,11 @@ def _names(change: Change, now: PendingNow, viewer: Viewer) -> str:
     return listed(shown) if shown else "pods"
 
 
-def _less(change: Change) -> str:
+def _less(change: SuggestedChange) -> str:
     return amount_words(change.what, change.amount or 0)
 
 
-_STEPS: Final[Mapping[ChangeKind, Callable[[Change, str, str], str]]] = {
+_STEPS: Final[Mapping[ChangeKind, Callable[[SuggestedChange, str, str], str]]] = {
     ChangeKind.TOLERATE: lambda change, *_: f"tolerate the taint {change.what}",
     ChangeKind.REMOVE_TAINT: lambda change, on, _: f"remove the taint {change.what}{on.replace(' on ', ' from ')}",
     ChangeKind.UNCORDON: lambda _, on, __: f"uncordon {on.removeprefix(' on ') or 'its node'}",

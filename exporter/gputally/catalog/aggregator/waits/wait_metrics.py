@@ -6,7 +6,7 @@ from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.model.placement.finding import FindingKind
+from gputally.model.placement.priority_finding import FindingKind
 from gputally.model.units import GPU
 
 

@@ -8,11 +8,11 @@ from gputally.model.placement.needs import Needs, Taken
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.placement.candidates import Candidates, available_on, is_large, large, main_resource, with_enough
-from gputally.placement.explanation import ALL, COMPARED_NODES, best_of, held_by, on_accepting
+from gputally.placement.eviction import allowed, would_evict
 from gputally.placement.fit import by_importance, fits, must_go
 from gputally.placement.node_room import NodeRoom, add
-from gputally.placement.preemption import allowed, would_evict
 from gputally.placement.room import Room
+from gputally.placement.verdicts.node_obstacles import ALL, COMPARED_NODES, best_of, held_by, on_accepting
 
 NEVER: Final = "preemptionPolicy: Never"
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 from gputally.errors import MalformedObject
 from gputally.model.kube import Node
 from gputally.model.placement.needs import Amounts, Place, Taint
-from gputally.placement.quantity import amount_of
+from gputally.placement.objects.quantity import amount_of
 
 
 def place_of(node: Node) -> Place:

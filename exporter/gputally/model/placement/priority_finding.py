@@ -16,7 +16,7 @@ class FindingKind(StrEnum):
     """Pods of lower priority run on nodes that accept it; it cannot preempt them, by policy or on no single node."""
 
 
-class Finding(Struct, frozen=True, kw_only=True, gc=False):
+class PriorityFinding(Struct, frozen=True, kw_only=True, gc=False):
     """A waiting class of pods, and the `pods` by UID that run where it could; at most a stated number of them.
 
     `gpus` is the number of GPU devices that all of them hold.

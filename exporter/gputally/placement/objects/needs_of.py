@@ -13,7 +13,7 @@ from gputally.model.objects.toleration import Toleration
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, SHARES, TOO_MANY, Amounts, Needs, Taken
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
-from gputally.placement.quantity import MOST, amount_of
+from gputally.placement.objects.quantity import MOST, amount_of
 from gputally.shares.peak import peak_of
 from gputally.shares.schemes import SCHEMES, describes, rule_of
 

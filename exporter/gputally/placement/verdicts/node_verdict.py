@@ -9,8 +9,6 @@ from msgspec import structs
 from gputally.model.placement.needs import SHARES, TOO_MANY, Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Eviction, Obstacle, ObstacleKind, Reason, Verdict
-from gputally.placement.acceptance import exclusions
-from gputally.placement.blocked import blocked
 from gputally.placement.candidates import (
     Candidates,
     Excluding,
@@ -21,12 +19,14 @@ from gputally.placement.candidates import (
     main_resource,
     with_enough,
 )
-from gputally.placement.explanation import best_of, held_by, on_excluding
+from gputally.placement.eviction import would_evict
+from gputally.placement.exclusions import exclusions
 from gputally.placement.fit import by_importance, fits, must_go
 from gputally.placement.node_room import NodeRoom, add
-from gputally.placement.preemption import would_evict
 from gputally.placement.room import Room
 from gputally.placement.scheduler_text import unmodelled
+from gputally.placement.verdicts.blocked import blocked
+from gputally.placement.verdicts.node_obstacles import best_of, held_by, on_excluding
 
 _GPUS_SUFFICE: Final = (Reason.INVERSION, Reason.FRAGMENTED, Reason.CAPACITY)
 """These stand whatever pods without GPUs take."""

@@ -1,0 +1,1 @@
+"""What pods and nodes of the API need and offer."""
