@@ -33,12 +33,11 @@ def instant(seconds: int) -> str:
 class PodForm:
     """One version of a pod. `unscheduled` is when its scheduler marked it unschedulable, unaware of the binding.
 
-    `deleted` is when its deletion was requested; `marked` is the time of its DisruptionTarget condition.
-
-    `accepted` is when its kubelet accepted it, by default when it started; `start_failed` is when its runtime failed
-    to start the container, which it reports with a start in 1970. `inits` are its init containers as (start, finish
-    or None). The main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. The
-    kubelet's clock is `clock` seconds ahead.
+    `deleted` is when its deletion was requested; `marked` is the time of its DisruptionTarget condition. `accepted` is
+    when its kubelet accepted it, by default when it started; `start_failed` is when its runtime failed to start the
+    container, which it reports with a start in 1970. `inits` are its init containers as (start, finish or None). The
+    main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. The kubelet's clock is
+    `clock` seconds ahead.
     """
 
     name: str = "a"
@@ -80,13 +79,8 @@ class PodForm:
 
     def manifest(self) -> Json:
         """The object in the API."""
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": self._meta(),
-            "spec": self._spec(),
-            "status": self._status(),
-        }
+        parts = {"metadata": self._meta(), "spec": self._spec(), "status": self._status()}
+        return {"apiVersion": "v1", "kind": "Pod", **parts}
 
     def _meta(self) -> Json:
         meta: Json = {

@@ -27,7 +27,7 @@ MOST_CLASSES: Final = 100
 """Limit of exported PriorityClasses."""
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class PendingPods(Struct, frozen=True, kw_only=True):
     """Pending pods of one tier and tenant; `quantity` in µGPU, `oldest_us` is the creation of the oldest."""
 
     pods: int
@@ -57,7 +57,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     totals: Mapping[Total, Published]
     tiers: tuple[str, ...]
     serving: Serving
-    waiting: Mapping[tuple[str, str], Waiting]
+    waiting: Mapping[tuple[str, str], PendingPods]
     wanted: Mapping[str, int]
     preempting: Mapping[tuple[str, str], Preempting]
     at_risk: WorkAtRisk
@@ -156,12 +156,12 @@ def _wanted(pods: Iterable[ActivePod], fleet: Fleet) -> dict[str, int]:
     return wanted
 
 
-def _waiting(pods: Iterable[ActivePod]) -> dict[tuple[str, str], Waiting]:
+def _waiting(pods: Iterable[ActivePod]) -> dict[tuple[str, str], PendingPods]:
     """Pending pods by exported (tier, tenant)."""
-    found: dict[tuple[str, str], Waiting] = {}
+    found: dict[tuple[str, str], PendingPods] = {}
     for pod in pods:
-        before = found.get(pod.shown, Waiting(pods=0, quantity=0, oldest_us=pod.since_us))
-        found[pod.shown] = Waiting(
+        before = found.get(pod.shown, PendingPods(pods=0, quantity=0, oldest_us=pod.since_us))
+        found[pod.shown] = PendingPods(
             pods=before.pods + 1,
             quantity=before.quantity + pod.quantity,
             oldest_us=min(before.oldest_us, pod.since_us),

@@ -61,14 +61,7 @@ def resources(rules: Rules, *, matters: Matters | None = None) -> tuple[Resource
     With `matters`, what they take from nodes that matter is kept, and more of each pod is decoded.
     """
     return (
-        Resource(
-            kind=Kind.PODS,
-            path="/api/v1/pods",
-            type=PlaceablePod if matters else Pod,
-            keep=partial(is_watched, rules=rules),
-            brief=partial(other_pod, rules=rules, matters=matters) if matters else None,
-            resumes=True,
-        ),
+        _pods(rules, matters),
         Resource(kind=Kind.NODES, path="/api/v1/nodes", type=Node, is_first=True, resumes=True),
         Resource(kind=Kind.NAMESPACES, path="/api/v1/namespaces", type=Namespace, is_first=True),
         Resource(
@@ -95,6 +88,17 @@ def resources(rules: Rules, *, matters: Matters | None = None) -> tuple[Resource
             without="the outcome of a job is that of each of its pods",
         ),
         *(each for each in ON_REQUEST if each.kind in rules.watched),
+    )
+
+
+def _pods(rules: Rules, matters: Matters | None) -> Resource:
+    return Resource(
+        kind=Kind.PODS,
+        path="/api/v1/pods",
+        type=PlaceablePod if matters else Pod,
+        keep=partial(is_watched, rules=rules),
+        brief=partial(other_pod, rules=rules, matters=matters) if matters else None,
+        resumes=True,
     )
 
 

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from gputally.accounting.snapshot import Waiting, publish
+from gputally.accounting.snapshot import PendingPods, publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.rules import Limits, Rules
 from tests.core.manifests import NodeForm, PodForm, us
@@ -17,8 +17,8 @@ def test_pending_pods_are_counted_by_tier_and_tenant_with_what_they_ask_for_and_
     replay.see(PENDING, replace(PENDING, name="c", created=3, gpus=1), replace(PENDING, name="d", tier=""), at=6)
 
     assert replay.scrape(7).waiting == {
-        ("gold", "ml"): Waiting(pods=2, quantity=3_000_000, oldest_us=us(3)),
-        ("none", "ml"): Waiting(pods=1, quantity=2_000_000, oldest_us=us(5)),
+        ("gold", "ml"): PendingPods(pods=2, quantity=3_000_000, oldest_us=us(3)),
+        ("none", "ml"): PendingPods(pods=1, quantity=2_000_000, oldest_us=us(5)),
     }
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.totals import Total
-from gputally.accounting.waiting.verdicts import MOST_CLASSES
 from gputally.accounting.waiting.wait_book import MOST_WAITS
 from gputally.model.kube import Kind, Pod
 from gputally.model.observation import RelistFinished, RelistStarted
@@ -44,6 +43,14 @@ def reasons(replay: Replay, name: str = "b") -> list[tuple[Reason, float, float 
 
 def _s(instant_us: int | None) -> float | None:
     return None if instant_us is None else (instant_us - us(0)) / 1e6
+
+
+def without_report(form: PodForm, *, scheduler: str) -> Pod:
+    """A pod on which its scheduler has not reported."""
+    manifest: dict[str, Any] = form.manifest()
+    manifest["spec"]["schedulerName"] = scheduler
+    manifest["status"]["conditions"] = []
+    return as_pod(manifest)
 
 
 def charged(replay: Replay, at: float) -> dict[tuple[str, ...], Fraction]:
@@ -263,30 +270,6 @@ def test_waits_end_when_the_feature_is_turned_off() -> None:
     replay.fleet = Fleet(rules=Rules(), book=None, saved=replay.memory.saved(), explains_waits=False)
 
     assert sum(charged(replay, 90).values()) == 2 * 10 + 8 * 5
-
-
-def without_report(form: PodForm, *, scheduler: str) -> Pod:
-    """A pod on which its scheduler has not reported."""
-    manifest: dict[str, Any] = form.manifest()
-    manifest["spec"]["schedulerName"] = scheduler
-    manifest["status"]["conditions"] = []
-    return as_pod(manifest)
-
-
-def test_pods_that_are_all_different_are_judged_in_several_steps() -> None:
-    replay = new_replay()
-    count = MOST_CLASSES + 50
-    replay.see(*(replace(WAITS, name=f"b{number}", priority=-number) for number in range(count)), at=21)
-    waiting = replay.fleet.waiting
-
-    steps = 0
-    while waiting.is_behind:
-        waiting.judge(at_us=us(22))
-        steps += 1
-
-    assert steps == 2
-    assert {each.verdict.reason for each in waiting.pods()} == {Reason.CAPACITY}
-    assert len(waiting.pods()) == count
 
 
 def test_pods_that_were_seen_before_all_nodes_and_pods_were_listed_have_a_verdict_afterwards() -> None:

@@ -11,9 +11,9 @@ from msgspec import Struct, structs
 
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
 from gputally.report.disruption_rows import PLACES
-from gputally.report.job_preemptions.advice import Advice, advice_for, hours
 from gputally.report.job_preemptions.job_preemption import JobLoss, JobPreemption
 from gputally.report.job_preemptions.permission import rule_of
+from gputally.report.job_preemptions.record_advice import Advice, advice_for, hours
 from gputally.report.rounding import decimal_of, gpus
 
 _UNSAFE: Final = re.compile(r"[^\w.:,;/() -]")

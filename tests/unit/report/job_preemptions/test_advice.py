@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
 from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.disruption_lines import DisruptionLine
-from gputally.report.job_preemptions.advice import advice_for
+from gputally.report.job_preemptions.record_advice import advice_for
 from tests.unit.report.job_preemptions.lines import AT, BY, LOST, MINUTE_US, job, line
 
 
