@@ -58,7 +58,7 @@ def test_the_victims_have_their_preemptors_and_losses(ledger: Ledger, reader: Le
             at=1000,
             disruptions={each.victim_uid: each for each in (SECOND, VICTIM, OTHER)},
             counted_preemptions={"a": replace(PREEMPTION, victim_priority=5, victim_class="low")},
-            lost_work={uid: replace(LOST_WORK, victim_uid=uid) for uid in "ac"},
+            lost_work={"a": LOST_WORK, "c": replace(LOST_WORK, victim_uid="c", pods=())},
         )
     )
 

@@ -39,8 +39,8 @@ def refusal(path: Path) -> str:
 
 def fill_with_garbage(path: Path) -> None:
     content = bytearray(path.read_bytes())
-    middle = len(content) // 2
-    content[middle:] = b"\xa5" * (len(content) - middle)
+    intact = len(content) // 4
+    content[intact:] = b"\xa5" * (len(content) - intact)
     path.write_bytes(content)
 
 
