@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from gputally.accounting.waiting.gangs import MOST_KINDS, Gangs, gang_of
 from gputally.accounting.waiting.plea import Plea
+from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.situation import GangState
 from gputally.model.placement.verdict import Reason
-from tests.core.manifests import PodForm, as_pod, us
+from tests.core.manifests import PodForm, us
 from tests.core.replay import Replay
-from tests.unit.accounting.test_waiting import HOLDER, WAITS, new_replay
+from tests.unit.accounting.test_waiting import HOLDER, WAITS, new_replay, reasons
 from tests.unit.placement.cluster import needs
 
 SIZE = "pod-group.scheduling.sigs.k8s.io/min-available"
@@ -36,9 +38,9 @@ def state(gangs: Gangs, known: Mapping[str, Plea], *, is_silent: bool = False) -
     return found
 
 
-def member(name: str, gang: str = "train", **fields: object) -> PodForm:
-    labels = {"scheduling.x-k8s.io/pod-group": gang, SIZE: "2"}
-    return replace(WAITS, name=name, labels=labels, **fields)  # type: ignore[arg-type] - fields of the form
+def member(name: str, gang: str = "train", *, size: str = "2", version: int = 1, priority: int = 1) -> PodForm:
+    labels = {"scheduling.x-k8s.io/pod-group": gang, SIZE: size}
+    return replace(WAITS, name=name, labels=labels, version=version, priority=priority)
 
 
 def free_replay() -> Replay:
@@ -115,12 +117,10 @@ def test_members_that_stay_are_judged_again_when_one_is_relabelled() -> None:
     replay = free_replay()
     replay.see(member("b"), member("c"), at=21)
     replay.scrape(22)
-    assert replay.fleet.waiting.verdicts.of["uid-b"].verdict.reason is Reason.SCHEDULABLE
-
     replay.see(member("c", "other", version=4), at=23)
     replay.scrape(24)
 
-    assert replay.fleet.waiting.verdicts.of["uid-b"].verdict.reason is Reason.GANG
+    assert [reason for reason, _, _ in reasons(replay)] == [Reason.SCHEDULABLE, Reason.GANG]
 
 
 def test_members_learn_what_a_new_member_needs_and_that_a_bound_one_needs_nothing_more() -> None:
@@ -129,7 +129,7 @@ def test_members_learn_what_a_new_member_needs_and_that_a_bound_one_needs_nothin
     replay.scrape(22)
     [before] = situations(replay, "b")
 
-    replay.see(member("c", priority=7, node="n1", scheduled=23, version=4), at=23)
+    replay.see(replace(member("c", priority=7), node="n1", scheduled=23, version=4), at=23)
     replay.scrape(24)
 
     [after] = situations(replay, "b")
@@ -139,9 +139,22 @@ def test_members_learn_what_a_new_member_needs_and_that_a_bound_one_needs_nothin
     assert [(each.priority, count) for each, count in after.waiting] == [(1, 1)]
 
 
+def test_members_learn_that_another_one_needs_something_else() -> None:
+    replay = free_replay()
+    replay.see(member("b"), member("c"), at=21)
+    replay.scrape(22)
+
+    replay.see(member("c", priority=7, version=4), at=23)
+    replay.scrape(24)
+
+    [found] = situations(replay, "b")
+    assert found
+    assert [(each.priority, count) for each, count in found.waiting] == [(1, 1), (7, 1)]
+
+
 def test_a_stated_size_is_bounded() -> None:
     def least(text: str) -> int:
-        return gang_of(as_pod(replace(member("b"), labels=member("b").labels | {SIZE: text}).manifest()))[1]
+        return gang_of(msgspec.convert(member("b", size=text).manifest(), PlaceablePod))[1]
 
     assert least("99999999") == least("100000") == 100_000
     assert least("9" * 400) == least("-1") == 0
