@@ -5,6 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec import Struct
+
+from gputally.accounting.waiting.plea import Plea
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import GangState
@@ -13,6 +16,8 @@ Gang = tuple[str, str]
 """Namespace and name."""
 _MOST: Final = 100_000
 """More pods than a gang has; anyone may state more."""
+MOST_KINDS: Final = 16
+"""Different needs of members that are told apart; real gangs have a few."""
 _VOLCANO: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 _VOLCANO_LEAST: Final = "scheduling.volcano.sh/group-min-member"
 _COSCHEDULING: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
@@ -51,32 +56,52 @@ def _number(text: str | None) -> int:
     return min(int(text), _MOST) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004 - digits
 
 
+class _Pods(Struct):
+    """The members of a gang by UID, and whether each is bound; how many are, and how many must be, 0 if unknown."""
+
+    members: dict[str, bool]
+    bound: int = 0
+    least: int = 0
+
+
 class Gangs:
-    """The members of each gang, by namespace and name: which of them are bound, and how many must be."""
+    """The members of each gang, by namespace and name: which of them are bound, and how many must be.
+
+    `changed` are gangs whose state may differ from when somebody last cleared it.
+    """
 
     def __init__(self) -> None:
-        self._members: dict[Gang, dict[str, bool]] = {}
-        self._least: dict[Gang, int] = {}
+        self.changed: set[Gang] = set()
+        self._pods: dict[Gang, _Pods] = {}
         self._gang_of: dict[str, Gang] = {}
+        self._states: dict[tuple[Gang, bool], GangState | None] = {}
+        """What all members share, by whether it is guessed from the silence of the scheduler."""
 
-    def put(self, uid: str, gang: Gang, *, is_bound: bool, least: int) -> bool:
-        """A member was added or has changed; returns whether that may matter to the others."""
-        members = self._members.setdefault(gang, {})
-        is_new = members.get(uid) is not is_bound or least > self._least.get(gang, 0)
-        members[uid] = is_bound
-        self._gang_of[uid] = gang
-        if least:
-            self._least[gang] = least
-        return is_new
+    def put(self, uid: str, gang: Gang, *, is_bound: bool, least: int) -> None:
+        """A member was added or has changed, also from another gang."""
+        if self._gang_of.get(uid, gang) != gang:
+            self.drop(uid)
+        pods = self._pods.get(gang) or self._pods.setdefault(gang, _Pods({}))
+        if pods.members.get(uid) is not is_bound or (least and least != pods.least):
+            pods.bound += is_bound - pods.members.get(uid, False)
+            pods.members[uid] = is_bound
+            pods.least = least or pods.least
+            self._gang_of[uid] = gang
+            self._change(gang)
 
-    def drop(self, uid: str) -> Gang | None:
-        """A member has ended or is deleted; returns its gang."""
+    def drop(self, uid: str) -> None:
+        """A member has ended or is deleted, or belongs to no gang any more."""
         if gang := self._gang_of.pop(uid, None):
-            del self._members[gang][uid]
-            if not self._members[gang]:
-                del self._members[gang]
-                self._least.pop(gang, None)
-        return gang
+            pods = self._pods[gang]
+            pods.bound -= pods.members.pop(uid)
+            if not pods.members:
+                del self._pods[gang]
+            self._change(gang)
+
+    def needs_changed(self, uid: str) -> None:
+        """A pod needs something else, or waits no longer."""
+        if gang := self._gang_of.get(uid):
+            self._change(gang)
 
     def of(self, uid: str) -> Gang | None:
         """The gang of a pod."""
@@ -84,26 +109,43 @@ class Gangs:
 
     def incomplete(self) -> Counter[bool]:
         """Gangs with pending members, by whether other members are bound and hold GPUs for nothing."""
-        found = Counter[bool]()
-        for members in self._members.values():
-            bound = sum(members.values())
-            if bound < len(members):
-                found[bound > 0] += 1
-        return found
+        return Counter(pods.bound > 0 for pods in self._pods.values() if pods.bound < len(pods.members))
 
     def pending(self, gang: Gang) -> Iterator[str]:
         """Its members that are not bound."""
-        return (uid for uid, is_bound in self._members.get(gang, {}).items() if not is_bound)
+        pods = self._pods.get(gang)
+        return (uid for uid, is_bound in pods.members.items() if not is_bound) if pods else iter(())
 
-    def state(self, gang: Gang, *, is_silent: bool, waiting: tuple[tuple[Needs, int], ...]) -> GangState | None:
-        """The gang as its scheduler sees it; None if its size is not known.
+    def state(self, gang: Gang, pleas: Mapping[str, Plea], *, is_silent: bool) -> GangState | None:
+        """The gang as its scheduler sees it, one object for all of its members; None if its size is not known.
 
         Its scheduler is silent about the pods of a gang with too few members, so that these are fewer than must run.
         """
-        members = self._members.get(gang, {})
-        least = self._least.get(gang, 0)
-        if not least and is_silent:
-            least = len(members) + 1
-        if not least:
-            return None
-        return GangState(name=gang[1], least=least, members=len(members), bound=sum(members.values()), waiting=waiting)
+        pods = self._pods[gang]
+        key = (gang, is_silent and not pods.least)
+        if key not in self._states:
+            least = pods.least or (len(pods.members) + 1 if is_silent else 0)
+            self._states[key] = self._state(gang, pleas, least=least) if least else None
+        return self._states[key]
+
+    def _state(self, gang: Gang, pleas: Mapping[str, Plea], *, least: int) -> GangState:
+        pods = self._pods[gang]
+        waiting = Counter[Needs]()
+        for plea in filter(None, map(pleas.get, self.pending(gang))):
+            waiting[plea.needs] += 1
+            if len(waiting) > MOST_KINDS:
+                break
+        is_mixed = len(waiting) > MOST_KINDS
+        return GangState(
+            name=gang[1],
+            least=least,
+            members=len(pods.members),
+            bound=pods.bound,
+            waiting=() if is_mixed else tuple(waiting.items()),
+            is_mixed=is_mixed,
+        )
+
+    def _change(self, gang: Gang) -> None:
+        self.changed.add(gang)
+        self._states.pop((gang, False), None)
+        self._states.pop((gang, True), None)

@@ -1,17 +1,16 @@
 """The situation of each pending pod: what its object says, its gang, and whether its scheduler works."""
 
-from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of_pod
-from gputally.accounting.waiting.gangs import Gang, Gangs, gang_of
+from gputally.accounting.waiting.gangs import Gangs, gang_of
 from gputally.accounting.waiting.live_room import ENDED, LiveRoom
 from gputally.accounting.waiting.plea import Plea, plea_of
 from gputally.accounting.waiting.taken_from import taken_from
 from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.situation import GangState, Situation
+from gputally.model.placement.situation import Situation
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
@@ -24,7 +23,8 @@ _MOST_SCHEDULERS: Final = 256
 class Situations:
     """Pleas of pending pods by UID, gangs, nominations and schedulers.
 
-    `changed` are the UIDs of pending pods whose situation may differ from when somebody last cleared it.
+    `changed` are the UIDs of pending pods whose situation may differ from when somebody last cleared it; those of
+    changed gangs are among them after `read`.
     """
 
     def __init__(self, live: LiveRoom, rules: Rules) -> None:
@@ -79,17 +79,22 @@ class Situations:
         for uid, pod in self._unread.items():
             plea = plea_of(pod, self._rules)
             if plea is None:
-                self.pleas.pop(uid, None)
-            elif plea != self.pleas.get(uid):
+                self._drop_plea(uid)
+            elif plea != (known := self.pleas.get(uid)):
                 self.pleas[uid] = plea
                 self.changed.add(uid)
+                if known is None or known.needs != plea.needs:
+                    self.gangs.needs_changed(uid)
                 if plea.is_reported:
                     self._scheduler_seen(plea.needs.scheduler)
         self._unread.clear()
+        for gang in self.gangs.changed:
+            self.changed.update(self.gangs.pending(gang))
+        self.gangs.changed.clear()
 
     def waits_no_longer(self, uid: str) -> None:
         """A pod is bound, has ended or is deleted."""
-        self.pleas.pop(uid, None)
+        self._drop_plea(uid)
         self._unread.pop(uid, None)
         self.changed.discard(uid)
         self._silent.discard(uid)
@@ -98,7 +103,7 @@ class Situations:
     def left(self, uid: str) -> None:
         """A pod is deleted."""
         self.withdraw(uid)
-        self._leave_gang(uid)
+        self.gangs.drop(uid)
 
     def advance(self) -> None:
         """Look again at the pods on which their schedulers had not reported."""
@@ -117,7 +122,7 @@ class Situations:
         return Situation(
             uid=uid if uid in self._nominated else "",
             has_scheduler=plea.needs.scheduler in self._schedulers or not is_silent,
-            gang=self._gang_state(gang, is_silent=is_silent) if gang else None,
+            gang=self.gangs.state(gang, self.pleas, is_silent=is_silent) if gang else None,
             queue=plea.queue,
             open_claims=plea.needs.claims if "claim" in plea.text else (),
             nominated_node=plea.nominated_node,
@@ -136,19 +141,13 @@ class Situations:
     def _join_gang(self, pod: PlaceablePod, *, is_bound: bool) -> None:
         uid, (name, least) = pod.metadata.uid, gang_of(pod)
         if not name or pod.status.phase in ENDED:
-            self._leave_gang(uid)
+            self.gangs.drop(uid)
         else:
-            gang = (pod.metadata.namespace, name)
-            if self.gangs.put(uid, gang, is_bound=is_bound, least=least):
-                self.changed.update(self.gangs.pending(gang))
+            self.gangs.put(uid, (pod.metadata.namespace, name), is_bound=is_bound, least=least)
 
-    def _leave_gang(self, uid: str) -> None:
-        if gang := self.gangs.drop(uid):
-            self.changed.update(self.gangs.pending(gang))
-
-    def _gang_state(self, gang: Gang, *, is_silent: bool) -> GangState | None:
-        waiting = Counter(self.pleas[uid].needs for uid in self.gangs.pending(gang) if uid in self.pleas)
-        return self.gangs.state(gang, is_silent=is_silent, waiting=tuple(waiting.items()))
+    def _drop_plea(self, uid: str) -> None:
+        if self.pleas.pop(uid, None):
+            self.gangs.needs_changed(uid)
 
 
 def _is_scheduled(pod: PlaceablePod) -> bool:

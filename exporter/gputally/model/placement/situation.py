@@ -5,11 +5,12 @@ from msgspec import Struct
 from gputally.model.placement.needs import Needs
 
 
-class GangState(Struct, frozen=True, kw_only=True, gc=False):
+class GangState(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """The gang of a waiting pod, which its scheduler binds at once: `least` pods of it must run.
 
     `members` of them exist, of which `bound` hold resources. `waiting` are the needs of the others and their number; by
-    default, they are like the pod's own.
+    default, they are like the pod's own. `is_mixed` says that they differ in more ways than are told apart, so that
+    nobody knows whether they fit at once.
     """
 
     name: str
@@ -17,6 +18,7 @@ class GangState(Struct, frozen=True, kw_only=True, gc=False):
     members: int
     bound: int = 0
     waiting: tuple[tuple[Needs, int], ...] = ()
+    is_mixed: bool = False
 
 
 class QuotaState(Struct, frozen=True, kw_only=True, gc=False):

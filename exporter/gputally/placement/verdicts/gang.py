@@ -1,79 +1,93 @@
 """Whether the waiting members of a gang fit at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason
-from gputally.placement.candidates import available_on, candidates_for
-from gputally.placement.fit import copies, fits
-from gputally.placement.node_room import add
+from gputally.placement.candidates import available_on, candidates_for, main_resource, with_enough
+from gputally.placement.exclusions import keys_of
+from gputally.placement.fit import copies
+from gputally.placement.node_room import NodeRoom, add
 from gputally.placement.room import Room
 
 MEMBERS: Final = "members"
 """Of these, too few exist; else too few fit at once."""
+MOST_NODES: Final = 1000
+"""Nodes that are looked at for one gang, once for each kind of members: a millisecond or two."""
+_MOST_INDEXES: Final = 4
+"""Sets of label keys and priorities of members: for each one, all nodes may have to be put in order."""
 _ALONE: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
 
 
 def gang_obstacles(needs: Needs, room: Room, situation: Situation, alone: Reason) -> Iterator[Obstacle]:
-    """Too few members exist; or they do not fit at once, though the pod does, of which `alone` is the verdict."""
+    """Too few members exist; or they do not fit at once, though the pod does, of which `alone` is the verdict.
+
+    Anyone may create gangs. Of one that takes too long to place, nobody says that it does not fit.
+    """
     if (gang := situation.gang) is None:
         return
     if gang.members < gang.least:
         yield Obstacle(kind=ObstacleKind.GANG, what=f"{gang.name}: {MEMBERS}", needed=gang.least, free=gang.members)
-    if alone in _ALONE:
+    if alone in _ALONE and not gang.is_mixed:
         needed = max(gang.least - gang.bound, 0)
         fitting = _fitting(gang.waiting or ((needs, needed),), room, needed)
-        if fitting < needed:
+        if fitting is not None and fitting < needed:
             yield Obstacle(kind=ObstacleKind.GANG, what=gang.name, needed=needed, free=fitting)
 
 
-def _fitting(waiting: tuple[tuple[Needs, int], ...], room: Room, needed: int) -> int:
-    """How many of the members fit at once, up to `needed`.
+def _fitting(waiting: tuple[tuple[Needs, int], ...], room: Room, needed: int) -> int | None:
+    """How many of the members fit at once, up to `needed`; None if it takes too long to find out.
 
     Of members with different needs, those with the most GPUs are placed first, where the fewest are available; another
     order may place more.
     """
-    if len(waiting) == 1:
-        needs, count = waiting[0]
-        return min(count, _all_copies(needs, room, most=needed))
+    if len({_index(needs) for needs, _ in waiting}) > _MOST_INDEXES:
+        return None
     taken: dict[str, dict[str, int]] = {}
-    fitting = 0
+    fitting, left = 0, MOST_NODES
     for needs, count in sorted(waiting, key=lambda each: -_gpus(each[0])):
-        for _ in range(min(count, needed)):
-            if fitting >= needed or not _place(needs, room, taken):
-                break
-            fitting += 1
-    return fitting
+        if fitting >= needed or not left:
+            break
+        nodes = list(islice(_nodes(needs, room), left))
+        left -= len(nodes)
+        free = ((node.name, taken.get(node.name) or available_on(node, needs)) for node in nodes)
+        order = free if len(waiting) == 1 else sorted(free, key=lambda pair: _gpus_of(needs, pair[1]))
+        fitting += _place(needs, order, taken, most=min(count, needed - fitting))
+    return fitting if left or fitting >= needed else None
 
 
-def _all_copies(needs: Needs, room: Room, *, most: int) -> int:
-    found = 0
-    for group in candidates_for(needs, room).accepting:
-        for node in group.nodes.values():
-            found += copies(needs.amounts, available_on(node, needs))
-            if found >= most:
-                return found
-    return found
+def _nodes(needs: Needs, room: Room) -> Iterator[NodeRoom]:
+    """Nodes with enough GPUs for a member."""
+    return with_enough(needs, candidates_for(needs, room).accepting, may_preempt=needs.may_preempt)
 
 
-def _place(needs: Needs, room: Room, taken: dict[str, dict[str, int]]) -> bool:
-    """Place a member on the fullest node on which it fits beside the others."""
-    groups = candidates_for(needs, room).accepting
-    nodes = (
-        (node.name, taken.get(node.name) or available_on(node, needs))
-        for each in groups
-        for node in each.nodes.values()
-    )
-    fitting = ((name, available) for name, available in nodes if fits(needs.amounts, available))
-    name, available = min(fitting, key=lambda pair: sum(pair[1].get(gpu, 0) for gpu in needs.gpus), default=("", {}))
-    if not name:
-        return False
-    rest = taken[name] = dict(available)
-    add(rest, needs.amounts, sign=-1)
-    return True
+def _place(
+    needs: Needs, order: Iterable[tuple[str, Mapping[str, int]]], taken: dict[str, dict[str, int]], *, most: int
+) -> int:
+    """Place up to `most` equal members on the first nodes on which they fit beside the others; returns how many."""
+    placed = 0
+    for name, available in order:
+        if placed >= most:
+            break
+        number = min(copies(needs.amounts, available), most - placed)
+        if number:
+            rest = taken[name] = dict(available)
+            add(rest, needs.amounts, sign=-number)
+            placed += number
+    return placed
+
+
+def _index(needs: Needs) -> tuple[tuple[str, ...], str, int, bool]:
+    """What the nodes are put in order by; see `Room.groups` and `NodeGroup.ladder`."""
+    return keys_of(needs), main_resource(needs)[0], needs.priority, needs.may_preempt
 
 
 def _gpus(needs: Needs) -> int:
-    return sum(amount for resource, amount in needs.amounts if resource in needs.gpus)
+    return _gpus_of(needs, dict(needs.amounts))
+
+
+def _gpus_of(needs: Needs, amounts: Mapping[str, int]) -> int:
+    return sum(amounts.get(gpu, 0) for gpu in needs.gpus)
