@@ -1,17 +1,21 @@
 """The nodes that accept a pod, and those that do not, with the reasons."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 from gputally.model.placement.needs import PODS, Amounts, Needs
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
-from gputally.placement.answers import Exclusions
+from gputally.placement.answers import Exclusions, Known
 from gputally.placement.exclusions import exclusions, keys_of, named_by
 from gputally.placement.fit import fits
 from gputally.placement.group_part import GroupPart
 from gputally.placement.node_group import NodeGroup, NodeGrouping, WholeGroup
 from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
+
+_AT_ONCE: Final = 16
+"""Nodes that are counted together, since to count each takes longer than to look at it."""
 
 
 class Excluding(NamedTuple):
@@ -34,7 +38,7 @@ def candidates_for(needs: Needs, room: Room) -> Candidates:
     groups = grouping.current(room.nodes)
     named = _named(needs, room, grouping)
     room.answers.looked_at += len(groups)
-    known = room.answers.of(needs).exclusions
+    known = room.answers.of(needs)
     found = Candidates([], [])
     for group in groups:
         if named and (apart := named.get(group.number)):
@@ -42,7 +46,7 @@ def candidates_for(needs: Needs, room: Room) -> Candidates:
             if len(apart) == len(group.nodes):
                 continue
             _put(found, _exclusions(needs, group, known, apart), GroupPart(group, apart))
-        elif (obstacles := known.get(group.number)) is None:
+        elif (obstacles := known.exclusions.get(group.number)) is None:
             _put(found, _exclusions(needs, group, known), group)
         else:
             _put(found, obstacles, group)
@@ -60,8 +64,8 @@ def accepts(needs: Needs, room: Room, name: str) -> bool:
     grouping = room.grouping(keys_of(needs))
     grouping.current(room.nodes)
     group = grouping.group_of(name)
-    known = room.answers.of(needs).exclusions
-    obstacles = known.get(group.number)
+    known = room.answers.of(needs)
+    obstacles = known.exclusions.get(group.number)
     return not (_exclusions(needs, group, known) if obstacles is None else obstacles)
 
 
@@ -99,9 +103,10 @@ def with_enough(
     gpu, needed = main_resource(needs)
     for group in groups:
         steps = group.ladder(gpu, needs.priority, may_preempt=may_preempt)
-        for node in steps.downwards(needed if least is None else least):
-            group.answers.looked_at += 1
-            yield node
+        nodes = steps.downwards(needed if least is None else least)
+        while some := tuple(islice(nodes, _AT_ONCE)):
+            group.answers.looked_at += len(some)
+            yield from some
 
 
 def counts_of(needs: Needs, candidates: Candidates) -> tuple[tuple[ObstacleKind, int], ...]:
@@ -144,15 +149,12 @@ def _named(needs: Needs, room: Room, grouping: NodeGrouping) -> dict[int, dict[s
     return found
 
 
-def _exclusions(
-    needs: Needs, group: WholeGroup, known: dict[int, Exclusions], apart: Container[str] = ()
-) -> Exclusions:
+def _exclusions(needs: Needs, group: WholeGroup, known: Known, apart: Container[str] = ()) -> Exclusions:
     """What keeps the pod from all nodes of the group but some."""
-    if (found := known.get(group.number)) is None:
+    if (found := known.exclusions.get(group.number)) is None:
         place = next(node.place for name, node in group.nodes.items() if name not in apart)
         assert place is not None
         group.answers.looked_at += 1
-        found = exclusions(needs, place)
-        group.answers.added(found)
-        known[group.number] = found
+        found = known.exclusions[group.number] = exclusions(needs, place)
+        group.answers.added(known, found)
     return found

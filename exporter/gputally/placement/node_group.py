@@ -108,11 +108,11 @@ class WholeGroup:
         """See `NodeGroup`."""
         if not self.number:
             return self._large(needs.amounts)
-        known = self.answers.of(needs).large
-        found = known.get(self.number)
+        known = self.answers.of(needs)
+        found = known.large.get(self.number)
         if found is None or found[0] != self._version:
-            found = known[self.number] = self._version, self._large(needs.amounts)
-            self.answers.added()
+            found = known.large[self.number] = self._version, self._large(needs.amounts)
+            self.answers.added(known)
         return found[1]
 
     def ladder(self, resource: str, priority: int, *, may_preempt: bool) -> Ladder:

@@ -96,7 +96,7 @@ class Room:
         """An independent copy."""
         found = Room()
         found.is_complete = self.is_complete
-        found.nodes = {name: node.copy() for name, node in self.nodes.items()}
+        found.nodes = {name: node.copy(found.answers) for name, node in self.nodes.items()}
         found._keys, found._hosts = self._keys.copy(), {host: dict(names) for host, names in self._hosts.items()}
         found.stopping = set(self.stopping)
         return found
@@ -112,7 +112,7 @@ class Room:
 
     def _at(self, name: str) -> NodeRoom:
         if (found := self.nodes.get(name)) is None:
-            found = self.nodes[name] = NodeRoom(name)
+            found = self.nodes[name] = NodeRoom(name, self.answers)
         return found
 
     def _index(self, old: Place | None, new: Place | None) -> None:
