@@ -23,7 +23,7 @@ TOLERATIONS = st.builds(
     value=st.sampled_from(["", "a", "b"]),
     effect=st.sampled_from(["", "NoSchedule", "NoExecute"]),
 )
-KEYS = st.sampled_from(["pool", "size"])
+KEYS = st.sampled_from(["pool", "size", "kubernetes.io/hostname"])
 VALUES = st.sampled_from(["1", "2", "x"])
 REQUIREMENTS = st.builds(
     LabelRequirement,

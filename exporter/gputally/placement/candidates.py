@@ -1,17 +1,21 @@
 """The nodes that accept a pod, and those that do not, with the reasons."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 from gputally.model.placement.needs import PODS, Amounts, Needs
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
-from gputally.placement.exclusions import exclusions, keys_of
+from gputally.placement.answers import Exclusions, Known
+from gputally.placement.exclusions import exclusions, keys_of, named_by
 from gputally.placement.fit import fits
-from gputally.placement.node_group import NodeGroup
+from gputally.placement.group_part import GroupPart
+from gputally.placement.node_group import NodeGroup, NodeGrouping, WholeGroup
 from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
 
-_MAX_MEMO: Final = 4096
+_AT_ONCE: Final = 16
+"""Nodes that are counted together, since to count each takes longer than to look at it."""
 
 
 class Excluding(NamedTuple):
@@ -30,13 +34,39 @@ class Candidates(NamedTuple):
 
 def candidates_for(needs: Needs, room: Room) -> Candidates:
     """The groups of nodes by whether they accept the pod, whatever their size."""
+    grouping = room.grouping(keys_of(needs))
+    groups = grouping.current(room.nodes)
+    named = _named(needs, room, grouping)
+    room.answers.looked_at += len(groups)
+    known = room.answers.of(needs)
     found = Candidates([], [])
-    for group in room.groups(keys_of(needs)):
-        if obstacles := _exclusions(needs, group):
-            found.excluding.append(Excluding(obstacles, group))
+    for group in groups:
+        if named and (apart := named.get(group.number)):
+            _put_apart(needs, apart, room, found)
+            if len(apart) == len(group.nodes):
+                continue
+            _put(found, _exclusions(needs, group, known, apart), GroupPart(group, apart))
+        elif (obstacles := known.exclusions.get(group.number)) is None:
+            _put(found, _exclusions(needs, group, known), group)
         else:
-            found.accepting.append(group)
+            _put(found, obstacles, group)
     return found
+
+
+def accepts(needs: Needs, room: Room, name: str) -> bool:
+    """Whether the node of that name exists and accepts the pod, whatever its size."""
+    node = room.nodes.get(name)
+    if node is None or node.place is None:
+        return False
+    room.answers.looked_at += 1
+    if named_by(needs) != ():
+        return not exclusions(needs, node.place)
+    grouping = room.grouping(keys_of(needs))
+    grouping.current(room.nodes)
+    group = grouping.group_of(name)
+    known = room.answers.of(needs)
+    obstacles = known.exclusions.get(group.number)
+    return not (_exclusions(needs, group, known) if obstacles is None else obstacles)
 
 
 def main_resource(needs: Needs) -> tuple[str, int]:
@@ -47,12 +77,7 @@ def main_resource(needs: Needs) -> tuple[str, int]:
 
 def large(needs: Needs, group: NodeGroup) -> int:
     """How many nodes of the group are large enough for the pod."""
-    if (known := group.large.get(needs.amounts)) is None:
-        if len(group.large) >= _MAX_MEMO:
-            group.large.clear()
-        known = sum(count for offered, count in group.offers.items() if is_large(needs.amounts, offered))
-        group.large[needs.amounts] = known
-    return known
+    return group.large(needs)
 
 
 def is_large(amounts: Amounts, offered: Amounts) -> bool:
@@ -77,9 +102,11 @@ def with_enough(
     """
     gpu, needed = main_resource(needs)
     for group in groups:
-        yield from group.ladder(gpu, needs.priority, may_preempt=may_preempt).downwards(
-            needed if least is None else least
-        )
+        steps = group.ladder(gpu, needs.priority, may_preempt=may_preempt)
+        nodes = steps.downwards(needed if least is None else least)
+        while some := tuple(islice(nodes, _AT_ONCE)):
+            group.answers.looked_at += len(some)
+            yield from some
 
 
 def counts_of(needs: Needs, candidates: Candidates) -> tuple[tuple[ObstacleKind, int], ...]:
@@ -95,9 +122,39 @@ def counts_of(needs: Needs, candidates: Candidates) -> tuple[tuple[ObstacleKind,
     return tuple(sorted((kind, count) for kind, count in counts.items() if count))
 
 
-def _exclusions(needs: Needs, group: NodeGroup) -> tuple[Obstacle, ...]:
-    if (found := group.memo.get(needs)) is None:
-        if len(group.memo) >= _MAX_MEMO:
-            group.memo.clear()
-        found = group.memo[needs] = exclusions(needs, group.example)
+def _put(found: Candidates, obstacles: Exclusions, group: NodeGroup) -> None:
+    if obstacles:
+        found.excluding.append(Excluding(obstacles, group))
+    else:
+        found.accepting.append(group)
+
+
+def _put_apart(needs: Needs, nodes: Mapping[str, NodeRoom], room: Room, found: Candidates) -> None:
+    """The nodes that the pod names, by what keeps it from them."""
+    groups: dict[Exclusions, WholeGroup] = {}
+    for node in nodes.values():
+        assert node.place is not None
+        groups.setdefault(exclusions(needs, node.place), WholeGroup(room.answers)).put(node)
+    room.answers.looked_at += len(nodes)
+    for obstacles, group in groups.items():
+        _put(found, obstacles, group)
+
+
+def _named(needs: Needs, room: Room, grouping: NodeGrouping) -> dict[int, dict[str, NodeRoom]]:
+    """The nodes that the pod names, by the number of their group."""
+    found: dict[int, dict[str, NodeRoom]] = {}
+    if (names := named_by(needs)) != ():
+        for node in room if names is None else room.hosts(names):
+            found.setdefault(grouping.group_of(node.name).number, {})[node.name] = node
+    return found
+
+
+def _exclusions(needs: Needs, group: WholeGroup, known: Known, apart: Container[str] = ()) -> Exclusions:
+    """What keeps the pod from all nodes of the group but some."""
+    if (found := known.exclusions.get(group.number)) is None:
+        place = next(node.place for name, node in group.nodes.items() if name not in apart)
+        assert place is not None
+        group.answers.looked_at += 1
+        found = known.exclusions[group.number] = exclusions(needs, place)
+        group.answers.added(known, found)
     return found

@@ -6,20 +6,23 @@ k8s.io/component-helpers scheduling/corev1/{helpers.go,nodeaffinity/nodeaffinity
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
 from gputally.model.objects.toleration import Toleration
 from gputally.model.placement.needs import Needs, Place, Taint
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
-from gputally.placement.node_group import NAME
+from gputally.placement.node_group import HOSTNAME
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """Pods that tolerate it run on cordoned nodes."""
 NO_REQUIREMENT: Final = "an empty affinity term, which matches no node"
 _EFFECTS: Final = ("NoSchedule", "NoExecute")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_keys: Final[WeakKeyDictionary[Needs, tuple[str, ...]]] = WeakKeyDictionary()
+_names: Final[WeakKeyDictionary[Needs, tuple[str, ...] | None]] = WeakKeyDictionary()
+"""What was asked about needs for as long as they exist."""
 
 
 def exclusions(needs: Needs, place: Place) -> tuple[Obstacle, ...]:
@@ -32,14 +35,32 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     return any(_matches(each, taint) for each in tolerations)
 
 
-@lru_cache(maxsize=4096)
 def keys_of(needs: Needs) -> tuple[str, ...]:
-    """The label keys, and perhaps NAME, by which the pod selects nodes."""
-    keys = {key for key, _ in needs.node_selector}
+    """The label keys by which the pod selects nodes."""
+    if (found := _keys.get(needs)) is None:
+        keys = {key for key, _ in needs.node_selector}
+        for term in needs.node_terms or ():
+            keys |= {each.key for each in term.match_expressions or ()}
+        found = _keys[needs] = tuple(sorted(keys))
+    return found
+
+
+def named_by(needs: Needs) -> tuple[str, ...] | None:
+    """The names by which the pod selects nodes or avoids them; None if its rules compare the names of all nodes."""
+    if needs not in _names:
+        _names[needs] = _named(needs)
+    return _names[needs]
+
+
+def _named(needs: Needs) -> tuple[str, ...] | None:
+    found = {value: None for key, value in needs.node_selector if key == HOSTNAME}
     for term in needs.node_terms or ():
-        keys |= {each.key for each in term.match_expressions or ()}
-        keys |= {NAME} if term.match_fields else set()
-    return tuple(sorted(keys))
+        by_host = (each for each in term.match_expressions or () if each.key == HOSTNAME)
+        for each in (*by_host, *(term.match_fields or ())):
+            if each.operator in ("Gt", "Lt"):
+                return None
+            found |= dict.fromkeys(each.values or ())
+    return tuple(found)
 
 
 def describe(requirement: LabelRequirement) -> str:

@@ -1,17 +1,16 @@
 """Nodes that accept the same pods, as far as labels, taints and cordons decide."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, Protocol
 
 from gputally.model.placement.needs import Amounts, Needs, Place, Taint
-from gputally.model.placement.verdict import Obstacle
+from gputally.placement.answers import Answers
+from gputally.placement.fit import fits
 from gputally.placement.node_room import NodeRoom
 
-NAME: Final = "field:metadata.name"
-"""Stands for the name of the node among label keys, which cannot contain a colon."""
-Exclusions = tuple[Obstacle, ...]
-"""What keeps a pod away from all nodes with the same signature."""
+HOSTNAME: Final = "kubernetes.io/hostname"
+"""The label that names the node; nodes are not grouped by it, since each would be a group of its own."""
 Signature = tuple[tuple[str | None, ...], tuple[Taint, ...], bool]
 
 
@@ -47,25 +46,49 @@ class Ladder:
         return sum(max(step, 0) * len(nodes) for step, nodes in self.steps.items())
 
 
-class NodeGroup:
-    """Nodes with the same signature; `memo` has answers that depend on that alone."""
+class Steps(Protocol):
+    """What is read of a `Ladder`."""
 
-    def __init__(self) -> None:
-        self.nodes: dict[str, NodeRoom] = {}
-        self.memo: dict[Needs, Exclusions] = {}
-        self.offers: Counter[Amounts] = Counter()
-        """The number of nodes by what they offer."""
-        self.large: dict[Amounts, int] = {}
-        """How many nodes are large enough for such requests, as far as anyone asked."""
-        self._offer_of: dict[str, Amounts] = {}
-        self._ladders: dict[tuple[str, int, bool], Ladder] = {}
+    def downwards(self, least: int | None = None) -> Iterator[NodeRoom]:
+        """See `Ladder`."""
 
     @property
-    def example(self) -> Place:
-        """Any of its nodes."""
-        place = next(iter(self.nodes.values())).place
-        assert place is not None
-        return place
+    def total(self) -> int:
+        """See `Ladder`."""
+
+
+class NodeGroup(Protocol):
+    """Nodes that accept the same pods; `offers` is the number of nodes by what they offer."""
+
+    answers: Answers
+
+    @property
+    def nodes(self) -> Mapping[str, NodeRoom]:
+        """The nodes by name."""
+
+    @property
+    def offers(self) -> Mapping[Amounts, int]:
+        """The number of nodes by what they offer."""
+
+    def large(self, needs: Needs) -> int:
+        """How many nodes are large enough for the pod."""
+
+    def ladder(self, resource: str, priority: int, *, may_preempt: bool) -> Steps:
+        """The nodes by what a pod of that priority could have of `resource`."""
+
+
+class WholeGroup:
+    """All nodes with the same signature; or a few nodes, without a `number`, of which nothing is remembered."""
+
+    def __init__(self, answers: Answers, number: int = 0) -> None:
+        self.nodes: dict[str, NodeRoom] = {}
+        self.answers = answers
+        self.number = number
+        self.offers: Counter[Amounts] = Counter()
+        self._version = 0
+        """Of `offers`."""
+        self._offer_of: dict[str, Amounts] = {}
+        self._ladders: dict[tuple[str, int, bool], Ladder] = {}
 
     def put(self, node: NodeRoom) -> None:
         """A node was added, or has changed without a change of the signature."""
@@ -81,6 +104,17 @@ class NodeGroup:
         for ladder in self._ladders.values():
             ladder.drop(name)
 
+    def large(self, needs: Needs) -> int:
+        """See `NodeGroup`."""
+        if not self.number:
+            return self._large(needs.amounts)
+        known = self.answers.of(needs)
+        found = known.large.get(self.number)
+        if found is None or found[0] != self._version:
+            found = known.large[self.number] = self._version, self._large(needs.amounts)
+            self.answers.added(known)
+        return found[1]
+
     def ladder(self, resource: str, priority: int, *, may_preempt: bool) -> Ladder:
         """Its nodes by what a pod of that priority could have of `resource`."""
         key = (resource, priority, may_preempt)
@@ -88,14 +122,19 @@ class NodeGroup:
             if len(self._ladders) >= _MAX_LADDERS:
                 self._ladders.clear()
             found = self._ladders[key] = Ladder()
+            self.answers.looked_at += len(self.nodes)
             for node in self.nodes.values():
                 found.put(node, node.available(priority, may_preempt=may_preempt).get(resource, 0))
         return found
 
+    def _large(self, amounts: Amounts) -> int:
+        self.answers.looked_at += len(self.offers)
+        return sum(count for offered, count in self.offers.items() if fits(amounts, dict(offered)))
+
     def _count(self, name: str, offered: Amounts | None) -> None:
         old = self._offer_of.pop(name, None)
         if old != offered:
-            self.large.clear()
+            self._version += 1
         if old is not None:
             self.offers[old] -= 1
             if not self.offers[old]:
@@ -108,15 +147,16 @@ class NodeGroup:
 class NodeGrouping:
     """All nodes by the signature of some label keys. `dirty` are the names of nodes that have changed since."""
 
-    def __init__(self, keys: tuple[str, ...], nodes: Iterable[NodeRoom]) -> None:
+    def __init__(self, keys: tuple[str, ...], nodes: Iterable[NodeRoom], answers: Answers) -> None:
         self.dirty: set[str] = set()
         self._keys = keys
-        self._groups: dict[Signature, NodeGroup] = {}
+        self._answers = answers
+        self._groups: dict[Signature, WholeGroup] = {}
         self._signatures: dict[str, Signature] = {}
         for node in nodes:
             self._put(node)
 
-    def current(self, nodes: dict[str, NodeRoom]) -> Iterable[NodeGroup]:
+    def current(self, nodes: dict[str, NodeRoom]) -> Collection[WholeGroup]:
         """The groups, after the changes of `nodes`."""
         for name in self.dirty:
             if (node := nodes.get(name)) and node.place:
@@ -126,14 +166,19 @@ class NodeGrouping:
         self.dirty.clear()
         return self._groups.values()
 
+    def group_of(self, name: str) -> WholeGroup:
+        """The group of a node, as of the last `current`. Raises: KeyError for an unknown node."""
+        return self._groups[self._signatures[name]]
+
     def _put(self, node: NodeRoom) -> None:
         assert node.place is not None
+        self._answers.looked_at += 1
         signature = signature_of(node.place, self._keys)
         if self._signatures.get(node.name) != signature:
             self._drop(node.name)
             self._signatures[node.name] = signature
         if (group := self._groups.get(signature)) is None:
-            group = self._groups[signature] = NodeGroup()
+            group = self._groups[signature] = WholeGroup(self._answers, self._answers.next_number())
         group.put(node)
 
     def _drop(self, name: str) -> None:
@@ -144,8 +189,10 @@ class NodeGrouping:
 
 
 def signature_of(place: Place, keys: tuple[str, ...]) -> Signature:
-    """What decides about all pods that select nodes by these label keys."""
-    labels = dict(place.labels) | {NAME: place.name} if keys else {}
+    """What decides about all pods that select nodes by these label keys, besides the name of the node."""
+    labels = dict(place.labels) if keys else {}
+    if HOSTNAME in labels:
+        labels[HOSTNAME] = ""
     return tuple([labels.get(key) for key in keys]), place.taints, place.is_cordoned
 
 

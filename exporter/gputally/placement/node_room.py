@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gputally.model.placement.needs import Amounts, Place, Taken
+from gputally.placement.answers import Answers, NodeMemo
 
 
 class NodeRoom:
@@ -14,7 +15,7 @@ class NodeRoom:
 
     __slots__ = ("_available", "free", "memo", "name", "nominated", "place", "stopping", "taken")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, answers: Answers) -> None:
         self.name = name
         self.place: Place | None = None
         self.taken: dict[str, Taken] = {}
@@ -22,7 +23,7 @@ class NodeRoom:
         self.nominated: dict[str, Taken] = {}
         self.free: dict[str, int] = {}
         """Offered minus taken, by resource; negative if more is taken than offered."""
-        self.memo: dict[object, object] = {}
+        self.memo = NodeMemo(name, answers)
         """Answers about this node, valid until it changes."""
         self._available: dict[tuple[int, bool], Mapping[str, int]] = {}
 
@@ -62,7 +63,7 @@ class NodeRoom:
     def forget(self) -> None:
         """Drop the answers about this node."""
         self._available.clear()
-        self.memo.clear()
+        self.memo.forget()
 
     def available(self, priority: int, *, may_preempt: bool) -> Mapping[str, int]:
         """What a pod could have here: the rest, and what pods of lower priority have if it may preempt them.
@@ -87,9 +88,9 @@ class NodeRoom:
                 add(amounts, each.amounts, sign=-1)
         return amounts
 
-    def copy(self) -> "NodeRoom":
-        """An independent copy."""
-        found = NodeRoom(self.name)
+    def copy(self, answers: Answers | None = None) -> "NodeRoom":
+        """An independent copy; `answers` are those of its room."""
+        found = NodeRoom(self.name, answers or Answers())
         found.place = self.place
         found.taken, found.stopping = dict(self.taken), set(self.stopping)
         found.nominated, found.free = dict(self.nominated), dict(self.free)

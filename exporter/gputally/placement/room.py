@@ -1,9 +1,11 @@
 """What the nodes with GPUs offer, and what is taken: the input of every verdict."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gputally.model.placement.needs import Place, Taken
-from gputally.placement.node_group import NodeGroup, NodeGrouping
+from gputally.placement.answers import Answers
+from gputally.placement.node_group import HOSTNAME, NodeGrouping
 from gputally.placement.node_room import NodeRoom
 
 
@@ -18,6 +20,11 @@ class Room:
         self.is_complete = True
         self.stopping: set[str] = set()
         """Names of nodes on which pods are stopping."""
+        self.answers = Answers()
+        self._keys = Counter[str]()
+        """The number of nodes by the keys of their labels."""
+        self._hosts: dict[str, dict[str, None]] = {}
+        """The names of nodes by their label HOSTNAME."""
         self._groupings: dict[tuple[str, ...], NodeGrouping] = {}
 
     def __iter__(self) -> Iterator[NodeRoom]:
@@ -27,12 +34,14 @@ class Room:
         """A node was added or changed."""
         node = self._at(place.name)
         if node.place != place:
+            self._index(node.place, place)
             node.replace(place)
             self._changed(node)
 
     def drop_node(self, name: str) -> None:
         """A node was deleted; its pods are kept until they are deleted, since a kubelet may register it again."""
         if node := self.nodes.get(name):
+            self._index(node.place, None)
             node.replace(None)
             self._changed(node)
 
@@ -67,19 +76,28 @@ class Room:
         if (found := self.nodes.get(node)) and found.nominated.pop(uid, None):
             self._changed(found)
 
-    def groups(self, keys: tuple[str, ...]) -> Iterable[NodeGroup]:
-        """The nodes by their labels with these keys, taints and cordons; see `keys_of`."""
-        found = self._groupings.pop(keys, None) or NodeGrouping(keys, self)
-        self._groupings[keys] = found
+    def grouping(self, keys: Iterable[str]) -> NodeGrouping:
+        """The nodes by their labels with these keys, taints and cordons, but not by their names; see `keys_of`."""
+        having = tuple([key for key in keys if key in self._keys])  # anyone may make up others
+        found = self._groupings.pop(having, None) or NodeGrouping(having, self, self.answers)
+        self._groupings[having] = found
         if len(self._groupings) > _MAX_GROUPINGS:
             del self._groupings[next(iter(self._groupings))]  # the one that was not used for the longest time
-        return found.current(self.nodes)
+        return found
+
+    def hosts(self, names: Iterable[str]) -> Iterator[NodeRoom]:
+        """The nodes that have one of these values as HOSTNAME, or as their name; some perhaps twice."""
+        for name in names:
+            if (node := self.nodes.get(name)) and node.place:
+                yield node
+            yield from (self.nodes[each] for each in self._hosts.get(name, ()))
 
     def copy(self) -> "Room":
         """An independent copy."""
         found = Room()
         found.is_complete = self.is_complete
-        found.nodes = {name: node.copy() for name, node in self.nodes.items()}
+        found.nodes = {name: node.copy(found.answers) for name, node in self.nodes.items()}
+        found._keys, found._hosts = self._keys.copy(), {host: dict(names) for host, names in self._hosts.items()}
         found.stopping = set(self.stopping)
         return found
 
@@ -88,13 +106,32 @@ class Room:
         found = Room()
         found.is_complete = self.is_complete
         found.nodes[node.name] = node
+        found._index(None, node.place)
         found.stopping = self.stopping & {node.name}
         return found
 
     def _at(self, name: str) -> NodeRoom:
         if (found := self.nodes.get(name)) is None:
-            found = self.nodes[name] = NodeRoom(name)
+            found = self.nodes[name] = NodeRoom(name, self.answers)
         return found
+
+    def _index(self, old: Place | None, new: Place | None) -> None:
+        for place, sign in ((old, -1), (new, 1)):
+            for key, value in place.labels if place else ():
+                self._keys[key] += sign
+                if not self._keys[key]:
+                    del self._keys[key]
+                if place and key == HOSTNAME:
+                    self._host(value, place.name, is_new=sign > 0)
+
+    def _host(self, value: str, name: str, *, is_new: bool) -> None:
+        names = self._hosts.setdefault(value, {})
+        if is_new:
+            names[name] = None
+        else:
+            del names[name]
+        if not names:
+            del self._hosts[value]
 
     def _changed(self, node: NodeRoom) -> None:
         node.forget()

@@ -1,15 +1,16 @@
 """What the object of a pending pod says about its wait."""
 
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.shared import shared
 from gputally.errors import MalformedObject
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.needs import Needs
 from gputally.model.rules import Rules
 from gputally.placement.objects.needs_of import needs_of
+from gputally.placement.objects.same_needs import same
 
 _KUEUE: Final = "kueue.x-k8s.io/"
 _QUEUE_LABELS: Final = ("kueue.x-k8s.io/local-queue-name", "kueue.x-k8s.io/queue-name")
@@ -33,7 +34,7 @@ class Plea(Struct, frozen=True, kw_only=True, gc=False):
 def plea_of(pod: PlaceablePod, rules: Rules) -> Plea | None:
     """The plea of a pending pod; None if its requests cannot be read."""
     try:
-        needs = shared(needs_of(pod, rules))
+        needs = same(needs_of(pod, rules))
     except MalformedObject:
         return None
     is_reported, text = _report(pod)
@@ -41,7 +42,7 @@ def plea_of(pod: PlaceablePod, rules: Rules) -> Plea | None:
         needs=needs,
         is_reported=is_reported,
         nominated_node=pod.status.nominated_node_name,
-        text=shared(text),
+        text=_same_text(text),
         queue=_queue_of(pod),
     )
 
@@ -52,6 +53,12 @@ def _report(pod: PlaceablePod) -> tuple[bool, str]:
         if each.type == "PodScheduled" and each.status == "False" and each.reason != "SchedulingGated":
             return True, (each.message or "")[:_MOST_TEXT]
     return False, ""
+
+
+@lru_cache(maxsize=1024)
+def _same_text(text: str) -> str:
+    """Equal messages are one object; those of pods that are gone take megabytes at most."""
+    return text
 
 
 def _queue_of(pod: PlaceablePod) -> str:

@@ -1,8 +1,6 @@
 """Verdicts by class: pending pods with equal needs in the same situation have the same one."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import lru_cache
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -11,12 +9,17 @@ from msgspec.structs import replace
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Reason, Verdict
-from gputally.placement.candidates import candidates_for
+from gputally.placement.candidates import accepts
+from gputally.placement.objects.same_needs import impersonal
 from gputally.placement.room import Room
 from gputally.placement.scheduler_text import unmodelled
 
 MOST_CLASSES: Final = 400
-"""Classes that are judged at once; each takes some 0.1 to 0.5 ms."""
+"""Classes that are judged in one call at most."""
+MOST_LOOKS: Final = 10_000
+"""Nodes, or groups of them, after which the rest is left for the next call; each takes some microseconds."""
+_MOST_CHANGED: Final = 100
+"""Changed nodes for which it is worth to find out whom they matter to."""
 _UNKNOWN: Final = Verdict(reason=Reason.UNKNOWN)
 _BY_TEXT: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
 """The scheduler's message matters only for pods that seem to fit."""
@@ -24,7 +27,7 @@ Key = tuple[Needs, Situation]
 Judge = Callable[[Needs, Room, Situation], Verdict]
 
 
-class WaitClass(Struct):
+class WaitClass(Struct, eq=False):
     """Pods with equal needs in the same situation, without the scheduler's message.
 
     `priority` is that of the pods. `texts` has the verdicts by message, for those that depend on it.
@@ -46,17 +49,20 @@ class Verdicts:
         self.classes: dict[Key, WaitClass] = {}
         self._room = room
         self._judge = judge
-        self._due: dict[Key, None] = {}
+        self._due: dict[WaitClass, None] = {}
         """Classes to judge, in order."""
+        self._unasked: dict[WaitClass, None] = {}
+        """Classes to which the nodes `_changed` may matter, in order."""
+        self._changed: set[str] = set()
 
     @property
     def is_behind(self) -> bool:
         """Whether classes are still to be judged."""
-        return bool(self._due)
+        return bool(self._due or self._unasked)
 
     def put(self, uid: str, needs: Needs, situation: Situation) -> None:
         """A pod waits in this situation."""
-        needs, text, bare = _impersonal(needs), situation.text, replace(situation, text="")
+        needs, text, bare = impersonal(needs), situation.text, replace(situation, text="")
         known = self.of.get(uid)
         if known and known.needs == needs and known.situation == bare:
             known.members[uid] = text
@@ -66,7 +72,7 @@ class Verdicts:
         found = self.classes.get(key)
         if found is None:
             found = self.classes[key] = WaitClass(needs, bare, {})
-            self._due[key] = None
+            self._due[found] = None
         found.members[uid] = text
         self.of[uid] = found
 
@@ -75,35 +81,51 @@ class Verdicts:
         if found := self.of.pop(uid, None):
             del found.members[uid]
             if not found.members:
-                key = (found.needs, found.situation)
-                del self.classes[key]
-                self._due.pop(key, None)
+                del self.classes[found.needs, found.situation]
+                self._due.pop(found, None)
+                self._unasked.pop(found, None)
 
     def renew(self, changed: Collection[str] | None) -> Iterator[str]:
         """Judge classes that are new, or for which one of the `changed` nodes matters; None if all may.
 
-        Anyone may create pods that are all different, so each call judges some of them, and the next ones the rest.
+        Anyone may create pods that are all different, and that look at many nodes: each call looks at some MOST_LOOKS
+        of them, and the next ones do the rest in turn. Until then, a pod keeps its last verdict.
         Yields the pods that may have another verdict.
         """
-        self._due.update(dict.fromkeys(self._affected(changed)))
-        for key in tuple(islice(self._due, MOST_CLASSES)):
-            del self._due[key]
-            found = self.classes[key]
-            before, found.verdict = found.verdict, self._judge(found.needs, self._room, found.situation)
-            had_texts = bool(found.texts)
-            found.texts.clear()
-            if had_texts or before != found.verdict:
-                yield from found.members
+        end = self._room.answers.looked_at + MOST_LOOKS
+        self._outdate(changed)
+        self._ask(end - MOST_LOOKS // 2)
+        for _ in range(min(MOST_CLASSES, len(self._due))):
+            del self._due[found := next(iter(self._due))]
+            yield from self._renew(found)
+            if self._room.answers.looked_at >= end:
+                return
 
-    def _affected(self, changed: Collection[str] | None) -> Iterable[Key]:
-        if changed is None:
-            return self.classes
-        return [key for key in self.classes if self._matters(key[0], changed)] if changed else ()
+    def _outdate(self, changed: Collection[str] | None) -> None:
+        """Every class is asked about the changes, in turn: those that wait for that are asked about more."""
+        if changed:
+            self._changed.update(changed)
+            self._unasked.update(dict.fromkeys(self.classes.values()))
+        if changed is None or len(self._changed) > _MOST_CHANGED:
+            self._due.update(dict.fromkeys(self.classes.values()))
+            self._unasked.clear()
 
-    def _matters(self, needs: Needs, changed: Collection[str]) -> bool:
-        """Whether the pods may run on one of these nodes."""
-        groups = candidates_for(needs, self._room).accepting
-        return any(name in group.nodes for group in groups for name in changed)
+    def _ask(self, end: int) -> None:
+        """Find out to which classes the changed nodes matter."""
+        while self._unasked and self._room.answers.looked_at < end:
+            found = next(iter(self._unasked))
+            del self._unasked[found]
+            self._room.answers.looked_at += 1
+            if found not in self._due and any(accepts(found.needs, self._room, name) for name in self._changed):
+                self._due[found] = None
+        if not self._unasked:
+            self._changed.clear()
+
+    def _renew(self, found: WaitClass) -> Collection[str]:
+        before, found.verdict = found.verdict, self._judge(found.needs, self._room, found.situation)
+        had_texts = bool(found.texts)
+        found.texts.clear()
+        return tuple(found.members) if had_texts or before != found.verdict else ()
 
     def verdict(self, uid: str) -> Verdict:
         """The verdict on a pod as of the last `renew`."""
@@ -116,9 +138,3 @@ class Verdicts:
             situation = replace(found.situation, text=text)
             known = found.texts[text] = self._judge(found.needs, self._room, situation)
         return known
-
-
-@lru_cache(maxsize=8192)
-def _impersonal(needs: Needs) -> Needs:
-    """Without the names that decide nothing about nodes, so that pods of all namespaces and classes share a verdict."""
-    return replace(needs, namespace="", class_name="")

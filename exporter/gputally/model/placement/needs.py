@@ -21,7 +21,7 @@ Amounts = tuple[tuple[str, int], ...]
 """Integers by resource, sorted: CPU in millicores, memory and storage in bytes, `pods` 1 for each pod, else devices."""
 
 
-class Needs(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
+class Needs(Struct, frozen=True, kw_only=True, cache_hash=True, weakref=True):
     """What decides where a pod may run. Pods with equal needs are a class: they have one verdict.
 
     `amounts` are its effective requests with `pods`; those named in `gpus` are GPUs or shares of them. `node_terms` are

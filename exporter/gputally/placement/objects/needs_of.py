@@ -23,6 +23,12 @@ _MAX_RESOURCES: Final = 64
 """More resources than any node offers, so a pod that requests more never runs."""
 _MAX_RULES: Final = 256
 """More tolerations, or requirements on nodes, than anyone writes; comparing them costs time."""
+_MAX_TEXT: Final = 8192
+"""More characters in these than anyone writes: some hundred names of nodes. Keeping them costs memory."""
+_MAX_NAMES: Final = 64
+"""More gates or claims than anyone writes; some of them say enough."""
+_MAX_SHARED: Final = 16
+"""Pods that request more resources than this are too rare to share what they request."""
 
 
 def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
@@ -30,7 +36,7 @@ def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
     spec = pod.spec
     amounts = tuple([(name, amount) for name, amount in amounts_of(pod) if not describes(name, rules)])
     terms = _terms(spec)
-    tolerations = spec.tolerations or ()
+    is_much = _is_too_much(spec)
     return Needs(
         namespace=pod.metadata.namespace,
         amounts=amounts,
@@ -39,11 +45,11 @@ def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
         may_preempt=spec.preemption_policy != "Never",
         class_name=spec.priority_class_name,
         scheduler=spec.scheduler_name or _DEFAULT_SCHEDULER,
-        node_selector=tuple(sorted((spec.node_selector or {}).items())),
-        node_terms=terms if terms is None or _size(terms) <= _MAX_RULES else None,
-        tolerations=_distinct(tolerations) if len(tolerations) <= _MAX_RULES else (),
-        gates=tuple(sorted({gate.name for gate in spec.scheduling_gates or ()})),
-        claims=tuple(sorted({claim.name for claim in spec.resource_claims or ()})),
+        node_selector=() if is_much else tuple(sorted((spec.node_selector or {}).items())),
+        node_terms=None if is_much else terms,
+        tolerations=() if is_much else _distinct(spec.tolerations or ()),
+        gates=tuple(sorted({gate.name for gate in spec.scheduling_gates or ()})[:_MAX_NAMES]),
+        claims=tuple(sorted({claim.name for claim in spec.resource_claims or ()})[:_MAX_NAMES]),
         unmodelled=tuple(_unmodelled(pod, rules)),
     )
 
@@ -75,7 +81,8 @@ def amounts_of(pod: PlaceablePod) -> Amounts:
             peak[name] = peak.get(name, 0) + amount_of(name, quantity)
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
-    return _same(tuple(_bounded(peak | {PODS: 1})))
+    amounts = tuple(_bounded(peak | {PODS: 1}))
+    return _same(amounts) if len(amounts) <= _MAX_SHARED else amounts
 
 
 def _requests(container: Container) -> dict[str, int]:
@@ -113,12 +120,26 @@ def _terms(spec: PlaceableSpec) -> tuple[NodeSelectorTerm, ...] | None:
     return affinity.required.node_selector_terms if affinity and affinity.required else None
 
 
-def _size(terms: Iterable[NodeSelectorTerm]) -> int:
-    """The number of values that a node is compared with."""
-    return sum(
-        1 + sum(1 + len(each.values or ()) for each in (*(term.match_expressions or ()), *(term.match_fields or ())))
-        for term in terms
-    )
+def _is_too_much(spec: PlaceableSpec) -> bool:
+    """Whether the rules about nodes are too many, or too long."""
+    parts = list(_parts(spec))
+    return len(parts) > _MAX_RULES or len(spec.tolerations or ()) > _MAX_RULES or _length(spec, parts) > _MAX_TEXT
+
+
+def _parts(spec: PlaceableSpec) -> Iterator[str]:
+    """What a node is compared with: each term, requirement and value."""
+    for key, value in (spec.node_selector or {}).items():
+        yield f"{key}={value}"
+    for term in _terms(spec) or ():
+        yield ""
+        for each in (*(term.match_expressions or ()), *(term.match_fields or ())):
+            yield f"{each.key}{each.operator}"
+            yield from each.values or ()
+
+
+def _length(spec: PlaceableSpec, parts: Iterable[str]) -> int:
+    texts = [*parts, *(f"{each.key}{each.operator}{each.value}{each.effect}" for each in spec.tolerations or ())]
+    return sum(map(len, texts))
 
 
 def _distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
@@ -142,5 +163,5 @@ def _unmodelled(pod: PlaceablePod, rules: Rules) -> Iterator[str]:
         yield "pod affinity"
     if any(port.host_port for each in spec.containers for port in each.ports or ()):
         yield "host ports"
-    if len(spec.tolerations or ()) > _MAX_RULES or _size(_terms(spec) or ()) > _MAX_RULES:
+    if _is_too_much(spec):
         yield TOO_MANY
