@@ -150,7 +150,7 @@ def test_the_network_policy_opens_the_ports_of_a_webhook_only_if_there_is_one(tm
         return egress_ports(of_kind(objects(rendered(values, tmp_path)), "NetworkPolicy", "-aggregator")["spec"])
 
     assert ports(secret="") == [[53, 53], [443, 6443], [9837]]
-    assert ports(secret="owners") == [[53, 53], [443, 6443], [8443], [9837]]  # noqa: S106 (its name)
+    assert ports(secret="owners") == [[53, 53], [443, 6443], [8443], [9837]]
 
 
 def egress_ports(policy: Json) -> list[list[int]]:
