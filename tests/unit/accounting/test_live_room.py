@@ -146,6 +146,18 @@ def test_made_up_names_are_forgotten_and_later_nodes_need_no_list() -> None:
     assert live(replay).is_complete
 
 
+def test_a_node_that_is_reported_after_its_pods_were_forgotten_needs_a_list() -> None:
+    replay = new_replay()
+    tell_other(replay, "b", HALF_A_CPU, node="n3", at=30)
+    at = 31 + YOUNG_US // US_PER_SECOND
+    replay.fleet.advance(us(at))
+    assert "n3" not in live(replay).room.nodes
+
+    replay.see(replace(NODE, name="n3", uid="n3", created=at), at=at)
+
+    assert live(replay).late == {"n3"}
+
+
 def test_a_young_node_beyond_the_limit_needs_a_list_once_it_offers_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(young_nodes, "MOST_NODES", 1)
     replay = new_replay()
