@@ -2,8 +2,8 @@
 
 import pytest
 
-from gputally.accounting.waiting import young_nodes
-from gputally.accounting.waiting.young_nodes import YOUNG_US, YoungNodes
+from gputally.accounting.nodes import young_nodes
+from gputally.accounting.nodes.young_nodes import YOUNG_US, YoungNodes
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,11 @@ young nodes are kept, too. Where a node gets GPUs later, and after a restart, a 
 from collections.abc import Callable, Collection
 from typing import Final
 
+from gputally.accounting.nodes.young_nodes import YOUNG_US, YoungNodes
 from gputally.accounting.shared import shared
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.taken_from import taken_from
 from gputally.accounting.waiting.wait_terms import WaitTerms
-from gputally.accounting.waiting.young_nodes import YOUNG_US, YoungNodes
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.needs import PODS, Taken

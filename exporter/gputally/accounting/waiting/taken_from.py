@@ -20,6 +20,8 @@ _Given = tuple[Quantities, Quantities]
 """Limits and requests."""
 _Container = tuple[str | None, _Given]
 """Its restart policy, and what it is given."""
+_Asked = tuple[tuple[_Container, ...], tuple[_Container, ...], _Given, Quantities]
+"""Init containers, containers, what the pod is given as a whole, and its overhead."""
 _LEAST: Final[Amounts] = ((PODS, 1),)
 """Of a pod that cannot be read."""
 _NOTHING: Final[_Given] = ((), ())
@@ -34,15 +36,13 @@ def taken_from(pod: PlaceablePod, rules: Rules) -> Taken:
 def taken_alike(pod: PlaceablePod, rules: Rules) -> Taken:
     """As `taken_from`, without the start: one object for all pods with the same requests, priority and class."""
     spec = pod.spec
-    return _alike(
+    asked = (
         _containers(spec.init_containers) if spec.init_containers else (),
         _containers(spec.containers),
         _given(spec.resources),
         tuple(spec.overhead.items()) if spec.overhead else (),
-        spec.priority,
-        spec.priority_class_name,
-        rules,
     )
+    return _alike(asked, spec.priority, spec.priority_class_name, rules)
 
 
 def _containers(containers: Sequence[Container]) -> tuple[_Container, ...]:
@@ -57,15 +57,8 @@ def _given(resources: Resources | None) -> _Given:
 
 
 @lru_cache(maxsize=4096)
-def _alike(  # noqa: PLR0913, PLR0917 - all that matters, as the key of the cache
-    init_containers: tuple[_Container, ...],
-    containers: tuple[_Container, ...],
-    resources: _Given,
-    overhead: Quantities,
-    priority: int | None,
-    class_name: str,
-    rules: Rules,
-) -> Taken:
+def _alike(asked: _Asked, priority: int | None, class_name: str, rules: Rules) -> Taken:
+    init_containers, containers, resources, overhead = asked
     spec = PlaceableSpec(
         init_containers=tuple(map(_container, init_containers)),
         containers=tuple(map(_container, containers)),
