@@ -1,6 +1,6 @@
 """A webhook: its URL, which is a secret, and posting documents to it."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,19 @@ from gputally.errors import ConfigError, DeliveryFailed, DeliveryRejected, Probl
 
 _TIMEOUT: Final = ClientTimeout(total=30)
 _JSON: Final = {"Content-Type": "application/json"}
+ANY_REFUSAL: Final = frozenset(range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.INTERNAL_SERVER_ERROR)) - {
+    HTTPStatus.TOO_MANY_REQUESTS
+}
+"""Statuses of whoever repeats only what may help within minutes."""
+BAD_DOCUMENT: Final = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+    }
+)
+"""Statuses about the document itself. Others end once somebody corrects the URL, its token or the receiver."""
 
 
 def webhook_url(path: Path, *, flag: str) -> str:
@@ -26,10 +39,17 @@ def webhook_url(path: Path, *, flag: str) -> str:
     return url
 
 
-async def post(session: ClientSession, url: str, document: bytes, *, headers: Mapping[str, str] | None = None) -> None:
+async def post(
+    session: ClientSession,
+    url: str,
+    document: bytes,
+    *,
+    headers: Mapping[str, str] | None = None,
+    final: Container[int] = ANY_REFUSAL,
+) -> None:
     """Post a JSON document; redirects are not followed.
 
-    Raises: DeliveryFailed, or DeliveryRejected if repeating is of no use; they show no URL.
+    Raises: DeliveryFailed, or DeliveryRejected for a status that is `final`; they show no URL.
     """
     sent = {**_JSON, **(headers or {})}
     try:
@@ -37,7 +57,9 @@ async def post(session: ClientSession, url: str, document: bytes, *, headers: Ma
             status = response.status
     except (ClientError, TimeoutError) as error:
         raise DeliveryFailed(f"the webhook cannot be reached: {type(error).__name__}; check its URL") from None
-    if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        raise DeliveryFailed(f"the webhook answered HTTP {status}; try again later")
-    if status >= HTTPStatus.MULTIPLE_CHOICES:
+    if status < HTTPStatus.MULTIPLE_CHOICES:
+        return
+    if status in final:
         raise DeliveryRejected(f"the webhook answered HTTP {status}; check its URL and what it accepts")
+    remedy = "check its URL" if status in ANY_REFUSAL else "try again later"
+    raise DeliveryFailed(f"the webhook answered HTTP {status}; {remedy}")

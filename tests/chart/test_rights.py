@@ -137,8 +137,21 @@ def test_network_policies_allow_only_needed_ingress_and_no_egress_of_agents(tmp_
     [entry] = of_agents["ingress"]
     assert entry["from"][0]["podSelector"] == of_aggregator["podSelector"]
     assert len(entry["from"]) == 2
-    assert [[port["port"] for port in rule["ports"]] for rule in of_aggregator["egress"]] == [
-        [53, 53],
-        [443, 6443],
-        [9837],
-    ]
+    assert egress_ports(of_aggregator) == [[53, 53], [443, 6443], [443], [9837]]
+    assert "to" not in of_aggregator["egress"][2]
+
+
+def test_the_network_policy_opens_the_ports_of_a_webhook_only_if_there_is_one(tmp_path: Path) -> None:
+    def ports(*, secret: str) -> list[list[int]]:
+        values = {
+            "networkPolicy": {"enabled": True, "webhookPorts": [8443]},
+            "aggregator": {"preemptionWebhookSecret": secret},
+        }
+        return egress_ports(of_kind(objects(rendered(values, tmp_path)), "NetworkPolicy", "-aggregator")["spec"])
+
+    assert ports(secret="") == [[53, 53], [443, 6443], [9837]]
+    assert ports(secret="owners") == [[53, 53], [443, 6443], [8443], [9837]]
+
+
+def egress_ports(policy: Json) -> list[list[int]]:
+    return [[port["port"] for port in rule["ports"]] for rule in policy["egress"]]

@@ -52,6 +52,21 @@ def test_a_finished_delivery_is_never_pending_again(ledger: Ledger, reader: Ledg
     assert pending(reader) == [("c", us(1000))]
 
 
+def test_a_withdrawn_preemption_that_is_reported_again_is_queued_again(ledger: Ledger, reader: LedgerReader) -> None:
+    write(ledger, VICTIM)
+    ledger.write(step(at=1001, disruptions={"a": None}))
+    ledger.finish_delivery("a", "withdrawn", at_us=us(1002))
+    assert pending(reader) == []
+
+    write(ledger, VICTIM, at=1003)
+    write(ledger, replace(VICTIM, released_us=us(1100)), at=1100)
+
+    assert pending(reader) == [("a", us(1003))]
+    ledger.finish_delivery("a", "delivered", at_us=us(1101))
+    write(ledger, replace(VICTIM, replaced_us=us(1102)), at=1102)
+    assert pending(reader) == []
+
+
 def test_the_victims_have_their_preemptors_and_losses(ledger: Ledger, reader: LedgerReader) -> None:
     ledger.write(
         step(

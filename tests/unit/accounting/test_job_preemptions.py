@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace as with_fields
 
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions
+from gputally.model.disruptions.preemption_window import CLOSED_US
 from gputally.model.kube import Kind
 from gputally.model.observation import Upserted
 from gputally.model.units import US_PER_SECOND
@@ -148,6 +149,31 @@ def test_only_the_first_pod_is_announced_and_only_if_a_webhook_is_to_get_it() ->
 def test_pods_within_ten_seconds_are_one_preemption_in_any_order(seconds: list[int]) -> None:
     for order in permutations(range(len(seconds))):
         assert len(set(assigned((f"p{number}", seconds[number]) for number in order))) == 1
+
+
+@pytest.mark.parametrize("learned", [{"job": "later"}, {"victim_tier": "later"}, {"victim_tenant": "later"}], ids=str)
+def test_a_forgotten_victim_gets_no_more_pods_even_if_its_terms_were_learned_later(learned: dict[str, str]) -> None:
+    parts = JobPreemptions(lambda: 0)
+    a, b = (with_fields(DISRUPTION, victim_uid=uid, decided_us=0) for uid in "ab")
+    assert (parts.id_for(a), parts.id_for(b)) == ("a", "a")
+
+    parts.forget(with_fields(a, **learned))
+
+    assert parts.id_for(b) == "b"
+
+
+def test_a_preemption_that_is_closed_is_forgotten_with_its_first_pod() -> None:
+    complete_us = [0]
+    parts = JobPreemptions(lambda: complete_us[0])
+    a, b = (with_fields(DISRUPTION, victim_uid=uid, decided_us=0) for uid in "ab")
+    parts.id_for(a)
+    complete_us[0] = CLOSED_US
+    assert parts.id_for(b) == "b"
+
+    parts.forget(a)
+    complete_us[0] = 0
+
+    assert parts.id_for(with_fields(a, victim_uid="c")) == "b"
 
 
 def assigned(decided: Iterable[tuple[str, int]]) -> list[str]:

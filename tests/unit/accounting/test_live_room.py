@@ -2,12 +2,17 @@
 
 from dataclasses import replace
 
+import pytest
+
+from gputally.accounting.nodes import young_nodes
+from gputally.accounting.nodes.young_nodes import MOST_UNKNOWN, YOUNG_US
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.others import other_pod
 from gputally.model.kube import Kind
 from gputally.model.observation import ListedBeside, OtherPod
 from gputally.model.placement.needs import Taken
 from gputally.model.rules import Rules
+from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import NodeForm, PodForm, as_node, as_pod, us
 from tests.core.replay import Replay
 
@@ -105,6 +110,73 @@ def test_a_node_that_gets_gpus_late_needs_a_list_that_completes_it() -> None:
     assert "uid-b" in live(replay).room.nodes["n1"].taken
     assert not live(replay).needs_list
     assert live(replay).is_complete
+
+
+def test_names_that_nodes_do_not_have_leave_no_pod_of_a_new_node_unknown() -> None:
+    replay = new_replay()
+    replay.see(replace(PLAIN, name="n2", uid="n2", created=25), at=25)
+    make_up_nodes(replay, at=30)
+
+    for name in ("n2", "n3"):
+        replay.see(replace(PLAIN, name=name, uid=name, created=31), at=31)
+        tell_other(replay, f"of-{name}", HALF_A_CPU, node=name, at=32)
+        replay.see(replace(NODE, name=name, uid=name, created=31, version=2), at=60)
+
+    assert [live(replay).room.nodes[name].taken.keys() for name in ("n2", "n3")] == [{"of-n2"}, {"of-n3"}]
+    assert live(replay).late == {"n3"}  # pods may have named it before it was reported
+    assert not live(replay).is_complete
+
+
+def test_made_up_names_are_forgotten_and_later_nodes_need_no_list() -> None:
+    replay = new_replay()
+    make_up_nodes(replay, at=30)
+    known = len(live(replay).room.nodes)
+
+    replay.fleet.advance(us(31) + YOUNG_US)  # their pods are forgotten
+    at = 32 + 2 * YOUNG_US // US_PER_SECOND
+    replay.fleet.advance(us(at))
+    replay.see(replace(NODE, name="n3", uid="n3", created=at), at=at)
+
+    assert known == 1 + MOST_UNKNOWN
+    assert live(replay).room.nodes.keys() == {"n1", "n3"}
+    assert live(replay).is_complete
+
+
+def test_a_node_that_is_reported_after_its_pods_were_forgotten_needs_a_list() -> None:
+    replay = new_replay()
+    tell_other(replay, "b", HALF_A_CPU, node="n3", at=30)
+    at = 31 + YOUNG_US // US_PER_SECOND
+    replay.fleet.advance(us(at))
+    assert "n3" not in live(replay).room.nodes
+
+    replay.see(replace(NODE, name="n3", uid="n3", created=at), at=at)
+
+    assert live(replay).late == {"n3"}
+
+
+def test_a_young_node_beyond_the_limit_needs_a_list_once_it_offers_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(young_nodes, "MOST_NODES", 1)
+    replay = new_replay()
+    for name in ("n2", "n3"):
+        replay.see(replace(PLAIN, name=name, uid=name, created=30), at=30)
+        tell_other(replay, f"of-{name}", HALF_A_CPU, node=name, at=31)
+        assert (name in live(replay).room.nodes) is (name == "n2")
+
+    replay.see(replace(NODE, name="n2", uid="n2", created=30, version=2), at=60)
+    assert live(replay).is_complete
+    replay.see(replace(PLAIN, name="n3", uid="n3", created=30, version=2), at=61)  # there is room for it again
+    replay.see(replace(NODE, name="n3", uid="n3", created=30, version=3), at=62)
+
+    assert live(replay).late == {"n3"}
+    assert live(replay).needs_list
+    assert not live(replay).is_complete
+
+
+def make_up_nodes(replay: Replay, *, at: float) -> None:
+    """More pods than names are kept, each on a node that does not exist."""
+    replay.fleet.advance(us(at))
+    for number in range(2 * MOST_UNKNOWN):
+        tell_other(replay, f"made-up-{number}", HALF_A_CPU, node=f"no-such-{number}", at=at)
 
 
 def test_a_restart_knows_gpus_at_once_and_the_rest_from_a_list() -> None:

@@ -55,7 +55,7 @@ async def test_the_preemptor_is_only_its_tier(path: Path) -> None:
     assert "pod-b" not in str(document)
 
 
-@pytest.mark.parametrize("status", [500, 503, 429, DROP])
+@pytest.mark.parametrize("status", [500, 503, 429, 408, 401, 403, 404, 405, 410, 302, 307, DROP])
 @pytest.mark.usefixtures("at_once")
 async def test_a_failed_delivery_is_repeated_under_the_same_id_and_logged_once(
     path: Path, status: int, caplog: pytest.LogCaptureFixture
@@ -73,10 +73,13 @@ async def test_a_failed_delivery_is_repeated_under_the_same_id_and_logged_once(
     assert pending(path) == set()
 
 
-async def test_a_failed_delivery_is_repeated_after_growing_pauses(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("status", [500, 401])
+async def test_a_failed_delivery_is_repeated_after_growing_pauses(
+    path: Path, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [0.0]
     monkeypatch.setattr(preemption_webhook, "monotonic", lambda: now[0])
-    receiver = Receiver(answer=lambda _: 500)
+    receiver = Receiver(answer=lambda _: status)
     times: list[float] = []
     async with delivering(record(path, "a"), receiver) as process:
         for now[0] in range(1000):
@@ -86,7 +89,7 @@ async def test_a_failed_delivery_is_repeated_after_growing_pauses(path: Path, mo
     assert times == [0, 5, 15, 35, 75, 155, 315, 615, 915]
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 410, 302, 307])
+@pytest.mark.parametrize("status", [400, 413, 415, 422])
 @pytest.mark.usefixtures("at_once")
 async def test_a_rejected_record_is_counted_logged_once_and_not_repeated(
     path: Path, status: int, caplog: pytest.LogCaptureFixture
@@ -100,6 +103,20 @@ async def test_a_rejected_record_is_counted_logged_once_and_not_repeated(
 
     assert receiver.attempts == ["a", "b"]
     assert [each.getMessage().count(f"HTTP {status}") for each in caplog.records if "webhook" in each.message] == [1]
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_no_record_is_lost_while_the_token_in_the_url_is_wrong(path: Path) -> None:
+    token = ["old"]
+    receiver = Receiver(answer=lambda _: 200 if token == ["new"] else 403)
+    async with delivering(record(path, "a", "b"), receiver) as process:
+        await process.once()
+        assert pending(path) == {"a", "b"}
+        token[0] = "new"
+        await process.once()
+
+    assert receiver.ids == ["a", "b"]
+    assert pending(path) == set()
 
 
 @pytest.mark.usefixtures("at_once")

@@ -7,6 +7,7 @@ young nodes are kept, too. Where a node gets GPUs later, and after a restart, a 
 from collections.abc import Callable, Collection
 from typing import Final
 
+from gputally.accounting.nodes.young_nodes import YOUNG_US, YoungNodes
 from gputally.accounting.shared import shared
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.taken_from import taken_from
@@ -17,16 +18,12 @@ from gputally.model.placement.needs import PODS, Taken
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
-from gputally.model.units import US_PER_SECOND, to_us
+from gputally.model.units import to_us
 from gputally.placement.objects.place_of import place_of
 from gputally.placement.room import Room
 from gputally.shares.schemes import rule_of
 
 ENDED: Final = ("Succeeded", "Failed")
-_YOUNG_US: Final = 900 * US_PER_SECOND
-"""How long a node without GPUs may still turn out to have some."""
-_MOST_YOUNG: Final = 5000
-"""Young nodes whose pods are kept; beyond that, a list has to tell of them."""
 _RESIZING: Final = ("PodResizePending", "PodResizeInProgress")
 
 
@@ -53,8 +50,7 @@ class LiveRoom:
         self._is_node = is_node
         self._names: dict[str, str] = {}
         """Of nodes with GPUs, by UID."""
-        self._young: dict[str, int] = {}
-        """Nodes that may yet have GPUs, and when they are young no longer."""
+        self._young = YoungNodes()
         self._touched: set[str] | None = None
         """UIDs that watches reported since a list beside them began."""
 
@@ -80,18 +76,19 @@ class LiveRoom:
         known = self.room.nodes.get(name)
         place = known.place if known else None
         if place is None:
-            young_us = min(_created_us(node, at_us), at_us) + _YOUNG_US
+            now_us = max(at_us, self._now_us)
+            until_us = min(_created_us(node, at_us), at_us) + YOUNG_US
             if not self._offers_gpus(node):
-                self._watch_young(name, young_us, at_us)
+                self._young.node_seen(name, until_us=until_us, at_us=now_us)
                 return
-            if name not in self._young and young_us <= at_us:
+            if not self._young.has_all(name, until_us=until_us, at_us=now_us):
                 self.late.add(name)
         if place != (new := place_of(node)):
             self.room.put_node(new)
             self.changed.add(name)
             self.places_changed = True
         self._names[uid] = name
-        self._young.pop(name, None)
+        self._young.forget(name)
 
     def node_gone(self, uid: str) -> None:
         """A node was deleted. Its pods stay known, since its kubelet may register it again."""
@@ -137,7 +134,7 @@ class LiveRoom:
         """Whether the pods of a node are kept: if it has GPUs or is young, or if nobody has reported it yet."""
         if node in self.room.nodes or node in self._young:
             return True
-        return not self._is_node(node) and self._watch_young(node, self._now_us + _YOUNG_US, self._now_us)
+        return not self._is_node(node) and self._young.pod_seen(node, at_us=self._now_us)
 
     def stop(self, node: str, uid: str) -> None:
         """The deletion of a bound pod was requested."""
@@ -200,10 +197,11 @@ class LiveRoom:
     def advance(self, now_us: int) -> None:
         """Forget the pods of nodes that have turned out to have no GPUs."""
         self._now_us = now_us
-        for name in [name for name, until_us in self._young.items() if until_us <= now_us]:
-            del self._young[name]
+        for name in self._young.end(now_us):
             node = self.room.nodes.get(name)
             if node and not node.place:
+                if node.taken and not self._is_node(name):
+                    self._young.refuse(now_us)
                 for uid in tuple(node.taken):
                     self.room.release(name, uid)
 
@@ -214,12 +212,6 @@ class LiveRoom:
     def _offers_gpus(self, node: Node) -> bool:
         names = {**(node.status.capacity or {}), **(node.status.allocatable or {})}
         return any(rule_of(name, self._rules) for name in names)
-
-    def _watch_young(self, name: str, until_us: int, at_us: int) -> bool:
-        """Expect GPUs on a node until then; returns whether its pods are kept."""
-        if until_us > at_us and len(self._young) < _MOST_YOUNG:
-            self._young[name] = until_us
-        return name in self._young
 
 
 class RoomNodes(StatePart[PodWait]):

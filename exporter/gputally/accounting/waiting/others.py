@@ -2,11 +2,8 @@
 
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
-from gputally.accounting.shared import shared
 from gputally.accounting.waiting.live_room import ENDED
-from gputally.accounting.waiting.taken_from import taken_from
+from gputally.accounting.waiting.taken_from import taken_alike
 from gputally.model.kube import Object
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import OtherPod
@@ -20,13 +17,10 @@ def other_pod(found: Object, at_us: int, since_us: int, *, rules: Rules, matters
     """What matters of a pod without GPUs, None if nothing does."""
     if not isinstance(found, PlaceablePod) or not (node := found.spec.node_name) or not matters(node):
         return None
-    taken = None
-    if found.status.phase not in ENDED:
-        taken = shared(replace(taken_from(found, rules), started_us=None))  # thousands take the same
     return OtherPod(
         uid=found.metadata.uid,
         node=node,
-        taken=taken,
+        taken=None if found.status.phase in ENDED else taken_alike(found, rules),
         version=found.metadata.resource_version,
         at_us=at_us,
         since_us=since_us,

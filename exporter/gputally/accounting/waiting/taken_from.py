@@ -1,12 +1,14 @@
 """What bound pods take from their nodes; nearly all of them are like others, which are computed once."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from gputally.accounting.shared import shared
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
 from gputally.errors import MalformedObject
-from gputally.model.kube import AnnotatedMeta, Resources
+from gputally.model.kube import AnnotatedMeta, Container, Resources
 from gputally.model.objects.placeable_pod import PlaceableContainer, PlaceablePod, PlaceableSpec
 from gputally.model.placement.needs import PODS, Amounts, Taken
 from gputally.model.rules import Rules
@@ -14,39 +16,67 @@ from gputally.model.units import to_us
 from gputally.placement.objects.needs_of import amounts_of
 
 Quantities = tuple[tuple[str, str | int], ...]
+_Given = tuple[Quantities, Quantities]
+"""Limits and requests."""
+_Container = tuple[str | None, _Given]
+"""Its restart policy, and what it is given."""
+_Asked = tuple[tuple[_Container, ...], tuple[_Container, ...], _Given, Quantities]
+"""Init containers, containers, what the pod is given as a whole, and its overhead."""
 _LEAST: Final[Amounts] = ((PODS, 1),)
 """Of a pod that cannot be read."""
-_NOTHING: Final = Resources()
+_NOTHING: Final[_Given] = ((), ())
 
 
 def taken_from(pod: PlaceablePod, rules: Rules) -> Taken:
     """What a bound pod takes from its node; at least its place among the pods, if it cannot be read."""
-    spec, started = pod.spec, pod.status.start_time
-    try:
-        amounts = _amounts(pod)
-    except MalformedObject:
-        amounts = _LEAST
-    return Taken(
-        amounts,
-        spec.priority or 0,
-        is_serving=serves(tier_of(spec.priority_class_name, spec.priority, rules), rules),
-        started_us=to_us(started) if started else None,
-    )
+    alike, started = taken_alike(pod, rules), pod.status.start_time
+    return Taken(alike.amounts, alike.priority, alike.is_serving, to_us(started)) if started else alike
 
 
-def _amounts(pod: PlaceablePod) -> Amounts:
+def taken_alike(pod: PlaceablePod, rules: Rules) -> Taken:
+    """As `taken_from`, without the start: one object for all pods with the same requests, priority and class."""
     spec = pod.spec
-    if spec.init_containers or spec.resources or spec.overhead:
-        return amounts_of(pod)
-    containers = [each.resources or _NOTHING for each in spec.containers]
-    return _of_containers(
-        tuple([(tuple((each.limits or {}).items()), tuple((each.requests or {}).items())) for each in containers])
+    asked = (
+        _containers(spec.init_containers) if spec.init_containers else (),
+        _containers(spec.containers),
+        _given(spec.resources),
+        tuple(spec.overhead.items()) if spec.overhead else (),
     )
+    return _alike(asked, spec.priority, spec.priority_class_name, rules)
+
+
+def _containers(containers: Sequence[Container]) -> tuple[_Container, ...]:
+    return tuple([(each.restart_policy, _given(each.resources)) for each in containers])
+
+
+def _given(resources: Resources | None) -> _Given:
+    if resources is None:
+        return _NOTHING
+    limits, requests = resources.limits, resources.requests
+    return tuple(limits.items()) if limits else (), tuple(requests.items()) if requests else ()
 
 
 @lru_cache(maxsize=4096)
-def _of_containers(containers: tuple[tuple[Quantities, Quantities], ...]) -> Amounts:
-    """The amounts of a pod with these limits and requests, and nothing else. Raises: MalformedObject."""
-    resources = (Resources(limits=dict(limits), requests=dict(requests)) for limits, requests in containers)
-    spec = PlaceableSpec(containers=tuple(PlaceableContainer(resources=each) for each in resources))
-    return amounts_of(PlaceablePod(metadata=AnnotatedMeta(), spec=spec))
+def _alike(asked: _Asked, priority: int | None, class_name: str, rules: Rules) -> Taken:
+    init_containers, containers, resources, overhead = asked
+    spec = PlaceableSpec(
+        init_containers=tuple(map(_container, init_containers)),
+        containers=tuple(map(_container, containers)),
+        resources=_resources(resources),
+        overhead=dict(overhead),
+    )
+    try:
+        amounts = amounts_of(PlaceablePod(metadata=AnnotatedMeta(), spec=spec))
+    except MalformedObject:
+        amounts = _LEAST
+    is_serving = serves(tier_of(class_name, priority, rules), rules)
+    found: Taken = shared(Taken(amounts, priority or 0, is_serving=is_serving))
+    return found
+
+
+def _container(given: _Container) -> PlaceableContainer:
+    return PlaceableContainer(restart_policy=given[0], resources=_resources(given[1]))
+
+
+def _resources(given: _Given) -> Resources:
+    return Resources(limits=dict(given[0]), requests=dict(given[1]))

@@ -18,7 +18,7 @@ from gputally.files.reread import Reread
 from gputally.model.health import DeliveriesHealth
 from gputally.process.clock import Clock
 from gputally.process.once import Once
-from gputally.webhook import post, webhook_url
+from gputally.webhook import BAD_DOCUMENT, post, webhook_url
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ class PreemptionWebhook:
     async def _posted(self, session: ClientSession, record: DueRecord) -> str:
         result = DELIVERED
         try:
-            await post(session, self._url(), record.document, headers=headers_of(record))
+            await post(session, self._url(), record.document, headers=headers_of(record), final=BAD_DOCUMENT)
         except DeliveryRejected as error:
             result = REJECTED
             self._rejections.warn(f"a record is not delivered, it stays in the ledger: {error}")

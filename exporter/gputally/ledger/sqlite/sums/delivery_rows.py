@@ -12,7 +12,10 @@ from gputally.ledger.sqlite.queries import records_of
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.names import Rows
 
-INSERT_DELIVERY: Final = "INSERT OR IGNORE INTO preemption_deliveries VALUES (?, ?, NULL, NULL)"
+INSERT_DELIVERY: Final = """
+INSERT INTO preemption_deliveries VALUES (?, ?, NULL, NULL)
+ON CONFLICT DO UPDATE SET result = NULL, finished_us = NULL, queued_us = excluded.queued_us WHERE result = 'withdrawn'
+"""
 FINISH_DELIVERY: Final = (
     "UPDATE preemption_deliveries SET result = ?, finished_us = ? WHERE job_preemption = ? AND result IS NULL"
 )
@@ -58,7 +61,7 @@ def read_victims(rows: Rows, job_preemptions: Sequence[str]) -> VictimRecords:
 
 
 def deliveries(changes: Changes) -> Iterator[Row]:
-    """New ones; a row that exists stays as it is."""
+    """New ones. A row that exists stays as it is, unless the preemption was withdrawn and is reported again."""
     for each in filter(None, changes.disruptions.values()):
         if each.announced:
             yield each.job_preemption, changes.at_us
