@@ -8,8 +8,10 @@ from itertools import cycle
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.units import US_PER_SECOND
+from tests.core.manifests import us
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes
 from tests.property.examples import examples
@@ -40,8 +42,9 @@ def told_of(cluster: Cluster, steps: Sequence[str]) -> Replay:
     replay = new_replay(NO_PRICES)
     for step, told in with_crashes(replay, cluster.log, partial(next, cycle(steps))):
         if step == "scrape":
-            replay.scrape(told.at)
-            replay.flush()
+            replay.fleet.advance(us(told.at))
+            replay.fleet.waiting.judge(at_us=replay.fleet.now_us)
+            publish(replay.fleet, now_us=us(told.at), ledger=None)  # without a flush: only `with_crashes` keeps entries
     replay.scrape(HORIZON)
     replay.scrape(HORIZON)
     return replay

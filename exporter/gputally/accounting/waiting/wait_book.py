@@ -38,6 +38,11 @@ class WaitBook:
         self._touched: set[str] = set()
         self._rows: dict[tuple[str, int], WaitRow | None] = {}
 
+    def tier_of(self, uid: str) -> str | None:
+        """The exported tier of a pod that waits; None for any other."""
+        known = self.pods.get(uid)
+        return known.waits[-1].shown[0] if known and known.waits and known.waits[-1].to_us is None else None
+
     def charge(self, record: PodRecord, wait: Wait, *, at_us: int) -> None:
         """From `at_us` on, a pending pod waits as in `wait`, whose times do not matter; the first one since it exists.
 

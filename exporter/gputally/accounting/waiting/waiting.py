@@ -9,7 +9,7 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.blame import blame
 from gputally.accounting.waiting.fitting import Fitting
-from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
+from gputally.accounting.waiting.live_room import ENDED, LiveRoom, RoomNodes
 from gputally.accounting.waiting.rank_findings import RankFindings
 from gputally.accounting.waiting.situations import Situations
 from gputally.accounting.waiting.verdicts import Verdicts
@@ -113,7 +113,7 @@ class Waiting(StatePart[PodWait]):
         is_known = self.live.is_judgeable and self.live.is_complete and self._fitting.is_complete
         return WaitingNow(
             reasons=dict(self.book.sums),
-            findings=self._findings.pods(lambda uid: self.book.pods[uid].waits[-1].shown[0]),
+            findings=self._findings.pods(self.book.tier_of),
             gangs=self.situations.gangs.incomplete(),
             fits=dict(self._fitting.fits) if is_known else {},
             stranded=dict(self._fitting.stranded) if is_known else {},
@@ -125,6 +125,8 @@ class Waiting(StatePart[PodWait]):
             self.situations.nominee_seen(found)
             if found.metadata.uid in self._pods.records:
                 self.situations.gpu_pod_seen(found)
+                if found.status.phase in ENDED:
+                    self._waits_no_longer(found.metadata.uid)
 
     def other_seen(self, other: OtherPod) -> bool:
         """A pod without GPUs was observed; returns whether it matters."""
@@ -190,7 +192,7 @@ class Waiting(StatePart[PodWait]):
         count = len(self.situations.pleas) // _RENEW_ROUNDS + 1
         self._unjudged.update(self._turn[-count:])  # pods that hold GPUs may have become idle
         del self._turn[-count:]
-        self._findings.step(lambda uid: self._pods.records[uid].created_us)
+        self._findings.step(self._created_us)
 
     def judge(self, *, at_us: int) -> None:
         """Renew the verdicts that changes since the last call may have changed, and charge the waits since then."""
@@ -244,6 +246,10 @@ class Waiting(StatePart[PodWait]):
             if record and record.scheduled_us is None and record.end_us is None:
                 self._charge(record, at_us)
 
+    def _created_us(self, uid: str) -> int:
+        record = self._pods.records.get(uid)
+        return record.created_us if record else self._judged_us
+
     def _waits_no_longer(self, uid: str) -> None:
         self._unjudged.discard(uid)
         self.verdicts.drop(uid)
@@ -251,7 +257,7 @@ class Waiting(StatePart[PodWait]):
 
     def _classify(self, uid: str, at_us: int) -> None:
         record, plea = self._pods.records.get(uid), self.situations.pleas.get(uid)
-        situation = self.situations.of(record, at_us) if record and not record.node else None
+        situation = self.situations.of(record, at_us) if record and _is_unbound(record) else None
         if plea and situation:
             self.verdicts.put(uid, plea.needs, situation)
         else:
@@ -276,3 +282,8 @@ class Waiting(StatePart[PodWait]):
         tenant = self._pods.namespaces.tenant(record)
         wait = self._terms.wait_of(record, tenant, reason=verdict.reason, cause=to.cause, occupant=to.occupant)
         self.book.charge(record, wait, at_us=at_us)
+
+
+def _is_unbound(record: PodRecord) -> bool:
+    """Whether a pod is yet to be bound, which one that has ended never is: its object may change all the same."""
+    return not record.node and record.scheduled_us is None and record.end_us is None
