@@ -24,7 +24,11 @@ MOST_FINISHED: Final = 2000
 
 
 class WaitBook:
-    """The waits of pending pods, by UID. The counters have what they amount to; nothing is charged unless `is_on`."""
+    """The waits of pending pods, by UID. The counters have what they amount to; nothing is charged unless `is_on`.
+
+    Without it, the waits of earlier processes are kept until their pods are bound or deleted: they must not be charged
+    again when it is on.
+    """
 
     def __init__(self, totals: Totals, terms: WaitTerms, *, is_on: bool) -> None:
         self.pods: dict[str, PodWait] = {}
@@ -46,23 +50,24 @@ class WaitBook:
     def charge(self, record: PodRecord, wait: Wait, *, at_us: int) -> None:
         """From `at_us` on, a pending pod waits as in `wait`, whose times do not matter; the first one since it exists.
 
-        A later change at the same instant replaces an earlier one.
+        A later change at the same instant replaces an earlier one. Nothing is charged for the time after the last wait
+        has ended, in which the feature was off.
         """
         known = self.pods.get(record.uid)
         waits = known.waits if known else ()
         if waits and waits[-1].to_us is None and waits[-1].equals_but_for_time(wait):
             return
-        from_us = max(waits[-1].from_us, at_us) if waits else self._start_us(record)
+        from_us = max(waits[-1].to_us or waits[-1].from_us, at_us) if waits else self._start_us(record)
         if waits:
             waits = _ended(waits, from_us)
-        if waits and waits[-1].equals_but_for_time(wait):
+        if waits and waits[-1].to_us == from_us and waits[-1].equals_but_for_time(wait):
             from_us, waits = waits[-1].from_us, waits[:-1]
         self._keep(record, (*waits, replace(wait, from_us=from_us, to_us=None)), at_us=at_us)
 
     def bound(self, record: PodRecord, *, at_us: int) -> None:
         """A pod was bound: its wait is over. A pod that nobody saw waiting waited for its scheduler."""
         end_us = record.scheduled_us or 0
-        if self.is_on and (record.uid in self.pods or end_us > self._start_us(record)):
+        if record.uid in self.pods or (self.is_on and end_us > self._start_us(record)):
             self.settle(record, record.terms[-1].tenant, end_us=end_us, at_us=at_us)
             if (finished := self.pods[record.uid]).waits:
                 self.finished.append(finished)
@@ -77,10 +82,9 @@ class WaitBook:
         self._keep(record, _ended(waits, end_us), at_us=at_us)
 
     def end(self, uid: str, *, at_us: int) -> None:
-        """The wait of a pod ended at `at_us` for a reason that is not known."""
+        """The wait of a pod ended at `at_us`, for a reason that is not known, or since the feature is off."""
         if known := self.pods.get(uid):
             self._keep(known, _ended(known.waits, at_us), at_us=at_us)
-            self.forget(uid)
 
     def forget(self, uid: str) -> None:
         """Nothing can change about the wait of this pod any more: it is bound, or deleted."""

@@ -170,14 +170,14 @@ class Waiting(StatePart[PodWait]):
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed or deleted pod with GPUs. `WaitBook.bound` has settled the wait of a bound one."""
-        if not self.is_on:
+        if not self.is_on and record.uid not in self.book.pods:
             return
         if record.scheduled_us is not None or record.end_us is not None or is_gone:
             self._waits_no_longer(record.uid)
         if record.scheduled_us is None and record.end_us is not None:
             tenant = self._pods.namespaces.tenant(record)
             self.book.settle(record, tenant, end_us=record.end_us, at_us=at_us)
-        elif record.scheduled_us is None and not is_gone:
+        elif self.is_on and record.scheduled_us is None and not is_gone:
             self._unjudged.add(record.uid)
         if is_gone:
             self.released(record.uid, record.node)
@@ -220,10 +220,14 @@ class Waiting(StatePart[PodWait]):
 
     def pods_restored(self, *, at_us: int) -> None:
         """All pods are restored. Waits of pods that are gone or bound end, and all of them without the feature."""
-        records = self._pods.records if self.is_on else {}
-        for uid in [uid for uid in self.book.pods if uid not in records or records[uid].scheduled_us is not None]:
-            self.book.end(uid, at_us=at_us)
-        for record in records.values():
+        records = self._pods.records
+        for uid in tuple(self.book.pods):
+            is_over = uid not in records or records[uid].scheduled_us is not None
+            if is_over or not self.is_on:
+                self.book.end(uid, at_us=at_us)
+            if is_over:
+                self.book.forget(uid)
+        for record in records.values() if self.is_on else ():
             if record.node and record.end_by is None:
                 self.live.restored(record)
             elif record.scheduled_us is None and record.end_by is None:
@@ -276,7 +280,7 @@ class Waiting(StatePart[PodWait]):
 
     def _charge(self, record: PodRecord, at_us: int) -> None:
         verdict = self._verdict(record)
-        if verdict.reason is Reason.UNKNOWN and record.uid in self.book.pods:
+        if verdict.reason is Reason.UNKNOWN and self.book.tier_of(record.uid):
             return  # the last known verdict counts until there is another
         to = blame(verdict, record.priority or 0, self._pods.records, is_idle=self._is_idle)
         tenant = self._pods.namespaces.tenant(record)
