@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
+from gputally.accounting.waiting.live_room import ENDED
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import us
 from tests.core.replay import Replay
@@ -86,6 +87,12 @@ def first_bound(told: Sequence[Told], nodes: list[Node]) -> int | None:
 
 
 def ended_unbound(pod: Pod) -> int | None:
-    """When a pod ended that was never bound, by its own object; a rejected one when that was first seen."""
+    """When a pod ended that was never bound, by its own object.
+
+    One that its kubelet rejected ended when that was first seen, even if PodGC has written when it came by.
+    """
+    if pod.is_rejected and not pod.has_run:
+        seen = [told for told in pod.told if told.event != "vanished"]
+        return min(told.at for told in seen if told.manifest["status"]["phase"] in ENDED)
     end = own_end(pod.told)
-    return None if end is None else end[1][1 if pod.is_rejected and not pod.has_run else 0]
+    return None if end is None else end[1][0]

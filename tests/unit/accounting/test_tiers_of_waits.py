@@ -5,10 +5,10 @@ from dataclasses import replace
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.rules import Limits, Rules, TierRule
-from tests.core.manifests import GPU_NAME
+from tests.core.manifests import GPU_NAME, us
 from tests.core.policies import quota
 from tests.core.replay import Replay
-from tests.unit.accounting.test_waiting import HOLDER, NODE, WAITS, charged
+from tests.unit.accounting.test_waiting import HOLDER, NODE, WAITS, charged, new_replay
 
 BY_TEAM = Rules(tiers=(TierRule(tier="{value}", label="team"), TierRule(tier="{class}")))
 
@@ -70,3 +70,38 @@ def test_tenants_with_nothing_but_quotas_take_no_room_from_others() -> None:
 
     assert {labels[1] for labels in replay.gpu_seconds(20, Total.ALLOCATED)} == {"ml"}
     assert set(replay.scrape(21).quotas) == {("any", "q0"), ("any", "other")}
+
+
+def test_pods_that_take_turns_do_not_change_the_occupant_all_the_time() -> None:
+    replay = new_replay()
+    replay.see_class({"metadata": {"name": "silver", "uid": "uid-silver"}, "value": 1}, at=15)
+    replay.see(WAITS, at=21)
+    replay.scrape(21)
+    holder = HOLDER
+    for turn, at in enumerate(range(22, 142, 3), start=1):
+        replay.lose(holder, at=at)
+        tier = ("gold", "silver")[turn % 2]
+        holder = replace(HOLDER, name=f"h{turn}", tier=tier, scheduled=at, started=at)
+        replay.see(holder, at=at)
+        replay.scrape(at)
+
+    waits = replay.fleet.waiting.book.pods["uid-b"].waits
+    assert [each.occupant.tier for each in waits if each.occupant] == ["gold", "silver"]
+    assert waits[1].from_us >= us(20 + 60)
+    assert sum(amount for labels, amount in charged(replay, 160).items() if labels[0] == "lead") == 2 * 140
+
+
+def test_another_cause_changes_the_occupant_at_once() -> None:
+    replay = new_replay()
+    replay.see(WAITS, at=21)
+    replay.scrape(22)
+
+    replay.lose(HOLDER, at=30)
+    replay.see(replace(HOLDER, name="h", tier="lead", priority=1, scheduled=30, started=30), at=30)
+    replay.scrape(30)
+
+    waits = replay.fleet.waiting.book.pods["uid-b"].waits
+    assert [(each.cause, each.occupant and each.occupant.tier, each.from_us) for each in waits] == [
+        ("capacity", "gold", us(20)),
+        ("not_preemptible", "lead", us(30)),
+    ]

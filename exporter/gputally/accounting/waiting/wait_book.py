@@ -16,11 +16,16 @@ from gputally.accounting.waiting.wait_terms import WaitTerms
 from gputally.model.history import alike
 from gputally.model.placement.wait import PodWait, Wait, WaitRow
 from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_SECOND
 
 MOST_WAITS: Final = 32
 """How many of the latest waits of a pod are kept and can be corrected; the ledger has all."""
 MOST_FINISHED: Final = 2000
 """How many pods that were bound last are kept, whatever became of them since: to compare others with."""
+
+
+_STEADY_US: Final = 60 * US_PER_SECOND
+"""How long a wait keeps its occupant at least, if nothing else changes: pods that take turns would change all waits."""
 
 
 class WaitBook:
@@ -55,8 +60,11 @@ class WaitBook:
         """
         known = self.pods.get(record.uid)
         waits = known.waits if known else ()
-        if waits and waits[-1].to_us is None and waits[-1].equals_but_for_time(wait):
-            return
+        if waits and waits[-1].to_us is None:
+            if at_us < waits[-1].from_us + _STEADY_US:
+                wait = _with_occupant_of(waits[-1], wait)
+            if waits[-1].equals_but_for_time(wait):
+                return
         from_us = max(waits[-1].to_us or waits[-1].from_us, at_us) if waits else self._start_us(record)
         if waits:
             waits = _ended(waits, from_us)
@@ -152,6 +160,13 @@ class WaitBook:
             self._rows[uid, each.from_us] = WaitRow(uid=uid, namespace=pod.namespace, name=pod.name, wait=each)
         self.pods[uid] = PodWait(uid=uid, namespace=pod.namespace, name=pod.name, waits=waits[-MOST_WAITS:])
         self._touched.add(uid)
+
+
+def _with_occupant_of(last: Wait, wait: Wait) -> Wait:
+    """`wait` with the occupant of the `last` one, if it has the same reason and cause."""
+    if (last.reason, last.cause, last.occupant is None) != (wait.reason, wait.cause, wait.occupant is None):
+        return wait
+    return replace(wait, occupant=last.occupant, shown=(wait.shown[0], last.shown[1]))
 
 
 def _ended(waits: Sequence[Wait], end_us: int) -> tuple[Wait, ...]:

@@ -26,6 +26,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.placement.judge import judged
 from gputally.placement.room import Room
+from gputally.shares.request import holds_gpu
 
 _RENEW_ROUNDS: Final = 12
 """In so many rounds, all pending pods are looked at again."""
@@ -63,6 +64,7 @@ class Waiting(StatePart[PodWait]):
         self.book = book
         self.verdicts = Verdicts(self.room, judged)
         self.situations = Situations(self.live, rules)
+        self._rules = rules
         self._is_idle = is_idle
         self._fitting = Fitting(self.room, nodes.labels_at, rules)
         self._findings = RankFindings(self.room, self.verdicts.classes)
@@ -141,8 +143,8 @@ class Waiting(StatePart[PodWait]):
         self.situations.left(uid)
 
     def released(self, uid: str, node: str) -> None:
-        """A pod was deleted, from `node` if it was bound."""
-        if self.is_on and node:
+        """A pod was deleted, from `node` if it was bound: a list beside the watches may still have it."""
+        if self.is_on:
             self.live.release(node, uid)
 
     def listing(self, kind: Kind) -> None:
@@ -160,11 +162,10 @@ class Waiting(StatePart[PodWait]):
         if part.begins:
             self.live.beside_begins(part.nodes)
         for each in part.objects:
-            if not self.live.is_newer(each.metadata.uid):
-                if isinstance(each, Node):
-                    self.live.node_seen(each, at_us=part.at_us)
-                else:
-                    self.seen(each, at_us=part.at_us)
+            if isinstance(each, Node) and not self.live.is_newer(each.metadata.uid):
+                self.live.node_seen(each, at_us=part.at_us)
+            elif isinstance(each, PlaceablePod) and self._is_current(each):
+                self.seen(each, at_us=part.at_us)
         if part.ends:
             self.live.beside_ends(had_all=not part.nodes)
 
@@ -249,6 +250,11 @@ class Waiting(StatePart[PodWait]):
             record = self._pods.records.get(uid)
             if record and record.scheduled_us is None and record.end_us is None:
                 self._charge(record, at_us)
+
+    def _is_current(self, pod: PlaceablePod) -> bool:
+        """Whether no watch knows better: one that lacks a pod with GPUs saw its deletion, or will report it."""
+        uid = pod.metadata.uid
+        return not self.live.is_newer(uid) and (uid in self._pods.records or not holds_gpu(pod, self._rules))
 
     def _created_us(self, uid: str) -> int:
         record = self._pods.records.get(uid)
