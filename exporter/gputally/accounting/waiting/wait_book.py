@@ -22,8 +22,6 @@ MOST_WAITS: Final = 32
 """How many of the latest waits of a pod are kept and can be corrected; the ledger has all."""
 MOST_FINISHED: Final = 2000
 """How many pods that were bound last are kept, whatever became of them since: to compare others with."""
-
-
 _STEADY_US: Final = 60 * US_PER_SECOND
 """How long a wait keeps its occupant at least, if nothing else changes: pods that take turns would change all waits."""
 
