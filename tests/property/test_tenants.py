@@ -1,8 +1,9 @@
 """Who may only create objects in a namespace of their own changes nothing of anybody else's."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from hypothesis import given
@@ -10,9 +11,12 @@ from hypothesis import strategies as st
 
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.totals import Total
+from gputally.errors import MalformedObject
 from gputally.model.kube import Event, Kind, Node, Pod
 from gputally.model.observation import Deleted, Upserted
 from gputally.model.rules import Limits, Rules
+from gputally.shares.request import effective_units
+from gputally.shares.schemes import covered
 from tests.core.manifests import Json, PodForm, us
 from tests.core.replay import Replay
 from tests.property.examples import examples
@@ -31,6 +35,8 @@ QUANTITIES = ("1", "8", "1000", "1e9", "9223372036854775807", "1E", "16Ei", "999
 RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-7g.80gb", "nvidia.com/mig-no", "amd.com/gpu")
 VICTIMS = ("p0", "p1", "p2")
 FATES = ("stays", "refused", "deleted", "collected")
+WAITS = (Total.PENDING, Total.PENDING_COST, Total.PENDING_UNPRICED)
+END = HORIZON + 200
 Step = tuple[int, str, bool, Json]
 """When it is told, of what kind, whether it is gone, and its form."""
 
@@ -116,8 +122,19 @@ def preempted(manifest: Mapping[str, Any]) -> Json:
     return {**manifest, "status": status}
 
 
-def totals(steps: list[Step], prices: Prices) -> dict[tuple[Total, Labels], int]:
-    """Every counter as published at the end, but those of the hostile tenant, and zeros."""
+class Found(NamedTuple):
+    """Every counter as published at the end, but those of the hostile tenant, of waits, and zeros.
+
+    The counters of waits have no tenant, so what the hostile pods wait for is in them. Of these, `waited` is the
+    pending time of each other pod in the ledger, and `own` what the counters have beyond that.
+    """
+
+    totals: Mapping[tuple[Total, Labels], int]
+    waited: Mapping[str, int]
+    own: int
+
+
+def found(steps: list[Step], prices: Prices) -> Found:
     replay = Replay(rules=RULES, book=book_of(prices), opened=OPENED)
     for now in range(HORIZON):
         for _, kind_name, is_gone, manifest in [step for step in steps if step[0] == now]:
@@ -126,9 +143,30 @@ def totals(steps: list[Step], prices: Prices) -> dict[tuple[Total, Labels], int]
         if now % 10 == 0:
             replay.scrape(now)
     replay.scrape(HORIZON)
-    snapshot = replay.scrape(HORIZON + 200)
+    snapshot = replay.scrape(END)
     rows = ((total, row) for total, published in snapshot.totals.items() for row in published if row.value)
-    return {(total, row.labels): row.value for total, row in rows if "mallory" not in row.labels}
+    others = {(t, row.labels): row.value for t, row in rows if "mallory" not in row.labels and t not in WAITS}
+    waited = Counter[str]()
+    for pod in replay.memory.waits.values():
+        if pod.namespace != "mallory":
+            waited[pod.uid] += pod.wait.quantity * ((pod.wait.to_us or us(END)) - pod.wait.from_us)
+    return Found(others, +waited, sum(replay.true(Total.PENDING, END).values()) - waited.total())
+
+
+def requested(hostile: Iterable[Step]) -> int:
+    """What the hostile pods may wait for at most: all they request, from their creation to the end."""
+    first = {
+        manifest["metadata"]["uid"]: (at, manifest) for at, kind, _, manifest in reversed([*hostile]) if kind == "pod"
+    }
+    return sum(gpus(manifest) * (us(END) - us(max(at, OPENED))) for at, manifest in first.values())
+
+
+def gpus(manifest: Json) -> int:
+    """µGPU; none of a pod that is refused as malformed."""
+    try:
+        return covered(effective_units(msgspec.convert(manifest, Pod), RULES), (), RULES)
+    except MalformedObject:
+        return 0
 
 
 @given(clusters(), price_lists(), hostile_steps())
@@ -137,5 +175,9 @@ def test_pods_that_nobody_but_their_creator_bound_and_forged_events_change_no_ot
     cluster: Cluster, prices: Prices, hostile: list[Step]
 ) -> None:
     honest = honest_steps(cluster.log)
+    alone, attacked = found(honest, prices), found(honest + hostile, prices)
 
-    assert totals(honest + hostile, prices) == totals(honest, prices)
+    assert attacked.totals == alone.totals
+    assert attacked.waited == alone.waited
+    assert alone.own == 0
+    assert 0 <= attacked.own <= requested(hostile)

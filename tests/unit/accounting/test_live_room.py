@@ -8,7 +8,7 @@ from gputally.accounting.nodes import young_nodes
 from gputally.accounting.nodes.young_nodes import MOST_UNKNOWN, YOUNG_US
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.others import other_pod
-from gputally.model.kube import Kind
+from gputally.model.kube import Kind, Pod
 from gputally.model.observation import ListedBeside, OtherPod
 from gputally.model.placement.needs import Taken
 from gputally.model.rules import Rules
@@ -240,3 +240,39 @@ def test_the_brief_form_of_a_pod_has_what_it_takes() -> None:
     brief = other_pod(ended, us(7), us(7), rules=Rules(), matters=lambda _: True)
     assert brief
     assert brief.taken is None
+
+
+def nominated(form: PodForm) -> Pod:
+    manifest = form.manifest()
+    manifest["status"]["nominatedNodeName"] = "n1"
+    return as_pod(manifest)
+
+
+def list_beside(replay: Replay, *, found: Pod, lost: PodForm | None = None) -> None:
+    """A list with a pod that may have been deleted after the list began."""
+    replay.apply(ListedBeside(at_us=us(30), begins=True))
+    if lost:
+        replay.lose(lost, at=31)
+    replay.apply(ListedBeside(at_us=us(32), objects=(found,)))
+    replay.apply(ListedBeside(at_us=us(33), ends=True))
+
+
+def test_a_pending_pod_that_was_deleted_during_a_list_is_not_nominated_by_it() -> None:
+    replay = new_replay()
+    pending = PodForm(name="b", created=20)
+    replay.see_pod(nominated(pending), at=21)
+    assert live(replay).room.nodes["n1"].nominated.keys() == {"uid-b"}
+
+    list_beside(replay, found=nominated(pending), lost=pending)
+
+    assert live(replay).room.nodes["n1"].nominated == {}
+
+
+def test_a_pod_with_gpus_that_its_watch_does_not_know_is_not_taken_from_a_list() -> None:
+    replay = new_replay()
+
+    list_beside(replay, found=nominated(PodForm(name="b", created=20)))
+    assert live(replay).room.nodes["n1"].nominated == {}
+
+    list_beside(replay, found=nominated(PodForm(name="c", created=20, gpus=0)))
+    assert live(replay).room.nodes["n1"].nominated.keys() == {"uid-c"}

@@ -30,6 +30,8 @@ WAITS = PodForm(name="b", gpus=2, created=20, tier="lead", priority=1)
 
 def new_replay(*pods: PodForm, book: PriceBook | None = None) -> Replay:
     replay = Replay(opened=0, book=book)
+    for name in ("gold", "lead"):
+        replay.see_class({"metadata": {"name": name, "uid": f"uid-{name}"}, "value": 1}, at=0)
     replay.relist(Kind.NODES, NODE, at=1, since=None)
     replay.relist(Kind.PODS, HOLDER, *pods, at=10, since=None)
     return replay

@@ -37,9 +37,10 @@ class Quotas(StatePart[Struct]):
         self._limits: dict[str, tuple[QuotaLimit, ...]] = {}
         self._in_namespace: dict[str, dict[str, None]] = {}
         self._outdated: set[str] = set()
-        self._derived_from = (0, 0, 0)
+        self._derived_from = (0, 0)
+        self._shown_as: Mapping[TierTenant, TierTenant] = {}
         self._uses: dict[str, dict[TierTenant, QuotaUse]] = {}
-        """By namespace."""
+        """By namespace, with complete tiers and tenants."""
         self._sums: Mapping[TierTenant, QuotaUse] = {}
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
@@ -69,15 +70,17 @@ class Quotas(StatePart[Struct]):
 
     def read(self) -> Mapping[TierTenant, QuotaUse]:
         """The sums by exported tier and tenant; only what changed is computed again."""
-        derived_from = (self._namespaces.changes, self._classes.changes, self._limiter.state)
+        derived_from = (self._namespaces.changes, self._classes.changes)
         if derived_from != self._derived_from:
             self._derived_from = derived_from
             self._outdated.update(self._in_namespace)
-        if self._outdated:
-            for namespace in self._outdated:
-                self._uses[namespace] = dict(self._of_namespace(namespace))
-            self._outdated.clear()
-            self._sums = _sums(pair for uses in self._uses.values() for pair in uses.items())
+        for namespace in self._outdated:
+            self._uses[namespace] = dict(self._of_namespace(namespace))
+        shown = self._shown()
+        if self._outdated or shown != self._shown_as:
+            self._shown_as = shown
+            self._sums = _sums((shown[key], use) for uses in self._uses.values() for key, use in uses.items())
+        self._outdated.clear()
         return self._sums
 
     def _drop(self, uid: str) -> None:
@@ -95,8 +98,8 @@ class Quotas(StatePart[Struct]):
                 key = self._tier(each), each.resource
                 if key not in smallest or each.hard < smallest[key].hard:
                     smallest[key] = each
-        tenant = self._limiter.limit("tenant", self._namespaces.tenant_in(namespace)) if smallest else ""
-        uses = (((self._shown(tier), tenant), self._use(each)) for (tier, _), each in smallest.items())
+        tenant = self._namespaces.tenant_in(namespace) if smallest else ""
+        uses = (((tier, tenant), self._use(each)) for (tier, _), each in smallest.items())
         yield from _sums(uses).items()
 
     def _tier(self, limit: QuotaLimit) -> str:
@@ -108,8 +111,12 @@ class Quotas(StatePart[Struct]):
         tiers = {tier_of(name, self._classes.value_of(name), self._rules) for name in counted}
         return tiers.pop() if len(tiers) == 1 else ANY
 
-    def _shown(self, tier: str) -> str:
-        return tier if tier == ANY else self._limiter.limit("tier", tier)
+    def _shown(self) -> dict[TierTenant, TierTenant]:
+        """How each tier and tenant is exported; a quota admits none, since it may never be used."""
+        keys = {key for uses in self._uses.values() for key in uses}
+        tiers = self._limiter.foreseen("tier", sorted({tier for tier, _ in keys} - {ANY})) | {ANY: ANY}
+        tenants = self._limiter.foreseen("tenant", sorted({tenant for _, tenant in keys}))
+        return {(tier, tenant): (tiers[tier], tenants[tenant]) for tier, tenant in keys}
 
     def _use(self, limit: QuotaLimit) -> QuotaUse:
         used = None if limit.used is None else self._gpus(limit.resource, limit.used)

@@ -88,8 +88,11 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
 }
 """The bounded labels that the labels of each family begin with."""
-_GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED, Total.PENDING)
-"""Families that show whether a label value is in use; the others grow with them."""
+_GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
+"""Families that show whether a label value is in use; the others grow with them.
+
+Waits do not: whoever may create pods that are never bound would keep a value from its eviction.
+"""
 
 
 class Totals:

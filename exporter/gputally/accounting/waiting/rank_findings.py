@@ -36,11 +36,11 @@ class RankFindings:
                 self._found[key] = tuple(finding.kind for finding in found)
         del self._due[-MOST_CLASSES:]
 
-    def pods(self, tier_of: Callable[[str], str]) -> Counter[tuple[str, str]]:
-        """Pending pods by tier and kind of finding."""
+    def pods(self, tier_of: Callable[[str], str | None]) -> Counter[tuple[str, str]]:
+        """Pending pods by tier and kind of finding; `tier_of` is None for a pod that does not wait."""
         found = Counter[tuple[str, str]]()
         for key, kinds in self._found.items():
             if kinds and (each := self._classes.get(key)):
-                tier = tier_of(next(iter(each.members)))
-                found.update({(tier, kind.value): len(each.members) for kind in kinds})
+                tiers = Counter(filter(None, map(tier_of, each.members)))
+                found.update({(tier, kind.value): count for tier, count in tiers.items() for kind in kinds})
         return found

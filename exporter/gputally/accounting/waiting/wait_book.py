@@ -16,15 +16,22 @@ from gputally.accounting.waiting.wait_terms import WaitTerms
 from gputally.model.history import alike
 from gputally.model.placement.wait import PodWait, Wait, WaitRow
 from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_SECOND
 
 MOST_WAITS: Final = 32
 """How many of the latest waits of a pod are kept and can be corrected; the ledger has all."""
 MOST_FINISHED: Final = 2000
 """How many pods that were bound last are kept, whatever became of them since: to compare others with."""
+_STEADY_US: Final = 60 * US_PER_SECOND
+"""How long a wait keeps its occupant at least, if nothing else changes: pods that take turns would change all waits."""
 
 
 class WaitBook:
-    """The waits of pending pods, by UID. The counters have what they amount to; nothing is charged unless `is_on`."""
+    """The waits of pending pods, by UID. The counters have what they amount to; nothing is charged unless `is_on`.
+
+    Without it, the waits of earlier processes are kept until their pods are bound or deleted: they must not be charged
+    again when it is on.
+    """
 
     def __init__(self, totals: Totals, terms: WaitTerms, *, is_on: bool) -> None:
         self.pods: dict[str, PodWait] = {}
@@ -38,26 +45,35 @@ class WaitBook:
         self._touched: set[str] = set()
         self._rows: dict[tuple[str, int], WaitRow | None] = {}
 
+    def tier_of(self, uid: str) -> str | None:
+        """The exported tier of a pod that waits; None for any other."""
+        known = self.pods.get(uid)
+        return known.waits[-1].shown[0] if known and known.waits and known.waits[-1].to_us is None else None
+
     def charge(self, record: PodRecord, wait: Wait, *, at_us: int) -> None:
         """From `at_us` on, a pending pod waits as in `wait`, whose times do not matter; the first one since it exists.
 
-        A later change at the same instant replaces an earlier one.
+        A later change at the same instant replaces an earlier one. Nothing is charged for the time after the last wait
+        has ended, in which the feature was off.
         """
         known = self.pods.get(record.uid)
         waits = known.waits if known else ()
-        if waits and waits[-1].to_us is None and waits[-1].equals_but_for_time(wait):
-            return
-        from_us = max(waits[-1].from_us, at_us) if waits else self._start_us(record)
+        if waits and waits[-1].to_us is None:
+            if at_us < waits[-1].from_us + _STEADY_US:
+                wait = _with_occupant_of(waits[-1], wait)
+            if waits[-1].equals_but_for_time(wait):
+                return
+        from_us = max(waits[-1].to_us or waits[-1].from_us, at_us) if waits else self._start_us(record)
         if waits:
             waits = _ended(waits, from_us)
-        if waits and waits[-1].equals_but_for_time(wait):
+        if waits and waits[-1].to_us == from_us and waits[-1].equals_but_for_time(wait):
             from_us, waits = waits[-1].from_us, waits[:-1]
         self._keep(record, (*waits, replace(wait, from_us=from_us, to_us=None)), at_us=at_us)
 
     def bound(self, record: PodRecord, *, at_us: int) -> None:
         """A pod was bound: its wait is over. A pod that nobody saw waiting waited for its scheduler."""
         end_us = record.scheduled_us or 0
-        if self.is_on and (record.uid in self.pods or end_us > self._start_us(record)):
+        if record.uid in self.pods or (self.is_on and end_us > self._start_us(record)):
             self.settle(record, record.terms[-1].tenant, end_us=end_us, at_us=at_us)
             if (finished := self.pods[record.uid]).waits:
                 self.finished.append(finished)
@@ -72,10 +88,9 @@ class WaitBook:
         self._keep(record, _ended(waits, end_us), at_us=at_us)
 
     def end(self, uid: str, *, at_us: int) -> None:
-        """The wait of a pod ended at `at_us` for a reason that is not known."""
+        """The wait of a pod ended at `at_us`, for a reason that is not known, or since the feature is off."""
         if known := self.pods.get(uid):
             self._keep(known, _ended(known.waits, at_us), at_us=at_us)
-            self.forget(uid)
 
     def forget(self, uid: str) -> None:
         """Nothing can change about the wait of this pod any more: it is bound, or deleted."""
@@ -143,6 +158,13 @@ class WaitBook:
             self._rows[uid, each.from_us] = WaitRow(uid=uid, namespace=pod.namespace, name=pod.name, wait=each)
         self.pods[uid] = PodWait(uid=uid, namespace=pod.namespace, name=pod.name, waits=waits[-MOST_WAITS:])
         self._touched.add(uid)
+
+
+def _with_occupant_of(last: Wait, wait: Wait) -> Wait:
+    """`wait` with the occupant of the `last` one, if it has the same reason and cause."""
+    if (last.reason, last.cause, last.occupant is None) != (wait.reason, wait.cause, wait.occupant is None):
+        return wait
+    return replace(wait, occupant=last.occupant, shown=(wait.shown[0], last.shown[1]))
 
 
 def _ended(waits: Sequence[Wait], end_us: int) -> tuple[Wait, ...]:

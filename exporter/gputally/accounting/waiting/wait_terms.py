@@ -13,11 +13,15 @@ from gputally.shares.schemes import covered
 
 
 class WaitTerms:
-    """Builds waits, without their times."""
+    """Builds waits, without their times.
+
+    A wait admits no label value: anyone may create pods that are never bound, with whatever tiers the rules make of
+    them. Its tier is exported as `other` until it is known: from a PriorityClass, the rules, or a pod that was bound.
+    """
 
     def __init__(self, rules: Rules, limiter: LabelLimiter, pricing: Pricing, nodes: Nodes) -> None:
         self._rules = rules
-        self._limit = limiter.limit
+        self._shown = limiter.shown
         self._pricing = pricing
         self._nodes = nodes
         self._assets: dict[str, set[Asset]] | None = None
@@ -37,7 +41,7 @@ class WaitTerms:
     ) -> Wait:
         """The wait of a pod; by default, the time that its scheduler takes."""
         tier = tier_of_pod(record, self._rules)
-        by = self._limit("tier", occupant.tier) if occupant else NOBODY
+        by = self._shown("tier", occupant.tier) if occupant else NOBODY
         return Wait(
             reason=reason,
             cause=cause,
@@ -46,7 +50,7 @@ class WaitTerms:
             quantity=covered(record.units, (), self._rules),
             from_us=0,
             occupant=occupant,
-            shown=(self._limit("tier", tier), by),
+            shown=(self._shown("tier", tier), by),
             price=self.price_of(record.selected_model, tier),
         )
 

@@ -9,7 +9,7 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.blame import blame
 from gputally.accounting.waiting.fitting import Fitting
-from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
+from gputally.accounting.waiting.live_room import ENDED, LiveRoom, RoomNodes
 from gputally.accounting.waiting.rank_findings import RankFindings
 from gputally.accounting.waiting.situations import Situations
 from gputally.accounting.waiting.verdicts import Verdicts
@@ -26,6 +26,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.placement.judge import judged
 from gputally.placement.room import Room
+from gputally.shares.request import holds_gpu
 
 _RENEW_ROUNDS: Final = 12
 """In so many rounds, all pending pods are looked at again."""
@@ -63,6 +64,7 @@ class Waiting(StatePart[PodWait]):
         self.book = book
         self.verdicts = Verdicts(self.room, judged)
         self.situations = Situations(self.live, rules)
+        self._rules = rules
         self._is_idle = is_idle
         self._fitting = Fitting(self.room, nodes.labels_at, rules)
         self._findings = RankFindings(self.room, self.verdicts.classes)
@@ -113,7 +115,7 @@ class Waiting(StatePart[PodWait]):
         is_known = self.live.is_judgeable and self.live.is_complete and self._fitting.is_complete
         return WaitingNow(
             reasons=dict(self.book.sums),
-            findings=self._findings.pods(lambda uid: self.book.pods[uid].waits[-1].shown[0]),
+            findings=self._findings.pods(self.book.tier_of),
             gangs=self.situations.gangs.incomplete(),
             fits=dict(self._fitting.fits) if is_known else {},
             stranded=dict(self._fitting.stranded) if is_known else {},
@@ -125,6 +127,8 @@ class Waiting(StatePart[PodWait]):
             self.situations.nominee_seen(found)
             if found.metadata.uid in self._pods.records:
                 self.situations.gpu_pod_seen(found)
+                if found.status.phase in ENDED:
+                    self._waits_no_longer(found.metadata.uid)
 
     def other_seen(self, other: OtherPod) -> bool:
         """A pod without GPUs was observed; returns whether it matters."""
@@ -139,8 +143,8 @@ class Waiting(StatePart[PodWait]):
         self.situations.left(uid)
 
     def released(self, uid: str, node: str) -> None:
-        """A pod was deleted, from `node` if it was bound."""
-        if self.is_on and node:
+        """A pod was deleted, from `node` if it was bound: a list beside the watches may still have it."""
+        if self.is_on:
             self.live.release(node, uid)
 
     def listing(self, kind: Kind) -> None:
@@ -158,24 +162,23 @@ class Waiting(StatePart[PodWait]):
         if part.begins:
             self.live.beside_begins(part.nodes)
         for each in part.objects:
-            if not self.live.is_newer(each.metadata.uid):
-                if isinstance(each, Node):
-                    self.live.node_seen(each, at_us=part.at_us)
-                else:
-                    self.seen(each, at_us=part.at_us)
+            if isinstance(each, Node) and not self.live.is_newer(each.metadata.uid):
+                self.live.node_seen(each, at_us=part.at_us)
+            elif isinstance(each, PlaceablePod) and self._is_current(each):
+                self.seen(each, at_us=part.at_us)
         if part.ends:
             self.live.beside_ends(had_all=not part.nodes)
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed or deleted pod with GPUs. `WaitBook.bound` has settled the wait of a bound one."""
-        if not self.is_on:
+        if not self.is_on and record.uid not in self.book.pods:
             return
         if record.scheduled_us is not None or record.end_us is not None or is_gone:
             self._waits_no_longer(record.uid)
         if record.scheduled_us is None and record.end_us is not None:
             tenant = self._pods.namespaces.tenant(record)
             self.book.settle(record, tenant, end_us=record.end_us, at_us=at_us)
-        elif record.scheduled_us is None and not is_gone:
+        elif self.is_on and record.scheduled_us is None and not is_gone:
             self._unjudged.add(record.uid)
         if is_gone:
             self.released(record.uid, record.node)
@@ -190,7 +193,7 @@ class Waiting(StatePart[PodWait]):
         count = len(self.situations.pleas) // _RENEW_ROUNDS + 1
         self._unjudged.update(self._turn[-count:])  # pods that hold GPUs may have become idle
         del self._turn[-count:]
-        self._findings.step(lambda uid: self._pods.records[uid].created_us)
+        self._findings.step(self._created_us)
 
     def judge(self, *, at_us: int) -> None:
         """Renew the verdicts that changes since the last call may have changed, and charge the waits since then."""
@@ -218,10 +221,14 @@ class Waiting(StatePart[PodWait]):
 
     def pods_restored(self, *, at_us: int) -> None:
         """All pods are restored. Waits of pods that are gone or bound end, and all of them without the feature."""
-        records = self._pods.records if self.is_on else {}
-        for uid in [uid for uid in self.book.pods if uid not in records or records[uid].scheduled_us is not None]:
-            self.book.end(uid, at_us=at_us)
-        for record in records.values():
+        records = self._pods.records
+        for uid in tuple(self.book.pods):
+            is_over = uid not in records or records[uid].scheduled_us is not None
+            if is_over or not self.is_on:
+                self.book.end(uid, at_us=at_us)
+            if is_over:
+                self.book.forget(uid)
+        for record in records.values() if self.is_on else ():
             if record.node and record.end_by is None:
                 self.live.restored(record)
             elif record.scheduled_us is None and record.end_by is None:
@@ -244,6 +251,15 @@ class Waiting(StatePart[PodWait]):
             if record and record.scheduled_us is None and record.end_us is None:
                 self._charge(record, at_us)
 
+    def _is_current(self, pod: PlaceablePod) -> bool:
+        """Whether no watch knows better: one that lacks a pod with GPUs saw its deletion, or will report it."""
+        uid = pod.metadata.uid
+        return not self.live.is_newer(uid) and (uid in self._pods.records or not holds_gpu(pod, self._rules))
+
+    def _created_us(self, uid: str) -> int:
+        record = self._pods.records.get(uid)
+        return record.created_us if record else self._judged_us
+
     def _waits_no_longer(self, uid: str) -> None:
         self._unjudged.discard(uid)
         self.verdicts.drop(uid)
@@ -251,7 +267,7 @@ class Waiting(StatePart[PodWait]):
 
     def _classify(self, uid: str, at_us: int) -> None:
         record, plea = self._pods.records.get(uid), self.situations.pleas.get(uid)
-        situation = self.situations.of(record, at_us) if record and not record.node else None
+        situation = self.situations.of(record, at_us) if record and _is_unbound(record) else None
         if plea and situation:
             self.verdicts.put(uid, plea.needs, situation)
         else:
@@ -270,9 +286,14 @@ class Waiting(StatePart[PodWait]):
 
     def _charge(self, record: PodRecord, at_us: int) -> None:
         verdict = self._verdict(record)
-        if verdict.reason is Reason.UNKNOWN and record.uid in self.book.pods:
+        if verdict.reason is Reason.UNKNOWN and self.book.tier_of(record.uid):
             return  # the last known verdict counts until there is another
         to = blame(verdict, record.priority or 0, self._pods.records, is_idle=self._is_idle)
         tenant = self._pods.namespaces.tenant(record)
         wait = self._terms.wait_of(record, tenant, reason=verdict.reason, cause=to.cause, occupant=to.occupant)
         self.book.charge(record, wait, at_us=at_us)
+
+
+def _is_unbound(record: PodRecord) -> bool:
+    """Whether a pod is yet to be bound, which one that has ended never is: its object may change all the same."""
+    return not record.node and record.scheduled_us is None and record.end_us is None
