@@ -201,6 +201,21 @@ async def test_a_page_begins_with_the_reasons_and_escapes_names() -> None:
     assert "<script" not in page
 
 
+async def test_the_form_of_the_page_filters_with_the_fields_that_are_filled_in() -> None:
+    submitted = "/pending?namespace=ml&tenant=&tier=&job=&reason="
+    async with served() as client:
+        async with client.get(submitted) as answer:
+            status, page = answer.status, await answer.text()
+        async with client.get(f"{submitted}capacity") as answer:
+            chosen = await answer.text()
+
+    assert status == 200
+    assert "ml/a" in page
+    assert "foreign" not in page
+    assert "<option selected>capacity</option>" in chosen
+    assert " selected" not in page
+
+
 async def test_without_verdicts_the_answer_says_how_to_turn_them_on() -> None:
     def off(*, with_room: bool) -> PendingNow:
         raise WaitsUnexplained(with_room)
