@@ -45,14 +45,16 @@ def _headline(each: PodForecast) -> str:
     """`train: 1 of 2 pods would be bound now; the other would wait: ...`."""
     what = f"{pods(each.pods)} with {gpus(each.gpus)}{'' if each.pods == _ONE else ' each'}"
     subject = f"{each.name}: {what}" if each.name else what
-    evicting = f", by preempting {pods(len(each.victims))}" if each.victims else ""
+    evicting = f", by preempting {pods(sum(pod.pods for pod in each.victims))}" if each.victims else ""
+    rest = each.pods - each.bound - each.not_evaluated
     if each.bound == each.pods:
         return f"{subject} would be bound now{evicting}."
-    if not each.bound:
+    if rest == each.pods:
         return f"{subject} would wait: {each.text}."
-    return (
-        f"{subject}: {each.bound:,} would be bound now{evicting}; {each.pods - each.bound:,} would wait: {each.text}."
-    )
+    ends = [f"{each.bound:,} would be bound now{evicting}"] if each.bound else []
+    ends += [f"{rest:,} would wait: {each.text}"] if rest else []
+    ends += [f"{each.not_evaluated:,} not evaluated, as one request has too many pods"] if each.not_evaluated else []
+    return f"{subject}: {'; '.join(ends)}."
 
 
 def _lost(hours: float, cost: str | None, document: WhatIfDocument) -> str:

@@ -101,6 +101,21 @@ def test_what_cannot_be_foreseen_is_named(planned: PlannedPods, message: str) ->
     assert str(error.value).startswith(message)
 
 
+def test_pods_beyond_those_of_one_request_are_named_as_not_evaluated() -> None:
+    first, second, third = asked(pods(1, 900), pods(1, 200), pods(1)).forecasts
+
+    assert (first.bound, first.not_evaluated) == (4, 0)
+    assert (second.bound, second.reason, second.not_evaluated) == (0, "capacity", 100)
+    assert (third.bound, third.reason, third.not_evaluated) == (0, "", 1)
+
+
+def test_pods_that_evict_take_their_places_too() -> None:
+    first, second = asked(pods(2, 3, priorityClassName="top"), pods(2, 2, priorityClassName="top")).forecasts
+
+    assert (first.bound, [each.pods for each in first.victims]) == (3, [1])
+    assert (second.bound, second.reason) == (1, "capacity")
+
+
 def test_a_thousand_pods_are_counted() -> None:
     [one] = asked(pods(1, 1000)).forecasts
 

@@ -16,7 +16,7 @@ class PodForecast(Struct, frozen=True, kw_only=True):
     """What would happen to `pods` equal pods, named by `name`, if they were created now.
 
     `bound` of them would be bound to `nodes`, None for a user restricted to tenants, by preemption of `victims` if
-    there are any; the others would wait for `reason`.
+    there are any; the others would wait for `reason`, except `not_evaluated` pods beyond what one request evaluates.
     """
 
     name: str
@@ -28,6 +28,7 @@ class PodForecast(Struct, frozen=True, kw_only=True):
     may_preempt: bool
     needs: NeededResources
     bound: int
+    not_evaluated: int = 0
     nodes: list[str] | None
     victims: list[OccupantPod] = []
     reason: str = ""

@@ -10,7 +10,7 @@ from gputally.accounting.terms.tier import tier_labels, tier_of
 from gputally.errors import MalformedObject
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.advice import WhatIf
-from gputally.model.placement.needs import Needs, Taken
+from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Eviction
 from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
@@ -23,17 +23,15 @@ from gputally.pending_api.pending_pods import shown_verdict
 from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
 from gputally.pending_api.words.verdict_words import sentence
 from gputally.placement.objects.needs_of import needs_of
-from gputally.placement.room import Room
-from gputally.placement.what_if import what_if
+from gputally.placement.what_if import place, what_if
 from gputally.report_api.report_request import InvalidRequest
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import covered
 
 _NOWHERE: Final = Situation()
 _NEVER: Final = "Never"
-_HIGHEST: Final = 2**31 - 1
-_MOST_PLACED: Final = 100
-"""More pods of one kind do not take their places for what follows: that would take too long."""
+MOST_EVALUATED: Final = 1_000
+"""Pods of all kinds of one request; where further ones fit is not evaluated."""
 
 
 class _Candidate(NamedTuple):
@@ -57,12 +55,13 @@ def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) ->
     if not candidates:
         raise InvalidRequest("these pods request no GPU; gputally says where pods with GPUs fit")
     found: list[PodForecast] = []
+    left = MOST_EVALUATED
     for index, each in enumerate(candidates):
-        result = what_if(each.needs, now.room, count=each.planned.number)
-        bound = min(each.planned.number, result.fitting + len(result.evictions))
-        if bound <= _MOST_PLACED and (bound < each.planned.number or index + 1 < len(candidates)):
-            _place(each.needs, now.room, count=bound, key=f"{PLANNED}{index}/")
-        found.append(_forecast(now, each, result, viewer, bound=bound))
+        evaluated = min(each.planned.number, left)
+        left -= evaluated
+        result = what_if(each.needs, now.room, count=evaluated) if evaluated else WhatIf(fitting=0)
+        place(result, each.needs, now.room, key=f"{PLANNED}{index}/")
+        found.append(_forecast(now, each, result, viewer, not_evaluated=each.planned.number - evaluated))
     victims = [victim for each in found for victim in each.victims]
     is_known = all(victim.pod for victim in victims if victim.tier)
     return WhatIfDocument(
@@ -99,12 +98,13 @@ def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
     return replace(planned.pod, spec=admitted)
 
 
-def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer, *, bound: int) -> PodForecast:
-    """The pods that were bound have their places in `now.room`, unless they are too many."""
+def _forecast(
+    now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer, *, not_evaluated: int
+) -> PodForecast:
+    """The pods that were bound have their places in `now.room`."""
     planned, needs = candidate.planned, candidate.needs
     verdict = shown_verdict(result.verdict, viewer) if result.verdict else None
     named = [uid for each in verdict.obstacles for uid in each.pods if not is_planned(uid)] if verdict else []
-    is_placed = bound <= _MOST_PLACED
     return PodForecast(
         name=planned.name,
         pods=planned.number,
@@ -114,14 +114,15 @@ def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Vi
         priority=needs.priority,
         may_preempt=needs.may_preempt,
         needs=needed(needs),
-        bound=bound,
+        bound=result.fitting + len(result.evictions),
+        not_evaluated=not_evaluated,
         nodes=list(_nodes(result)) if viewer.sees_nodes else None,
         victims=occupants(now, _evicted(result.evictions), candidate.rank, viewer),
         reason=verdict.reason.value if verdict else "",
         text=sentence(verdict, needs, _NOWHERE) if verdict else "",
         obstacles=obstacle_texts(verdict, viewer) if verdict else [],
         occupants=limited(occupants(now, named, candidate.rank, viewer))[0],
-        helps=helps_of(now, result.verdict if is_placed else None, needs, _NOWHERE, rank=candidate.rank, viewer=viewer),
+        helps=helps_of(now, result.verdict, needs, _NOWHERE, rank=candidate.rank, viewer=viewer),
     )
 
 
@@ -138,20 +139,6 @@ def _nodes(result: WhatIf) -> Iterator[str]:
 
 def _evicted(evictions: Sequence[Eviction]) -> list[str]:
     return [uid for each in evictions for uid in each.victims]
-
-
-def _place(needs: Needs, room: Room, *, count: int, key: str) -> None:
-    """Let the pods take their places, each on the first node that it fits on, where nothing preempts them."""
-    taken = Taken(needs.amounts, _HIGHEST)
-    for number in range(count):
-        result = what_if(needs, room)
-        for eviction in result.evictions:
-            for uid in eviction.victims:
-                room.release(eviction.node, uid)
-        node = next(_nodes(result), None)
-        if node is None:
-            return
-        room.bind(node, f"{key}{number}", taken)
 
 
 def _lost_cost(victims: Sequence[OccupantPod]) -> str | None:
