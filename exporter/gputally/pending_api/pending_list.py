@@ -11,6 +11,7 @@ from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod
 from gputally.pending_api.pending_request import PendingRequest
 from gputally.pending_api.why_answers import helps_of, rank_of
+from gputally.pending_api.words.amount_words import pods_words
 
 if TYPE_CHECKING:
     from gputally.model.placement.needs import Needs
@@ -52,8 +53,7 @@ class _Helps:
 
 
 def _in_brief(found: Help) -> str:
-    count = sum(each.pods for each in found.victims)
-    return f"{found.text} (it then preempts {count} pod{'' if count == 1 else 's'})" if count else found.text
+    return f"{found.text} (it then preempts {pods_words(found.victims)})" if found.victims else found.text
 
 
 def _helped(waiting: WaitingPod, viewer: Viewer, helps: _Helps | None) -> PendingPod:

@@ -73,8 +73,8 @@ def pending_pod(waiting: WaitingPod, viewer: Viewer) -> PendingPod:
 
 
 def shown_verdict(verdict: Verdict, viewer: Viewer) -> Verdict:
-    """Without the name of its node, if the reader may not know it."""
-    return verdict if viewer.sees_nodes else replace(verdict, node="")
+    """Without its node and the number of its victims, if the reader may not know them."""
+    return verdict if viewer.sees_nodes else replace(verdict, node="", victims=())
 
 
 def _rate(waiting: WaitingPod) -> int | None:

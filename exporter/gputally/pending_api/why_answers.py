@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Final
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.advice import Suggestion
+from gputally.model.placement.advice import ChangeKind, Suggestion
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
 from gputally.model.placement.priority_finding import FindingKind
 from gputally.model.placement.situation import Situation
@@ -32,6 +32,8 @@ from gputally.placement.findings import findings
 from gputally.placement.suggestions import suggestions
 
 _MOST_HELPS: Final = 5
+_OF_NODES: Final = (ChangeKind.REMOVE_TAINT, ChangeKind.UNCORDON)
+"""Changes of nodes, which a user restricted to tenants may not know."""
 _MOST_ANSWERS: Final = 10
 """In one document: pods of a job have few verdicts."""
 
@@ -89,7 +91,12 @@ def helps_of(
     if verdict is None or needs is None:
         return []
     found = suggestions(verdict, needs, now.room, situation, classes=now.classes)
-    possible = (each for each in found if not any(map(is_planned, _pods(each))))
+    possible = (
+        each
+        for each in found
+        if not any(map(is_planned, _pods(each)))
+        and (viewer.sees_nodes or not any(change.kind in _OF_NODES for change in each.changes))
+    )
     return [help_of(each, now, rank, viewer) for each in islice(possible, _MOST_HELPS)]
 
 

@@ -102,11 +102,19 @@ def test_what_cannot_be_foreseen_is_named(planned: PlannedPods, message: str) ->
 
 
 def test_pods_beyond_those_of_one_request_are_named_as_not_evaluated() -> None:
-    first, second, third = asked(pods(1, 900), pods(1, 200), pods(1)).forecasts
+    nodes = [node(f"g{number}", 100) for number in range(12)]
+    first, second, third = asked(pods(1, 900), pods(1, 200), pods(1), now=world(nodes, [])).forecasts
 
-    assert (first.bound, first.not_evaluated) == (4, 0)
-    assert (second.bound, second.reason, second.not_evaluated) == (0, "capacity", 100)
+    assert (first.bound, first.not_evaluated) == (900, 0)
+    assert (second.bound, second.reason, second.not_evaluated) == (100, "", 100)
     assert (third.bound, third.reason, third.not_evaluated) == (0, "", 1)
+
+
+def test_evictions_beyond_those_that_are_searched_are_not_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputally.placement.what_if.MAX_EVICTIONS", 1)
+    [one] = asked(pods(2, 4, priorityClassName="top")).forecasts
+
+    assert (one.bound, one.reason, one.not_evaluated) == (3, "", 1)
 
 
 def test_pods_that_evict_take_their_places_too() -> None:

@@ -107,7 +107,8 @@ async def test_a_restricted_user_sees_own_pods_and_of_others_only_tier_and_gpus(
     hidden = [each for each in why["answers"][0]["occupants"] if each["pod"] is None]
     assert [(each["tier"], each["gpus"]) for each in hidden] == [("serving", 6.0)]
     everything = json.dumps([pending, why, what_if]) + page
-    for secret in ("secret-node", 'serve"', "uid-serve", "uid-x", "foreign", "rivals"):
+    assert everything.count("secret-node") == everything.count('"pod": "other"'), "only where a pod of theirs runs"
+    for secret in ('serve"', "uid-serve", "uid-x", "foreign", "rivals"):
         assert secret not in everything
     assert what_if["lost_gpu_hours"] is None
 

@@ -74,7 +74,7 @@ def test_pods_of_lower_priority_that_it_cannot_preempt_are_noted_as_far_as_the_r
     [note] = answer(never).priorities
     assert note.text == "pods of lower priority got 4 GPUs after it had begun to wait, such as lab/low"
     [hidden] = why(never, viewer=Viewer({"ml"})).answers[0].priorities
-    assert hidden.text == "pods of lower priority got 4 GPUs after it had begun to wait"
+    assert hidden.text == "other tenants hold 4 GPUs where it could run, although it should precede them"
 
 
 def test_others_like_it_are_those_of_its_tier_and_request() -> None:

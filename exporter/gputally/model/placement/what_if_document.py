@@ -41,7 +41,8 @@ class PodForecast(Struct, frozen=True, kw_only=True):
 class WhatIfDocument(Struct, frozen=True, kw_only=True):
     """The forecasts, one for each kind of pod, each after those before it. `currency` is empty without a price book.
 
-    `lost_gpu_hours` and `lost_cost` are the work that all victims would lose now; None if it is not known.
+    `lost_gpu_hours` and `lost_cost` are the work that all victims would lose now; None if it is not known. For
+    `is_lost_upper_bound`, see `OccupantPod`.
     """
 
     version: int = WHAT_IF_VERSION
@@ -50,3 +51,4 @@ class WhatIfDocument(Struct, frozen=True, kw_only=True):
     forecasts: list[PodForecast]
     lost_gpu_hours: float | None
     lost_cost: str | None
+    is_lost_upper_bound: bool = False

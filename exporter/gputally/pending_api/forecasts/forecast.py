@@ -12,7 +12,7 @@ from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.advice import WhatIf
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Eviction
+from gputally.model.placement.verdict import Eviction, Reason
 from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
 from gputally.model.units import GPU, to_datetime
@@ -23,6 +23,7 @@ from gputally.pending_api.pending_pods import shown_verdict
 from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
 from gputally.pending_api.words.verdict_words import sentence
 from gputally.placement.objects.needs_of import needs_of
+from gputally.placement.room import Room
 from gputally.placement.what_if import place, what_if
 from gputally.report_api.report_request import InvalidRequest
 from gputally.shares.request import effective_units
@@ -31,7 +32,7 @@ from gputally.shares.schemes import covered
 _NOWHERE: Final = Situation()
 _NEVER: Final = "Never"
 MOST_EVALUATED: Final = 1_000
-"""Pods of all kinds of one request; where further ones fit is not evaluated."""
+"""Pods of all kinds of one request that find a place; where further ones fit is not evaluated."""
 
 
 class _Candidate(NamedTuple):
@@ -57,11 +58,10 @@ def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) ->
     found: list[PodForecast] = []
     left = MOST_EVALUATED
     for index, each in enumerate(candidates):
-        evaluated = min(each.planned.number, left)
-        left -= evaluated
-        result = what_if(each.needs, now.room, count=evaluated) if evaluated else WhatIf(fitting=0)
+        result = _tried(each.needs, now.room, min(each.planned.number, left))
+        left -= result.fitting + len(result.evictions)
         place(result, each.needs, now.room, key=f"{PLANNED}{index}/")
-        found.append(_forecast(now, each, result, viewer, not_evaluated=each.planned.number - evaluated))
+        found.append(_forecast(now, each, result, viewer))
     victims = [victim for each in found for victim in each.victims]
     is_known = all(victim.pod for victim in victims if victim.tier)
     return WhatIfDocument(
@@ -70,6 +70,7 @@ def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) ->
         forecasts=found,
         lost_gpu_hours=sum(each.lost_gpu_hours or 0 for each in victims) if is_known else None,
         lost_cost=_lost_cost(victims) if is_known and now.currency else None,
+        is_lost_upper_bound=is_known and any(each.is_lost_upper_bound for each in victims),
     )
 
 
@@ -98,10 +99,16 @@ def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
     return replace(planned.pod, spec=admitted)
 
 
-def _forecast(
-    now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer, *, not_evaluated: int
-) -> PodForecast:
-    """The pods that were bound have their places in `now.room`."""
+def _tried(needs: Needs, room: Room, count: int) -> WhatIf:
+    """The forecast of so many pods, without a verdict if only the bound on evictions has ended it."""
+    found = what_if(needs, room, count=count) if count else WhatIf(fitting=0)
+    is_cut = found.verdict is not None and found.verdict.reason is Reason.PREEMPTING
+    return replace(found, verdict=None) if is_cut else found
+
+
+def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer) -> PodForecast:
+    """The pods that were bound have their places in `now.room`. If one waits, so do all after it."""
+    bound = result.fitting + len(result.evictions)
     planned, needs = candidate.planned, candidate.needs
     verdict = shown_verdict(result.verdict, viewer) if result.verdict else None
     named = [uid for each in verdict.obstacles for uid in each.pods if not is_planned(uid)] if verdict else []
@@ -114,8 +121,8 @@ def _forecast(
         priority=needs.priority,
         may_preempt=needs.may_preempt,
         needs=needed(needs),
-        bound=result.fitting + len(result.evictions),
-        not_evaluated=not_evaluated,
+        bound=bound,
+        not_evaluated=0 if verdict else planned.number - bound,
         nodes=list(_nodes(result)) if viewer.sees_nodes else None,
         victims=occupants(now, _evicted(result.evictions), candidate.rank, viewer),
         reason=verdict.reason.value if verdict else "",
