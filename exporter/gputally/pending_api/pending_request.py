@@ -29,7 +29,7 @@ class PendingRequest(NamedTuple):
         expect_known(query, PENDING_PARAMETERS)
         query = {name: given for name, values in query.items() if (given := [each for each in values if each])}
         single = {name: only(name, values) for name, values in query.items() if name not in PENDING_FILTERS}
-        filters = {name: frozenset(query[name]) for name in PENDING_FILTERS if name in query}
+        filters: dict[str, frozenset[str]] = {each: frozenset(query[each]) for each in PENDING_FILTERS if each in query}
         if unknown := sorted(filters.get("reason", frozenset()) - set(Reason)):
             raise InvalidRequest(f"unknown reason '{unknown[0][:40]}'; use {', '.join(Reason)}")
         if single.get("helps", "true") not in ("true", "false"):

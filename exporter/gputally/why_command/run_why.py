@@ -51,13 +51,19 @@ class _Response(NamedTuple):
 
 
 async def _asked(parsed: Namespace, subject: WhySubject) -> _Response:
-    """The answer; if nothing waits in a namespace of that name, the one about a pod of that name, if there is one."""
+    """The answer; if nothing waits in a namespace of that name, the one about a pod of that name, if there is one.
+
+    Raises: NotFound, also for a namespace or tenant that is not known.
+    """
     service = service_from(parsed, namespace=parsed.aggregator_namespace)
     async with connected(parsed.url, service, credentials_from(parsed)) as client:
         body = await client.get(subject.path)
-        if subject.pod_path and not decoded(body, PendingDocument, PENDING_VERSION).pod_count:
+        document = decoded(body, PendingDocument, PENDING_VERSION) if subject.is_list else None
+        if document and subject.pod_path and not document.pod_count:
             with suppress(NotFound):
                 return _Response(await client.get(subject.pod_path), is_list=False)
+        if document and document.unknown:
+            raise NotFound(f"no pod with GPUs is known of {' and '.join(document.unknown)}; check the name")
         return _Response(body, subject.is_list)
 
 

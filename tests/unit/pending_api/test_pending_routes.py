@@ -87,10 +87,12 @@ async def test_pages_follow_each_other_and_keep_the_filters() -> None:
 async def test_filters_select_pods() -> None:
     async with served() as client:
         _, by_reason = await read(client, "/api/v1/pending", reason="impossible")
+        _, by_namespace = await read(client, "/api/v1/pending", namespace="quiet")
         _, by_tenant = await read(client, "/api/v1/pending", tenant="nobody")
 
     assert [each["pod"] for each in by_reason["pods"]] == ["foreign"]
-    assert by_tenant["pods"] == []
+    assert (by_tenant["pods"], by_tenant["unknown"]) == ([], ["tenant nobody"])
+    assert by_namespace["unknown"] == [], "that namespace exists"
 
 
 async def test_a_restricted_user_sees_own_pods_and_of_others_only_tier_and_gpus() -> None:

@@ -199,6 +199,15 @@ def test_a_pod_that_nobody_has_judged_yet_is_not_taken_for_one_that_is_bound() -
         why(now)
 
 
+def test_a_pod_of_which_nobody_has_judged_is_of_the_tenant_that_the_rules_say() -> None:
+    now = world([node("g1")], [waits("a", 1)])._replace(waiting=[])
+
+    with pytest.raises(NotYetJudged, match="ml/a"):
+        why(now, viewer=Viewer({"ml"}))
+    with pytest.raises(NoSuchPods):
+        why(now, viewer=Viewer({"unassigned"}))
+
+
 def test_a_hint_names_no_pod_of_another_tenant() -> None:
     now = world([node("g1")], [waits("a", 1)])
 
