@@ -23,7 +23,7 @@ _MOST_WAITS: Final = 4
 _MOST_HELPS: Final = 3
 _MOST_VICTIMS: Final = 3
 _PAST: Final = {"ended": "has ended", "gone": "exists no longer"}
-_OCCUPANT_HEADS: Final = ("GPUS", "TIER", "PRIORITY", "PER HOUR", "MAY PREEMPT", "POD (TENANT)")
+_OCCUPANT_HEADS: Final = ("GPUS", "TIER", "PRIORITY", "PER HOUR", "PREEMPTIBLE", "POD (TENANT)")
 _NUMBERS: Final = frozenset({0, 2, 3})
 
 

@@ -67,7 +67,7 @@ def test_what_would_help_counts_the_pods_that_found_a_place_and_names_none_of_th
     assert (one.bound, one.reason) == (1, "capacity")
     assert not [each for each in one.occupants if each.pod is None]
     [first, *_] = one.helps
-    assert (first.text, sorted(str(each.pod) for each in first.victims)) == ("use PriorityClass top", ["b", "c"])
+    assert (first.text, sorted(str(each.pod) for each in first.victims)) == ("ask for PriorityClass top", ["b", "c"])
 
 
 def test_what_all_victims_would_lose_is_added_up_once() -> None:

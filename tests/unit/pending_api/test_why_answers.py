@@ -50,10 +50,24 @@ def test_each_suggestion_is_in_words_with_its_victims() -> None:
     found = answer(now)
     assert found.pod.reason == "capacity"
     assert [(each.text, [victim.pod for victim in each.victims]) for each in found.helps] == [
-        ("use PriorityClass top", ["b"]),
         ("wait until ml/b on g1 ends", []),
+        ("ask for PriorityClass top", ["b"]),
     ]
-    assert [victim.may_be_preempted for victim in found.helps[0].victims] == [True], "by that class"
+    assert [victim.may_be_preempted for victim in found.helps[1].victims] == [True], "by that class"
+
+
+def test_a_pod_that_serves_no_users_is_not_advised_to_take_a_class_that_does() -> None:
+    classes = [PriorityChoice("gpu-serving", 9000), PriorityChoice("top", 9001)]
+    now = world([node("g1", 4)], [holds("b", 4, on="g1"), waits("a", 4)], classes=classes)
+    of_users = world(
+        [node("g1", 4)],
+        [holds("b", 4, on="g1"), waits("a", 4)],
+        classes=classes,
+        situations={"a": Situation(is_serving=True)},
+    )
+
+    assert [each.text for each in answer(now).helps][-1] == "ask for PriorityClass top"
+    assert [each.text for each in answer(of_users).helps][-1] == "ask for PriorityClass gpu-serving"
 
 
 def test_a_quota_that_refuses_it_is_the_answer() -> None:

@@ -48,7 +48,18 @@ async def test_a_bare_word_is_a_namespace_or_else_the_only_pod_of_that_name(url:
 
     assert namespace.out.startswith("1 pod in namespace ml waits for 4 GPUs: ")
     assert pod.out.startswith("lab/gpu-pod has waited 59 min for 8 GPUs")
-    assert (nothing.status, nothing.out) == (0, "No pod in namespace nothing waits for GPUs.\n")
+    assert (nothing.status, nothing.out) == (12, "")
+    assert nothing.err == "gputally: no pod with GPUs is known of namespace nothing; check the name\n"
+
+
+async def test_a_namespace_that_exists_has_no_waiting_pods_and_an_unknown_tenant_is_named(url: str) -> None:
+    quiet, nobody = await run("why", "quiet", "--url", url), await run("why", "--tenant", "nobody", "--url", url)
+
+    assert (quiet.status, quiet.out) == (0, "No pod in namespace quiet waits for GPUs.\n")
+    assert (nobody.status, nobody.err) == (
+        12,
+        "gputally: no pod with GPUs is known of tenant nobody; check the name\n",
+    )
 
 
 async def test_json_is_the_response_of_the_api(url: str) -> None:

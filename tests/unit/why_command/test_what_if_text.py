@@ -42,7 +42,7 @@ def test_an_eviction_says_whom_and_what_that_destroys() -> None:
 
     assert lines[0] == "1 pod with 8 GPUs would be bound now, by preempting 1 pod."
     assert lines[4:] == [
-        "Evicts      GPUS  TIER         PRIORITY   PER HOUR  MAY PREEMPT  POD (TENANT)",
+        "Evicts      GPUS  TIER         PRIORITY   PER HOUR  PREEMPTIBLE  POD (TENANT)",
         "               4  interactive       200  15.00 USD  yes          lab/sweep-3 (lab)",
         "Destroys    2.50 GPU-hours of work since the last checkpoints, 9.38 USD",
     ]

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_labels, tier_of
 from gputally.errors import MalformedObject
 from gputally.model.objects.placeable_pod import PlaceablePod
@@ -112,11 +113,13 @@ def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Vi
     planned, needs = candidate.planned, candidate.needs
     verdict = shown_verdict(result.verdict, viewer) if result.verdict else None
     named = [uid for each in verdict.obstacles for uid in each.pods if not is_planned(uid)] if verdict else []
+    tier = _tier(candidate, now)
+    situation = replace(_NOWHERE, is_serving=serves(tier, now.rules))
     return PodForecast(
         name=planned.name,
         pods=planned.number,
         gpus=candidate.quantity / GPU,
-        tier=_tier(candidate, now),
+        tier=tier,
         class_name=needs.class_name,
         priority=needs.priority,
         may_preempt=needs.may_preempt,
@@ -129,7 +132,7 @@ def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Vi
         text=sentence(verdict, needs, _NOWHERE) if verdict else "",
         obstacles=obstacle_texts(verdict, viewer) if verdict else [],
         occupants=limited(occupants(now, named, candidate.rank, viewer))[0],
-        helps=helps_of(now, result.verdict, needs, _NOWHERE, rank=candidate.rank, viewer=viewer),
+        helps=helps_of(now, result.verdict, needs, situation, rank=candidate.rank, viewer=viewer),
     )
 
 

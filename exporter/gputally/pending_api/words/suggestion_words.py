@@ -62,7 +62,7 @@ _STEPS: Final[Mapping[ChangeKind, Callable[[SuggestedChange, str, str], str]]] =
     ChangeKind.UNCORDON: lambda _, on, __: f"uncordon {on.removeprefix(' on ') or 'its node'}",
     ChangeKind.DROP_SELECTOR: lambda change, *_: f"no longer require {change.what}",
     ChangeKind.PREEMPT: lambda *_: "let it preempt (preemptionPolicy: PreemptLowerPriority)",
-    ChangeKind.USE_CLASS: lambda change, *_: f"use PriorityClass {change.what}",
+    ChangeKind.USE_CLASS: lambda change, *_: f"ask for PriorityClass {change.what}",
     ChangeKind.WAIT: lambda change, on, pods: (
         f"wait until {pods}{on} {'ends' if len(change.pods) == 1 and pods.count('/') else 'end'}"
     ),
