@@ -89,7 +89,7 @@ def test_a_restricted_reader_sees_neither_nodes_nor_what_others_would_lose() -> 
 @pytest.mark.parametrize(
     ("planned", "message"),
     [
-        (pods(0), "these pods request no GPU; gputally says where pods with GPUs fit"),
+        (pods(0, priorityClassName="none"), "these pods request no GPU; gputally says where pods with GPUs fit"),
         (pods(1, priorityClassName="none"), "PriorityClass 'none' does not exist; there are top, low, quiet"),
         (pods(1, containers=[{"resources": {"limits": {"nvidia.com/gpu": "1.5"}}}]), "the pod: "),
     ],
@@ -128,3 +128,9 @@ def test_a_thousand_pods_are_counted() -> None:
     [one] = asked(pods(1, 1000)).forecasts
 
     assert (one.bound, one.pods) == (4, 1000)
+
+
+def test_classes_of_the_system_exist_everywhere() -> None:
+    [one] = asked(pods(4, 2, priorityClassName="system-node-critical")).forecasts
+
+    assert (one.priority, one.bound) == (2_000_001_000, 2)

@@ -24,7 +24,9 @@ DEEPER = HEAD + "spec: " + "[" * 5000 + "]" * 5000
             "line 8, column 5: has more than 1,000,000 values with its aliases expanded; remove some of them",
             id="bomb",
         ),
-        pytest.param(HEAD + "a: &a [*a]\n", "line 3, column 8: contains itself through an alias; remove it", id="itself"),
+        pytest.param(
+            HEAD + "a: &a [*a]\n", "line 3, column 8: contains itself through an alias; remove it", id="itself"
+        ),
         pytest.param(DEEP, "is nested too deeply; use 100 levels at most", id="JSON"),
         pytest.param(DEEPER, "is nested too deeply; use 100 levels at most", id="YAML"),
     ],

@@ -10,7 +10,7 @@ from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_labels, tier_of
 from gputally.errors import MalformedObject
 from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.advice import WhatIf
+from gputally.model.placement.advice import PriorityChoice, WhatIf
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Eviction, Reason
@@ -32,6 +32,11 @@ from gputally.shares.schemes import covered
 
 _NOWHERE: Final = Situation()
 _NEVER: Final = "Never"
+_OF_SYSTEM: Final = (
+    PriorityChoice("system-cluster-critical", 2_000_000_000),
+    PriorityChoice("system-node-critical", 2_000_001_000),
+)
+"""Exist in every cluster. Source: kubernetes pkg/apis/scheduling/types.go, v1/helpers.go."""
 MOST_EVALUATED: Final = 1_000
 """Pods of all kinds of one request that find a place; where further ones fit is not evaluated."""
 
@@ -48,12 +53,18 @@ class _Candidate(NamedTuple):
         return Rank(self.needs.priority, self.needs.may_preempt, self.needs.class_name)
 
 
-def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) -> WhatIfDocument:
+def forecast(
+    now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer, *, classes: Sequence[PriorityChoice] = ()
+) -> WhatIfDocument:
     """The forecasts of all pods, in order: each takes its place before the next. Changes `now.room`.
+
+    `classes` are PriorityClasses that would be created with them.
 
     Raises: InvalidRequest for a class that does not exist, an invalid request, or pods without GPUs.
     """
-    candidates = [each for each in (_candidate(each, now) for each in planned) if each.needs.gpus]
+    now = now._replace(classes=list({each.name: each for each in (*now.classes, *classes)}.values()))
+    with_gpus = [each for each in planned if _candidate(each, each.pod, now).needs.gpus]
+    candidates = [_candidate(each, _admitted(each, now), now) for each in with_gpus]
     if not candidates:
         raise InvalidRequest("these pods request no GPU; gputally says where pods with GPUs fit")
     found: list[PodForecast] = []
@@ -75,14 +86,13 @@ def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) ->
     )
 
 
-def _candidate(planned: PlannedPods, now: PendingNow) -> _Candidate:
-    pod = _admitted(planned, now)
+def _candidate(planned: PlannedPods, pod: PlaceablePod, now: PendingNow) -> _Candidate:
+    """What the planned pods need if they are created as `pod`. Raises: InvalidRequest."""
     try:
-        return _Candidate(
-            planned, pod, needs_of(pod, now.rules), covered(effective_units(pod, now.rules), (), now.rules)
-        )
+        needs, quantity = needs_of(pod, now.rules), covered(effective_units(pod, now.rules), (), now.rules)
     except MalformedObject as error:
         raise InvalidRequest(f"{planned.name or 'the pod'}: {str(error).partition(': ')[2]}") from None
+    return _Candidate(planned, pod, needs, quantity)
 
 
 def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
@@ -91,10 +101,11 @@ def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
     name = spec.priority_class_name or now.default_class
     if not name:
         return planned.pod
-    known = next((each for each in now.classes if each.name == name), None)
+    known = next((each for each in (*now.classes, *_OF_SYSTEM) if each.name == name), None)
     if known is None:
         names = ", ".join(each.name for each in now.classes) or "none known"
-        raise InvalidRequest(f"PriorityClass '{name[:60]}' does not exist; there are {names}")
+        where = f"{planned.name}: " if planned.name else ""
+        raise InvalidRequest(f"{where}PriorityClass '{name[:60]}' does not exist; there are {names}")
     policy = spec.preemption_policy or (None if known.may_preempt else _NEVER)
     admitted = replace(spec, priority_class_name=name, priority=known.value, preemption_policy=policy)
     return replace(planned.pod, spec=admitted)
