@@ -87,7 +87,7 @@ async def test_s2_a_class_that_never_preempts_waits_although_lower_tiers_run(sta
     assert answer["pod"]["may_preempt"] is False
     helps = [each["text"] for each in answer["helps"]]
     assert "let it preempt (preemptionPolicy: PreemptLowerPriority)" in helps
-    assert "use PriorityClass gpu-batch" in helps, "the lowest class that may preempt them"
+    assert "ask for PriorityClass gpu-batch" in helps, "the lowest class that may preempt them"
 
 
 async def test_s2_training_waits_if_no_single_node_has_enough(stage: Stage) -> None:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from gputally.accounting.active_pods import ActivePod, holding
 from gputally.accounting.lost_work.risk_lines import line_of
 from gputally.export.live.allocations_route import cost_per_hour
@@ -20,6 +18,8 @@ PLANNED: Final = "planned "
 """Begins what stands for the UID of a pod that does not exist yet."""
 _TRIED: Final = "what-if "
 """The same within one forecast."""
+OF_OTHERS: Final = "another tenant's pod"
+"""Why a pod may not be preempted, for a reader who may not know its priority."""
 MOST_OCCUPANTS: Final = 50
 """In one answer; further ones are counted."""
 
@@ -36,10 +36,11 @@ class Rank(NamedTuple):
 def occupants(now: PendingNow, uids: Iterable[str], by: Rank, viewer: Viewer) -> list[OccupantPod]:
     """The pods with these UIDs, those with the most GPUs first.
 
-    Other tenants' pods are counted by tier for a restricted reader. Pods without GPUs are one entry without a tier.
+    For a restricted reader, other tenants' pods are summed by tier and whether they may be preempted: neither their
+    number nor why they may not be preempted, which tells their priority. Pods without GPUs are one entry of no tier.
     """
     found: list[OccupantPod] = []
-    hidden: dict[tuple[str, bool, str], list[OccupantPod]] = {}
+    hidden: dict[tuple[str, bool], list[OccupantPod]] = {}
     others = 0
     for uid in dict.fromkeys(uids):
         record = now.records.get(uid)
@@ -49,12 +50,13 @@ def occupants(now: PendingNow, uids: Iterable[str], by: Rank, viewer: Viewer) ->
         pod = holding(record)
         entry = _entry(now, record, pod, by)
         if viewer.sees(pod.tenant):
-            found.append(entry if viewer.sees_nodes else replace(entry, node=None))
+            found.append(entry)
         else:
-            hidden.setdefault((entry.tier, entry.may_be_preempted, entry.why_not), []).append(entry)
+            hidden.setdefault((entry.tier, entry.may_be_preempted), []).append(entry)
     found += [_counted(key, each) for key, each in hidden.items()]
     if others:
-        found.append(OccupantPod(tier="", gpus=0, pods=others, may_be_preempted=False, why_not="without GPUs"))
+        shown = others if viewer.tenants is None else None
+        found.append(OccupantPod(tier="", gpus=0, pods=shown, may_be_preempted=False, why_not="without GPUs"))
     return sorted(found, key=lambda each: (-each.gpus, each.namespace or "", each.pod or ""))
 
 
@@ -75,6 +77,7 @@ def _entry(now: PendingNow, record: PodRecord, pod: ActivePod, by: Rank) -> Occu
         cost_per_hour=cost_per_hour(pod),
         may_be_preempted=not why_not,
         why_not=why_not,
+        is_lost_upper_bound=risk is not None and risk.is_upper_bound,
         lost_gpu_hours=risk.gpu_time / GPU_HOUR if risk else None,
         lost_cost=decimal_text(round(Decimal(cost) / COST_UNIT, _PLACES)) if cost is not None else None,
     )
@@ -94,11 +97,12 @@ def _why_not(record: PodRecord, by: Rank) -> str:
     return ""
 
 
-def _counted(key: tuple[str, bool, str], pods: Sequence[OccupantPod]) -> OccupantPod:
+def _counted(key: tuple[str, bool], pods: Sequence[OccupantPod]) -> OccupantPod:
     """Pods of other tenants, of which only the tier and the GPUs may be known."""
-    tier, may_be_preempted, why_not = key
+    tier, may_be_preempted = key
+    why_not = "" if may_be_preempted else OF_OTHERS
     gpus = sum(each.gpus for each in pods)
-    return OccupantPod(tier=tier, gpus=gpus, pods=len(pods), may_be_preempted=may_be_preempted, why_not=why_not)
+    return OccupantPod(tier=tier, gpus=gpus, pods=None, may_be_preempted=may_be_preempted, why_not=why_not)
 
 
 def is_planned(uid: str) -> bool:
@@ -108,7 +112,7 @@ def is_planned(uid: str) -> bool:
 
 def limited(found: list[OccupantPod]) -> tuple[list[OccupantPod], int]:
     """At most `MOST_OCCUPANTS`, and how many pods there are besides."""
-    return found[:MOST_OCCUPANTS], sum(each.pods for each in found[MOST_OCCUPANTS:])
+    return found[:MOST_OCCUPANTS], sum(each.pods or 1 for each in found[MOST_OCCUPANTS:])
 
 
 def decimal_text(amount: Decimal) -> str:

@@ -5,13 +5,12 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.why_document import WhyDocument
 from gputally.model.pod import PodRecord
 from gputally.pending_api.past_answers import why_gone, why_waited
 from gputally.pending_api.past_pods import PastPods
-from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.pending_request import WhyRequest
 from gputally.pending_api.why_answers import why_waiting
 
@@ -45,7 +44,7 @@ def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: Pa
     if not found.others:
         return _gone(now, asked, viewer, past)
     latest = max(found.others, key=lambda each: (not _is_pending(each), each.created_us))
-    waits, tenant = past.waits(latest.uid), tenant_of(latest)
+    waits, tenant = past.waits(latest.uid), tenant_of(now, latest)
     return replace(why_waited(now, latest, viewer, tenant=tenant, waits=waits), bound=bound)
 
 
@@ -57,18 +56,13 @@ def _expect_one_place(found: Found, asked: WhyRequest) -> None:
         raise NoSuchPods(f"pods of {len(places)} namespaces are named {asked.pod}; use {named}")
 
 
-def tenant_of(record: PodRecord) -> str:
-    """The tenant of a pod that was bound."""
-    return record.terms[-1].tenant if record.terms else UNASSIGNED
-
-
 def _found(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> Found:
     waiting = [each for each in now.waiting if _matches(each.record, asked) and viewer.sees(each.tenant)]
     uids = {each.record.uid for each in waiting}
     others = [
         each
         for each in now.records.values()
-        if _matches(each, asked) and each.uid not in uids and viewer.sees(tenant_of(each))
+        if _matches(each, asked) and each.uid not in uids and viewer.sees(tenant_of(now, each))
     ]
     return Found(waiting, others)
 
@@ -94,7 +88,7 @@ def _matches(record: PodRecord, asked: WhyRequest) -> bool:
 def _unknown(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> str:
     """That there is none, with pods of that name, or similar ones, elsewhere."""
     seen = [each.record for each in now.waiting if viewer.sees(each.tenant)]
-    seen += [each for each in now.records.values() if each.terms and viewer.sees(tenant_of(each))]
+    seen += [each for each in now.records.values() if viewer.sees(tenant_of(now, each))]
     name = asked.pod or asked.job
     namesakes = [each for each in seen if (each.name if asked.pod else each.job) == name]
     similar = [each for each in seen if each.namespace == asked.namespace and each.name.startswith(name)]

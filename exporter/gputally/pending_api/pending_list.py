@@ -8,9 +8,10 @@ from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
 from gputally.model.placement.why_document import Help
 from gputally.pending_api.pending_now import PendingNow, Viewer
-from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod
+from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod, unknown_values
 from gputally.pending_api.pending_request import PendingRequest
 from gputally.pending_api.why_answers import helps_of, rank_of
+from gputally.pending_api.words.amount_words import pods_words
 
 if TYPE_CHECKING:
     from gputally.model.placement.needs import Needs
@@ -26,7 +27,8 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
     page = found[asked.offset : asked.offset + asked.limit]
     helps = _Helps(now, viewer) if asked.with_helps else None
     pods = [_helped(each, viewer, helps) for each in page]
-    return pending_document(now, found, pods)
+    unknown = [] if found else unknown_values(now, asked.filters, viewer)
+    return pending_document(now, found, pods, unknown=unknown)
 
 
 class _Helps:
@@ -52,8 +54,7 @@ class _Helps:
 
 
 def _in_brief(found: Help) -> str:
-    count = sum(each.pods for each in found.victims)
-    return f"{found.text} (it then preempts {count} pod{'' if count == 1 else 's'})" if count else found.text
+    return f"{found.text} (it then preempts {pods_words(found.victims)})" if found.victims else found.text
 
 
 def _helped(waiting: WaitingPod, viewer: Viewer, helps: _Helps | None) -> PendingPod:

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import PodAtRisk
+from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import PriorityChoice
@@ -40,6 +41,7 @@ class PendingNow(NamedTuple):
     """Waiting pods at `at_us`, by age, and all other pods with GPUs, by UID. Everything is immutable, or a copy.
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
+    `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known.
     `room` is empty unless it was asked for. `default_class` is that of pods that name none, "" for none.
     """
 
@@ -48,12 +50,19 @@ class PendingNow(NamedTuple):
     rules: Rules
     waiting: Sequence[WaitingPod]
     records: Mapping[str, PodRecord]
+    tenants: Mapping[str, str]
+    namespaces: Collection[str]
     risks: Mapping[str, PodAtRisk]
     preemptions: Mapping[str, Preemption]
     finished: Sequence[PodWait]
     room: Room
     classes: Sequence[PriorityChoice]
     default_class: str
+
+
+def tenant_of(now: PendingNow, record: PodRecord) -> str:
+    """The tenant of a pod: the one that it was bound for, else that of the rules."""
+    return record.terms[-1].tenant if record.terms else now.tenants.get(record.uid, UNASSIGNED)
 
 
 def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
@@ -66,13 +75,16 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
     fleet.reconcile()
     fleet.advance(now_us)
     fleet.waiting.judge(at_us=fleet.now_us)
-    book = fleet.pricing.book
+    book, namespaces = fleet.pricing.book, fleet.pods.namespaces
+    records = dict(fleet.pods.records)
     return PendingNow(
         at_us=fleet.now_us,
         currency=book.currency if book else "",
         rules=fleet.rules,
         waiting=fleet.waiting.pods(),
-        records=dict(fleet.pods.records),
+        records=records,
+        tenants={uid: namespaces.tenant(each) for uid, each in records.items() if not each.terms},
+        namespaces=frozenset(namespaces.known_marks),
         risks={each.record.uid: each for each in fleet.ends.lost_work.at_risk.pods()},
         preemptions=dict(fleet.ends.preemptions.known),
         finished=tuple(fleet.waiting.book.finished),

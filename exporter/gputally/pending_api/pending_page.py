@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from gputally.model.placement.pending_document import PENDING_PATH, PendingDocument
+from gputally.model.placement.verdict import Reason
 from gputally.model.placement.why_document import WHY_PATH
 from gputally.pending_api.pending_request import PENDING_FILTERS, PendingRequest
 
@@ -18,7 +19,7 @@ _STYLE: Final = """\
 :root{color-scheme:light dark;--line:#8886}
 body{font:16px/1.5 system-ui,sans-serif;max-width:80rem;margin:2rem auto;padding:0 1rem}
 form{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:end}label{display:grid;font-size:.9rem}
-input,button{font:inherit}input{width:9rem}
+input,select,button{font:inherit}input{width:9rem}
 table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}caption{text-align:left;font-weight:600}
 th,td{text-align:left;vertical-align:top;padding:.2rem .6rem;border-bottom:1px solid var(--line)}
 tbody th{font-weight:400}.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
@@ -39,6 +40,7 @@ def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
         refresh=REFRESH_SECONDS,
         document=document,
         form=form,
+        reasons=tuple(Reason),
         gpus=sum(each.gpus for each in document.reasons),
         json_link=f"{PENDING_PATH}?{urlencode({name: value for name, value in form.items() if value})}".rstrip("?"),
         age=lambda since: _age(since, document.at),

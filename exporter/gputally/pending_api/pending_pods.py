@@ -11,7 +11,7 @@ from gputally.model.placement.pending_document import PendingDocument, PendingPo
 from gputally.model.placement.verdict import Reason, Verdict
 from gputally.model.units import GPU, PICO, to_datetime
 from gputally.pending_api.occupants import decimal_text
-from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.words.verdict_words import MEANING, sentence
 
 
@@ -19,6 +19,14 @@ def chosen(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewe
     """The waiting pods that the reader may see and that match all filters, the oldest first."""
     seen = (each for each in now.waiting if viewer.sees(each.tenant))
     return [each for each in seen if all(_value(each, name) in values for name, values in filters.items())]
+
+
+def unknown_values(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[str]:
+    """The namespaces and tenants of the filters that no pod with GPUs has, as far as the reader may know."""
+    records = [(each.namespace, tenant) for each in now.records.values() if viewer.sees(tenant := tenant_of(now, each))]
+    names = {namespace for namespace, _ in records} | (set(now.namespaces) if viewer.tenants is None else set())
+    known = {"namespace": names, "tenant": {tenant for _, tenant in records} | set(viewer.tenants or ())}
+    return [f"{what} {each}" for what in known for each in sorted(filters.get(what, frozenset()) - known[what])]
 
 
 def _value(waiting: WaitingPod, name: str) -> str:
@@ -35,7 +43,9 @@ def _value(waiting: WaitingPod, name: str) -> str:
             return waiting.record.namespace
 
 
-def pending_document(now: PendingNow, found: Sequence[WaitingPod], page: list[PendingPod]) -> PendingDocument:
+def pending_document(
+    now: PendingNow, found: Sequence[WaitingPod], page: list[PendingPod], *, unknown: list[str]
+) -> PendingDocument:
     """The document with one page of the pods that were found."""
     return PendingDocument(
         at=to_datetime(now.at_us),
@@ -43,6 +53,7 @@ def pending_document(now: PendingNow, found: Sequence[WaitingPod], page: list[Pe
         reasons=_reasons(found),
         pods=page,
         pod_count=len(found),
+        unknown=unknown,
     )
 
 
@@ -73,8 +84,8 @@ def pending_pod(waiting: WaitingPod, viewer: Viewer) -> PendingPod:
 
 
 def shown_verdict(verdict: Verdict, viewer: Viewer) -> Verdict:
-    """Without the name of its node, if the reader may not know it."""
-    return verdict if viewer.sees_nodes else replace(verdict, node="")
+    """Without its node and the number of its victims, if the reader may not know them."""
+    return verdict if viewer.sees_nodes else replace(verdict, node="", victims=())
 
 
 def _rate(waiting: WaitingPod) -> int | None:

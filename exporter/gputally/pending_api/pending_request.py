@@ -25,10 +25,11 @@ class PendingRequest(NamedTuple):
 
     @classmethod
     def of(cls, query: Mapping[str, Sequence[str]]) -> Self:
-        """The request with these parameters. Raises: InvalidRequest."""
+        """The request with these parameters; empty ones, which forms send too, are none. Raises: InvalidRequest."""
         expect_known(query, PENDING_PARAMETERS)
+        query = {name: given for name, values in query.items() if (given := [each for each in values if each])}
         single = {name: only(name, values) for name, values in query.items() if name not in PENDING_FILTERS}
-        filters = {name: frozenset(query[name]) for name in PENDING_FILTERS if name in query}
+        filters: dict[str, frozenset[str]] = {each: frozenset(query[each]) for each in PENDING_FILTERS if each in query}
         if unknown := sorted(filters.get("reason", frozenset()) - set(Reason)):
             raise InvalidRequest(f"unknown reason '{unknown[0][:40]}'; use {', '.join(Reason)}")
         if single.get("helps", "true") not in ("true", "false"):

@@ -18,7 +18,7 @@ from gputally.model.placement.what_if_document import WHAT_IF_PATH
 from gputally.model.placement.why_document import NOT_FOUND_HEADER, WHY_PATH
 from gputally.pending_api.evaluation import Evaluation, TooBusy
 from gputally.pending_api.forecasts.forecast import forecast
-from gputally.pending_api.forecasts.manifest_pods import planned_pods
+from gputally.pending_api.forecasts.manifest_pods import planned_classes, planned_pods
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
 from gputally.pending_api.past_pods import PastPods
 from gputally.pending_api.pending_finder import NoSuchPods, NotYetJudged, why_document
@@ -98,8 +98,9 @@ class PendingRoutes:
         """The forecast of the pods of a manifest."""
         expect_known(_parameters(request), ())
         viewer = Viewer(TENANTS.get())
-        planned = await asyncio.to_thread(planned_pods, await self._body(request))
-        return await self._answered(request, lambda now: _encoded(forecast(now, planned, viewer)))
+        body = await self._body(request)
+        planned, classes = await asyncio.to_thread(lambda: (planned_pods(body), planned_classes(body)))
+        return await self._answered(request, lambda now: _encoded(forecast(now, planned, viewer, classes=classes)))
 
     async def page(self, request: web.Request) -> web.Response:
         """The page of waiting pods."""

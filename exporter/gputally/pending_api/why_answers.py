@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from gputally.accounting.terms.serving_tiers import serves
+from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.advice import Suggestion
+from gputally.model.placement.advice import ChangeKind, PriorityChoice, Suggestion
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
 from gputally.model.placement.priority_finding import FindingKind
 from gputally.model.placement.situation import Situation
@@ -32,6 +34,8 @@ from gputally.placement.findings import findings
 from gputally.placement.suggestions import suggestions
 
 _MOST_HELPS: Final = 5
+_OF_NODES: Final = (ChangeKind.REMOVE_TAINT, ChangeKind.UNCORDON)
+"""Changes of nodes, which a user restricted to tenants may not know."""
 _MOST_ANSWERS: Final = 10
 """In one document: pods of a job have few verdicts."""
 
@@ -88,9 +92,20 @@ def helps_of(
     """What would help, each checked by the model; nothing without a verdict, or while the request is not known."""
     if verdict is None or needs is None:
         return []
-    found = suggestions(verdict, needs, now.room, situation, classes=now.classes)
-    possible = (each for each in found if not any(map(is_planned, _pods(each))))
+    classes = [each for each in now.classes if situation.is_serving or not _is_for_users(each, now)]
+    found = suggestions(verdict, needs, now.room, situation, classes=classes)
+    possible = (
+        each
+        for each in found
+        if not any(map(is_planned, _pods(each)))
+        and (viewer.sees_nodes or not any(change.kind in _OF_NODES for change in each.changes))
+    )
     return [help_of(each, now, rank, viewer) for each in islice(possible, _MOST_HELPS)]
+
+
+def _is_for_users(choice: PriorityChoice, now: PendingNow) -> bool:
+    """Whether the class is of a tier that serves users, as far as the class decides about the tier."""
+    return serves(tier_of(choice.name, choice.value, now.rules), now.rules)
 
 
 def _pods(suggestion: Suggestion) -> Iterator[str]:

@@ -23,7 +23,7 @@ _WITH_PRIORITY: Final = (*_BY_PRIORITY, Reason.OTHER_RESOURCE)
 def suggestions(
     verdict: Verdict, needs: Needs, room: Room, situation: Situation, *, classes: Sequence[PriorityChoice] = ()
 ) -> tuple[Suggestion, ...]:
-    """Changes that lead to a binding, each judged again by the same model; the simplest first.
+    """Changes that lead to a binding, each judged again by the same model; those that cost others least come first.
 
     `classes` are the PriorityClasses that the pod could use.
     """
@@ -32,7 +32,17 @@ def suggestions(
     all_at_once = tuple(_remedies(verdict))
     several = [all_at_once] if len(all_at_once) > 1 else []
     tried = (_tried(state, changes, by_name) for changes in (*single, *several))
-    return tuple([each for each in tried if each])
+    return tuple(sorted((each for each in tried if each), key=_cost_to_others))
+
+
+def _cost_to_others(suggestion: Suggestion) -> int:
+    """Another class is the last resort: if everybody takes one, classes order nothing any more."""
+    kinds = {each.kind for each in suggestion.changes}
+    if ChangeKind.USE_CLASS in kinds:
+        return _LAST
+    if suggestion.eviction:
+        return _LAST - 1
+    return max(_COSTS.get(kind, 0) for kind in kinds)
 
 
 def _tried(
@@ -125,4 +135,7 @@ def _smaller(state: Attempt, resource: str) -> Iterator[SuggestedChange]:
         yield SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=resource, amount=least * step)
 
 
+_COSTS: Final = {ChangeKind.WAIT: 1, ChangeKind.REQUEST_LESS: 2}
+"""The order of changes that evict nobody; all others come first."""
+_LAST: Final = 4
 _AMOUNTS: Final = (ObstacleKind.SIZE, ObstacleKind.RESOURCE)

@@ -15,6 +15,7 @@ from gputally.placement.room import Room
 
 MAX_EVICTIONS: Final = 256
 """Each of them compares many nodes."""
+_HIGHEST: Final = 2**31 - 1
 
 
 def what_if(
@@ -33,17 +34,37 @@ def what_if(
     verdict = judged(needs, room, situation)
     if verdict.reason not in _BINDING:
         return WhatIf(fitting=0, verdict=verdict)
-    by_node = _fitting(needs, room)
+    by_node = dict(sorted(_fitting(needs, room).items()))
     fitting = min(sum(by_node.values()), count)
-    nodes = tuple(sorted(by_node))
+    nodes, room_for = tuple(by_node), tuple(by_node.values())
     if fitting == count:
-        return WhatIf(fitting=fitting, nodes=nodes)
+        return WhatIf(fitting=fitting, nodes=nodes, copies=room_for)
     full = room.copy()
     for name, number in by_node.items():
-        for index in range(number):
-            full.bind(name, f"what-if {name} {index}", _taken(needs))
+        full.bind(name, f"what-if {name}", taken_by(needs, number, needs.priority))
     evictions, last = _evictions(needs, full, situation, count - fitting, protected)
-    return WhatIf(fitting=fitting, nodes=nodes, evictions=evictions, verdict=last)
+    return WhatIf(fitting=fitting, nodes=nodes, copies=room_for, evictions=evictions, verdict=last)
+
+
+def place(found: WhatIf, needs: Needs, room: Room, *, key: str) -> None:
+    """Let the pods of a forecast take their places in `room`: each on the first node that it fits on.
+
+    They have the highest priority, so that no other pod of the forecasts preempts them. `key` begins their UIDs.
+    """
+    rest = found.fitting
+    for node, number in zip(found.nodes, found.copies, strict=True):
+        if bound := min(rest, number):
+            room.bind(node, f"{key}{node}", taken_by(needs, bound, _HIGHEST))
+            rest -= bound
+    for index, eviction in enumerate(found.evictions):
+        for uid in eviction.victims:
+            room.release(eviction.node, uid)
+        room.bind(eviction.node, f"{key}{index} evicting", taken_by(needs, 1, _HIGHEST))
+
+
+def taken_by(needs: Needs, number: int, priority: int) -> Taken:
+    """What so many equal pods take, as if they were one."""
+    return Taken(tuple([(resource, amount * number) for resource, amount in needs.amounts]), priority)
 
 
 def _fitting(needs: Needs, room: Room) -> dict[str, int]:
@@ -65,12 +86,8 @@ def _evictions(
         found.append(eviction)
         for uid in eviction.victims:
             room.release(eviction.node, uid)
-        room.bind(eviction.node, f"what-if {len(found)}", _taken(needs))
+        room.bind(eviction.node, f"what-if evicting {len(found)}", taken_by(needs, 1, needs.priority))
     return tuple(found), None
-
-
-def _taken(needs: Needs) -> Taken:
-    return Taken(needs.amounts, needs.priority)
 
 
 _BINDING: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING, Reason.VICTIMS_STOPPING)

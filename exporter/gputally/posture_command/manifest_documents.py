@@ -17,6 +17,13 @@ from gputally.errors import ConfigError, Problem
 STDIN: Final = Path("-")
 """Stands for standard input."""
 SUFFIXES: Final = (".yaml", ".yml", ".json")
+MOST_VALUES: Final = 1_000_000
+"""In one document, with each alias counted as what it stands for."""
+MOST_LEVELS: Final = 100
+"""Of mappings and lists inside each other."""
+_REMOVE_ALIASES: Final = "remove some of them"
+_TOO_DEEP: Final = f"is nested too deeply; use {MOST_LEVELS} levels at most"
+_ITSELF: Final = "contains itself through an alias; remove it"
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 
 
@@ -33,7 +40,27 @@ class ManifestObject(NamedTuple):
 
 
 class _ManifestLoader(yaml.SafeLoader):
-    """Rejects repeated keys, as kubectl does."""
+    """Rejects repeated keys, as kubectl does, and aliases that repeat values without end."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._sizes: dict[yaml.Node, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """The node; counts its values with aliases expanded. Raises: ComposerError for too many, or itself inside."""
+        mark, is_alias = self.peek_event().start_mark, self.check_event(yaml.AliasEvent)
+        node = super().compose_node(parent, index)
+        if node is None:
+            return None
+        if is_alias:
+            if node not in self._sizes:
+                raise yaml.composer.ComposerError(None, None, _ITSELF, mark)
+            return node
+        self._sizes[node] = size = 1 + sum(self._sizes[each] for each in _children(node))
+        if size > MOST_VALUES:
+            text = f"has more than {MOST_VALUES:,} values with its aliases expanded; {_REMOVE_ALIASES}"
+            raise yaml.composer.ComposerError(None, None, text, mark)
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - inherited
         """The mapping. Raises: ConstructorError for a repeated key."""
@@ -75,10 +102,26 @@ def manifest_objects(path: Path) -> Iterator[ManifestObject]:
         if document is None:
             continue  # templates often leave empty documents
         place = f"document {number}" if several else ""
-        try:
-            yield from _objects(str(path), place, document)
-        except RecursionError:
-            raise ConfigError([Problem(str(path), place, "contains itself through an alias; remove it")]) from None
+        if _is_deeper(document, MOST_LEVELS):
+            raise ConfigError([Problem(str(path), place, _TOO_DEEP)])
+        yield from _objects(str(path), place, document)
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    """What a node contains directly."""
+    if isinstance(node, yaml.MappingNode):
+        for pair in node.value:
+            yield from pair
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """Whether more than `levels` mappings and lists are inside each other."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if inside is None:
+        return False
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inside)
 
 
 def _text(path: Path) -> str:
@@ -101,7 +144,9 @@ def _documents(text: str, file: str) -> list[Any]:
         found.extend(yaml.load_all(text, Loader=_ManifestLoader))
     except yaml.MarkedYAMLError as error:
         raise ConfigError([Problem(file, _document_at(text, error), _syntax(error))]) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except RecursionError:
+        raise ConfigError([Problem(file, "", _TOO_DEEP)]) from None
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError([Problem(file, "", f"is not YAML: {str(error).splitlines()[0]}")]) from None
     return found
 
@@ -120,7 +165,7 @@ def _syntax(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
     what = ", ".join(filter(None, (error.context, error.problem)))
-    if "already defined" in what:
+    if "already defined" in what or what == _ITSELF or what.endswith(_REMOVE_ALIASES):
         return where + what
     template = mark and "{{" in (mark.buffer or "")
     remedy = "render templates first, as with helm template" if template else "check indentation, quotes and brackets"

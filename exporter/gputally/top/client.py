@@ -11,6 +11,7 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 from yarl import URL
 
 from gputally.errors import AggregatorRefused, AggregatorUnreachable, NotFound
+from gputally.ledger_commands.plain_text import printable
 from gputally.model.allocations_document import PATH, VERSION, AllocationsDocument
 from gputally.model.placement.why_document import NOT_FOUND_HEADER
 from gputally.top.authorization import Credentials
@@ -24,6 +25,14 @@ _REMEDIES: Final = {
     HTTPStatus.FORBIDDEN: "this user or certificate may not read it; see docs/web.md",
     HTTPStatus.NOT_FOUND: "this is no aggregator of gputally, or an older one; check --url",
 }
+
+
+class InvalidQuestion(AggregatorRefused):
+    """The request is not valid: `answer` says what to change."""
+
+    def __init__(self, url: str, answer: str) -> None:
+        super().__init__(f"{url}: HTTP {HTTPStatus.BAD_REQUEST.value}: {answer or 'the request is not valid'}")
+        self.answer = answer
 
 
 class AggregatorClient:
@@ -41,7 +50,7 @@ class AggregatorClient:
         return await self.get(PATH)
 
     async def get(self, path: str, *, timeout: ClientTimeout = _TIMEOUT) -> bytes:  # noqa: ASYNC109 - of aiohttp
-        """The response to a path with its query. Raises: AggregatorUnreachable, AggregatorRefused, NotFound."""
+        """The response to a path with its query. Raises: AggregatorUnreachable, InvalidQuestion, NotFound."""
         return await self._request("GET", path, timeout=timeout)
 
     async def post(self, path: str, body: bytes) -> bytes:
@@ -98,9 +107,11 @@ async def connected(url: str, service: Service, credentials: Credentials) -> Asy
 
 async def _body(response: ClientResponse, url: str) -> bytes:
     if response.status != HTTPStatus.OK:
-        text = (await response.text())[:_MOST_TEXT].strip()
+        text = printable((await response.text(errors="replace"))[:_MOST_TEXT].strip())
         if response.status == HTTPStatus.NOT_FOUND and response.headers.get(NOT_FOUND_HEADER):
             raise NotFound(text)
+        if response.status == HTTPStatus.BAD_REQUEST:
+            raise InvalidQuestion(url, text)
         remedy = _REMEDIES.get(HTTPStatus(response.status), text or "see the aggregator's log")
         kind = AggregatorRefused if response.status < HTTPStatus.INTERNAL_SERVER_ERROR else AggregatorUnreachable
         raise kind(f"{url}: HTTP {response.status}: {remedy}")

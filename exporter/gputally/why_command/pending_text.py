@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
 from gputally.why_command.text_lines import duration, gpus, money, paragraph, pods, table
 
@@ -12,7 +13,7 @@ _HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
 def pending_lines(document: PendingDocument, *, subject: str, width: int) -> Iterator[str]:
     """How many pods wait, for which reasons, and each of them."""
     if not document.pod_count:
-        yield f"No pod {subject} waits for GPUs.".replace("  ", " ")
+        yield printable(f"No pod {subject} waits for GPUs.".replace("  ", " "))
         return
     yield from paragraph(_headline(document, subject), width)
     yield ""

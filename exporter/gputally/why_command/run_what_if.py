@@ -1,7 +1,9 @@
 """Runs `gputally what-if`."""
 
 import asyncio
+import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -10,11 +12,13 @@ import msgspec
 
 from gputally.errors import ConfigError, Problem
 from gputally.model.placement.what_if_document import WHAT_IF_PATH, WHAT_IF_VERSION, WhatIfDocument
-from gputally.pending_api.forecasts.manifest_pods import READERS
+from gputally.pending_api.forecasts.manifest_pods import PRIORITY_CLASS, READERS
+from gputally.pending_api.forecasts.what_if_request import PARAMETERS
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_objects
-from gputally.top.client import connected
+from gputally.top.client import InvalidQuestion, connected
 from gputally.top.flags import access_problems, credentials_from, service_from
-from gputally.why_command.run_why import decoded, print_json, print_lines, width
+from gputally.why_command.not_evaluated import not_evaluated
+from gputally.why_command.run_why import decoded, print_json, print_lines, text_problems, width
 from gputally.why_command.what_if_text import what_if_lines
 
 _OF_CONTAINERS: Final = frozenset({"name", "resources", "restartPolicy", "ports"})
@@ -26,15 +30,32 @@ _LEFT_OUT: Final = frozenset({"status", "managedFields"})
 def run_what_if(parsed: Namespace) -> int:
     """Print the forecast. Raises: ConfigError, AggregatorUnreachable."""
     chosen = _parameters(parsed)
-    problems = [*access_problems(parsed), *_problems(parsed, chosen)]
+    problems = [*text_problems(parsed), *access_problems(parsed), *_problems(parsed, chosen)]
     if problems:
         raise ConfigError(problems)
-    body = asyncio.run(_asked(parsed, chosen, _manifests(parsed.file, parsed.namespace) if parsed.file else None))
+    found = list(manifest_objects(parsed.file)) if parsed.file else []
+    try:
+        body = asyncio.run(_asked(parsed, chosen, _manifests(parsed, found) if parsed.file else None))
+    except InvalidQuestion as error:
+        raise ConfigError([_rejected(parsed.file, error.answer)]) from None
     if parsed.output == "json":
         print_json(body)
     else:
         print_lines(what_if_lines(decoded(body, WhatIfDocument, WHAT_IF_VERSION), width=width()))
+    if others := not_evaluated(found):
+        sys.stderr.write(f"gputally: not evaluated, as pods of their kinds are not modelled: {', '.join(others)}\n")
     return 0
+
+
+def _rejected(file: Path | None, answer: str) -> Problem:
+    """What the aggregator says of FILE, or of the flag that it names."""
+    if file:
+        return Problem(str(file), "", answer)
+    word, _, rest = answer.partition(" ")
+    if word in PARAMETERS:
+        return Problem("", f"--{word}", rest)
+    flag = "--class" if word == "PriorityClass" else "--model" if "GPU model" in answer else ""
+    return Problem("", flag, answer)
 
 
 def _parameters(parsed: Namespace) -> dict[str, str]:
@@ -67,13 +88,13 @@ async def _asked(parsed: Namespace, chosen: dict[str, str], manifests: bytes | N
         return await client.get(f"{WHAT_IF_PATH}?{urlencode(query)}")
 
 
-def _manifests(path: Path, namespace: str) -> bytes:
+def _manifests(parsed: Namespace, found: Sequence[ManifestObject]) -> bytes:
     """The workloads of the file as one list, without what must not leave this machine. Raises: ConfigError."""
-    found = [_reduced(each, namespace) for each in manifest_objects(path) if each.value["kind"] in READERS]
-    if not found:
+    if not any(each.value["kind"] in READERS for each in found):
         text = f"has no object that creates pods; use one of {', '.join(READERS)}"
-        raise ConfigError([Problem(str(path), "", text)])
-    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": found})
+        raise ConfigError([Problem(str(parsed.file), "", text)])
+    sent = [_reduced(each, parsed.namespace) for each in found if each.value["kind"] in (*READERS, PRIORITY_CLASS)]
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": sent})
 
 
 def _reduced(found: ManifestObject, namespace: str) -> dict[str, Any]:

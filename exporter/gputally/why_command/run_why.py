@@ -10,22 +10,24 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gputally.errors import AggregatorUnreachable, ConfigError, NotFound
+from gputally.errors import AggregatorUnreachable, ConfigError, NotFound, Problem
+from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import PENDING_VERSION, PendingDocument
 from gputally.model.placement.why_document import WHY_VERSION, WhyDocument
-from gputally.top.client import connected
+from gputally.top.client import InvalidQuestion, connected
 from gputally.top.flags import access_problems, credentials_from, service_from
 from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.why_subject import WhySubject, why_subject
 from gputally.why_command.why_text import why_lines
 
+_FLAGS: Final = {"what": "WHAT", "class_name": "--class"}
 _LEAST_WIDTH: Final = 60
 _MOST_WIDTH: Final = 100
 
 
 def run_why(parsed: Namespace) -> int:
     """Print the answer. Raises: ConfigError, AggregatorUnreachable, NotFound."""
-    if problems := access_problems(parsed):
+    if problems := [*text_problems(parsed), *access_problems(parsed)]:
         raise ConfigError(problems)
     subject = why_subject(
         parsed.what,
@@ -34,7 +36,10 @@ def run_why(parsed: Namespace) -> int:
         tenant=parsed.tenant,
         everything=parsed.all,
     )
-    answer = asyncio.run(_asked(parsed, subject))
+    try:
+        answer = asyncio.run(_asked(parsed, subject))
+    except InvalidQuestion as error:
+        raise ConfigError([Problem("", "WHAT", error.answer)]) from None
     if parsed.output == "json":
         print_json(answer.body)
     elif answer.is_list:
@@ -51,14 +56,30 @@ class _Response(NamedTuple):
 
 
 async def _asked(parsed: Namespace, subject: WhySubject) -> _Response:
-    """The answer; if nothing waits in a namespace of that name, the one about a pod of that name, if there is one."""
+    """The answer; if nothing waits in a namespace of that name, the one about a pod of that name, if there is one.
+
+    Raises: NotFound, also for a namespace or tenant that is not known.
+    """
     service = service_from(parsed, namespace=parsed.aggregator_namespace)
     async with connected(parsed.url, service, credentials_from(parsed)) as client:
         body = await client.get(subject.path)
-        if subject.pod_path and not decoded(body, PendingDocument, PENDING_VERSION).pod_count:
+        document = decoded(body, PendingDocument, PENDING_VERSION) if subject.is_list else None
+        if document and subject.pod_path and not document.pod_count:
             with suppress(NotFound):
                 return _Response(await client.get(subject.pod_path), is_list=False)
+        if document and document.unknown:
+            raise NotFound(f"no pod with GPUs is known of {' and '.join(document.unknown)}; check the name")
         return _Response(body, subject.is_list)
+
+
+def text_problems(parsed: Namespace) -> list[Problem]:
+    """The arguments that are not UTF-8 text, which no name in Kubernetes is."""
+    given = {name: value for name, value in vars(parsed).items() if isinstance(value, str)}
+    return [
+        Problem("", _FLAGS.get(name, f"--{name.replace('_', '-')}"), f"'{printable(value)}' is not UTF-8 text")
+        for name, value in given.items()
+        if any("\ud800" <= each <= "\udfff" for each in value)
+    ]
 
 
 def decoded(body: bytes, kind: type[Any], version: int) -> Any:  # noqa: ANN401 - an instance of `kind`

@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from gputally.errors import ConfigError, Problem
+from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import PENDING_PATH
 from gputally.model.placement.why_document import WHY_PATH
 
@@ -40,14 +41,18 @@ def why_subject(what: str, *, namespace: str, is_job: bool, tenant: str, everyth
     return _named(what, namespace, is_job=is_job)
 
 
+def _shown(what: str) -> str:
+    return f"'{printable(what)}'"
+
+
 def _named(what: str, namespace: str, *, is_job: bool) -> WhySubject:
     parts = what.split("/")
     if namespace:
         parts = [namespace, *parts]
     elif len(parts) > 1 and parts[0] in _POD_WORDS | _JOB_WORDS and len(parts) == 2:  # noqa: PLR2004 - KIND/NAME
-        raise ConfigError([Problem("", "WHAT", f"'{what}' has no namespace; add --namespace NAMESPACE")])
+        raise ConfigError([Problem("", "WHAT", f"{_shown(what)} has no namespace; add --namespace NAMESPACE")])
     if not all(parts):
-        raise ConfigError([Problem("", "WHAT", f"'{what}' has an empty part; use NAMESPACE/POD")])
+        raise ConfigError([Problem("", "WHAT", f"{_shown(what)} has an empty part; use NAMESPACE/POD")])
     match parts:
         case [place] if not is_job:
             pod_path = f"{WHY_PATH}?{urlencode({'pod': place})}"
@@ -59,7 +64,7 @@ def _named(what: str, namespace: str, *, is_job: bool) -> WhySubject:
         case [place, word, name] if word in _JOB_WORDS:
             return _single(place, "job", name)
     form = "NAMESPACE/NAME" if is_job else "NAMESPACE/POD, NAMESPACE/job/NAME or NAMESPACE"
-    raise ConfigError([Problem("", "WHAT", f"'{what}' is not valid; use {form}")])
+    raise ConfigError([Problem("", "WHAT", f"{_shown(what)} is not valid; use {form}")])
 
 
 def _single(namespace: str, kind: str, name: str) -> WhySubject:

@@ -23,7 +23,7 @@ _MOST_WAITS: Final = 4
 _MOST_HELPS: Final = 3
 _MOST_VICTIMS: Final = 3
 _PAST: Final = {"ended": "has ended", "gone": "exists no longer"}
-_OCCUPANT_HEADS: Final = ("GPUS", "TIER", "PRIORITY", "PER HOUR", "MAY PREEMPT", "POD (TENANT)")
+_OCCUPANT_HEADS: Final = ("GPUS", "TIER", "PRIORITY", "PER HOUR", "PREEMPTIBLE", "POD (TENANT)")
 _NUMBERS: Final = frozenset({0, 2, 3})
 
 
@@ -131,7 +131,13 @@ def occupant_lines(
 
 
 def _occupant(each: OccupantPod, currency: str) -> Sequence[str]:
-    who = f"{each.namespace}/{each.pod} ({each.tenant})" if each.pod else pods(each.pods)
+    who = (
+        f"{each.namespace}/{each.pod} ({each.tenant})"
+        if each.pod
+        else pods(each.pods)
+        if each.pods
+        else "pods of others"
+    )
     who += ", stopping" if each.state == "terminating" else ""
     priority = "" if each.priority is None else f"{each.priority:,}"
     cost = money(each.cost_per_hour, currency) if each.pod else ""
@@ -175,7 +181,8 @@ def _effect(each: Help, currency: str) -> str:
         shown.append(f"{more} more")
     known = [each for each in victims if each.lost_gpu_hours is not None]
     hours = sum(each.lost_gpu_hours or 0 for each in known)
-    lost = f", destroying {hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""
+    most = "up to " if any(each.is_lost_upper_bound for each in known) else ""
+    lost = f", destroying {most}{hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""
     return f"it then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{lost}"
 
 

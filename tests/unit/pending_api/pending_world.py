@@ -79,6 +79,8 @@ def world(
         rules=RULES,
         waiting=waiting,
         records=dict(fleet.pods.records),
+        tenants={uid: fleet.pods.namespaces.tenant(each) for uid, each in fleet.pods.records.items() if not each.terms},
+        namespaces=frozenset({form.namespace for form in pods} | {"quiet"}),
         risks={each.record.uid: each for each in fleet.ends.lost_work.at_risk.pods()},
         preemptions=dict(fleet.ends.preemptions.known),
         finished=finished,

@@ -67,7 +67,7 @@ def test_what_would_help_counts_the_pods_that_found_a_place_and_names_none_of_th
     assert (one.bound, one.reason) == (1, "capacity")
     assert not [each for each in one.occupants if each.pod is None]
     [first, *_] = one.helps
-    assert (first.text, sorted(str(each.pod) for each in first.victims)) == ("use PriorityClass top", ["b", "c"])
+    assert (first.text, sorted(str(each.pod) for each in first.victims)) == ("ask for PriorityClass top", ["b", "c"])
 
 
 def test_what_all_victims_would_lose_is_added_up_once() -> None:
@@ -89,7 +89,7 @@ def test_a_restricted_reader_sees_neither_nodes_nor_what_others_would_lose() -> 
 @pytest.mark.parametrize(
     ("planned", "message"),
     [
-        (pods(0), "these pods request no GPU; gputally says where pods with GPUs fit"),
+        (pods(0, priorityClassName="none"), "these pods request no GPU; gputally says where pods with GPUs fit"),
         (pods(1, priorityClassName="none"), "PriorityClass 'none' does not exist; there are top, low, quiet"),
         (pods(1, containers=[{"resources": {"limits": {"nvidia.com/gpu": "1.5"}}}]), "the pod: "),
     ],
@@ -101,7 +101,36 @@ def test_what_cannot_be_foreseen_is_named(planned: PlannedPods, message: str) ->
     assert str(error.value).startswith(message)
 
 
+def test_pods_beyond_those_of_one_request_are_named_as_not_evaluated() -> None:
+    nodes = [node(f"g{number}", 100) for number in range(12)]
+    first, second, third = asked(pods(1, 900), pods(1, 200), pods(1), now=world(nodes, [])).forecasts
+
+    assert (first.bound, first.not_evaluated) == (900, 0)
+    assert (second.bound, second.reason, second.not_evaluated) == (100, "", 100)
+    assert (third.bound, third.reason, third.not_evaluated) == (0, "", 1)
+
+
+def test_evictions_beyond_those_that_are_searched_are_not_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputally.placement.what_if.MAX_EVICTIONS", 1)
+    [one] = asked(pods(2, 4, priorityClassName="top")).forecasts
+
+    assert (one.bound, one.reason, one.not_evaluated) == (3, "", 1)
+
+
+def test_pods_that_evict_take_their_places_too() -> None:
+    first, second = asked(pods(2, 3, priorityClassName="top"), pods(2, 2, priorityClassName="top")).forecasts
+
+    assert (first.bound, [each.pods for each in first.victims]) == (3, [1])
+    assert (second.bound, second.reason) == (1, "capacity")
+
+
 def test_a_thousand_pods_are_counted() -> None:
     [one] = asked(pods(1, 1000)).forecasts
 
     assert (one.bound, one.pods) == (4, 1000)
+
+
+def test_classes_of_the_system_exist_everywhere() -> None:
+    [one] = asked(pods(4, 2, priorityClassName="system-node-critical")).forecasts
+
+    assert (one.priority, one.bound) == (2_000_001_000, 2)

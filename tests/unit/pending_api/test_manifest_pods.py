@@ -94,7 +94,7 @@ def test_each_kind_has_its_pods(document: Json, pods: list[tuple[str, int, int]]
         (b"{}", "the manifest is not valid: Object missing required field `kind`"),
         (b'{"kind": "Node"}', "the manifest creates no pods"),
         (b'{"kind": "List", "items": [1]}', "the manifest is not valid"),
-        (b'{"kind": "Pod", "spec": {"containers": 7}}', "the manifest is not valid"),
+        (b'{"kind": "Pod", "spec": {"containers": 7}}', "Pod default/unnamed: Expected `array`"),
         (b'{"kind": "Job", "metadata": {"name": "a"}, "spec": {"parallelism": 1001}}', "Job default/a has 1001 pods"),
         (b'{"kind": "Job", "spec": {"parallelism": -1}}', "Job default/unnamed has -1 pods; use 1,000 at most"),
         (b'{"kind": "Job", "spec": {"parallelism": 99999999999999999999999}}', "Job default/unnamed has 99"),

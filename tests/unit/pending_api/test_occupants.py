@@ -41,6 +41,7 @@ def test_a_class_that_never_preempts_is_the_reason() -> None:
 def test_each_has_its_cost_and_what_its_preemption_would_destroy() -> None:
     [found] = occupants(NOW, ["uid-sweep-1"], BATCH, ALL)
 
+    assert found.is_lost_upper_bound, "no checkpoint of it is known"
     assert found.cost_per_hour == "4.42"
     assert found.lost_gpu_hours == 2 * 3580 / 3600, "it runs since second 20, and the hour is over"
     assert found.lost_cost
@@ -51,9 +52,25 @@ def test_a_restricted_reader_sees_of_other_tenants_only_tiers_and_gpus() -> None
     found = occupants(NOW, UIDS, BATCH, Viewer({"ml"}))
 
     hidden = [each for each in found if each.pod is None]
-    assert [(each.tier, each.gpus, each.pods) for each in hidden] == [("serving", 4.0, 1), ("low", 3.0, 2)]
-    assert {name for each in hidden for name in _known(each)} == {"tier", "gpus", "pods", "may_be_preempted", "why_not"}
-    assert [each.pod for each in found if each.pod] == ["peer"]
+    assert [(each.tier, each.gpus, each.why_not) for each in hidden] == [
+        ("serving", 4.0, "another tenant's pod"),
+        ("low", 3.0, ""),
+    ]
+    assert {name for each in hidden for name in _known(each)} == {"tier", "gpus", "may_be_preempted", "why_not"}
+    assert [(each.pod, each.node) for each in found if each.pod] == [("peer", "g1")], "their own nodes are known"
+
+
+def test_a_restricted_reader_cannot_tell_priorities_of_others_apart() -> None:
+    several = world(
+        [node("g1")],
+        [
+            holds("same", 4, on="g1", priority=400, namespace="lab"),
+            holds("above", 3, on="g1", priority=500, namespace="lab"),
+        ],
+    )
+    [hidden] = occupants(several, ["uid-same", "uid-above"], BATCH, Viewer({"ml"}))
+
+    assert (hidden.gpus, hidden.pods, hidden.why_not) == (7.0, None, "another tenant's pod")
 
 
 def test_pods_without_gpus_are_counted_without_names() -> None:
@@ -69,4 +86,4 @@ def test_a_list_has_a_limit_and_counts_the_others() -> None:
 
 
 def _known(each: Struct) -> set[str]:
-    return {name for name, value in asdict(each).items() if value not in (None, "") or name == "why_not"}
+    return {name for name, value in asdict(each).items() if value not in (None, "", False) or name == "why_not"}

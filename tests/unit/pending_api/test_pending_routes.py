@@ -87,10 +87,12 @@ async def test_pages_follow_each_other_and_keep_the_filters() -> None:
 async def test_filters_select_pods() -> None:
     async with served() as client:
         _, by_reason = await read(client, "/api/v1/pending", reason="impossible")
+        _, by_namespace = await read(client, "/api/v1/pending", namespace="quiet")
         _, by_tenant = await read(client, "/api/v1/pending", tenant="nobody")
 
     assert [each["pod"] for each in by_reason["pods"]] == ["foreign"]
-    assert by_tenant["pods"] == []
+    assert (by_tenant["pods"], by_tenant["unknown"]) == ([], ["tenant nobody"])
+    assert by_namespace["unknown"] == [], "that namespace exists"
 
 
 async def test_a_restricted_user_sees_own_pods_and_of_others_only_tier_and_gpus() -> None:
@@ -107,7 +109,8 @@ async def test_a_restricted_user_sees_own_pods_and_of_others_only_tier_and_gpus(
     hidden = [each for each in why["answers"][0]["occupants"] if each["pod"] is None]
     assert [(each["tier"], each["gpus"]) for each in hidden] == [("serving", 6.0)]
     everything = json.dumps([pending, why, what_if]) + page
-    for secret in ("secret-node", 'serve"', "uid-serve", "uid-x", "foreign", "rivals"):
+    assert everything.count("secret-node") == everything.count('"pod": "other"'), "only where a pod of theirs runs"
+    for secret in ('serve"', "uid-serve", "uid-x", "foreign", "rivals"):
         assert secret not in everything
     assert what_if["lost_gpu_hours"] is None
 
@@ -197,8 +200,23 @@ async def test_a_page_begins_with_the_reasons_and_escapes_names() -> None:
     assert "script" not in policy
     assert "default-src 'none'" in policy
     assert 'value="&lt;b&gt;"' in empty
-    assert page.index("Reasons") < page.index("capacity") < page.index("ml/a")
+    assert page.index("Reasons") < page.index("capacity</a>") < page.index("ml/a")
     assert "<script" not in page
+
+
+async def test_the_form_of_the_page_filters_with_the_fields_that_are_filled_in() -> None:
+    submitted = "/pending?namespace=ml&tenant=&tier=&job=&reason="
+    async with served() as client:
+        async with client.get(submitted) as answer:
+            status, page = answer.status, await answer.text()
+        async with client.get(f"{submitted}capacity") as answer:
+            chosen = await answer.text()
+
+    assert status == 200
+    assert "ml/a" in page
+    assert "foreign" not in page
+    assert "<option selected>capacity</option>" in chosen
+    assert " selected" not in page
 
 
 async def test_without_verdicts_the_answer_says_how_to_turn_them_on() -> None:

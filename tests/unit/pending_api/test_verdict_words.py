@@ -94,3 +94,10 @@ def test_every_verdict_has_words(reason: Reason) -> None:
 @pytest.mark.parametrize("kind", ObstacleKind)
 def test_every_obstacle_has_words_that_can_leave_out_the_node(kind: ObstacleKind) -> None:
     assert "secret-node" not in obstacle_text(obstacle(kind, "x", "secret-node"), shows_node=False)
+
+
+def test_the_value_of_a_taint_is_only_for_readers_who_may_know_nodes() -> None:
+    taint = obstacle(ObstacleKind.TAINT, "team=rivals:NoSchedule", "g1")
+
+    assert obstacle_text(taint) == "g1: taint team=rivals:NoSchedule is not tolerated"
+    assert obstacle_text(taint, shows_node=False) == "taint team:NoSchedule is not tolerated"

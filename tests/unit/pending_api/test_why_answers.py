@@ -50,10 +50,24 @@ def test_each_suggestion_is_in_words_with_its_victims() -> None:
     found = answer(now)
     assert found.pod.reason == "capacity"
     assert [(each.text, [victim.pod for victim in each.victims]) for each in found.helps] == [
-        ("use PriorityClass top", ["b"]),
         ("wait until ml/b on g1 ends", []),
+        ("ask for PriorityClass top", ["b"]),
     ]
-    assert [victim.may_be_preempted for victim in found.helps[0].victims] == [True], "by that class"
+    assert [victim.may_be_preempted for victim in found.helps[1].victims] == [True], "by that class"
+
+
+def test_a_pod_that_serves_no_users_is_not_advised_to_take_a_class_that_does() -> None:
+    classes = [PriorityChoice("gpu-serving", 9000), PriorityChoice("top", 9001)]
+    now = world([node("g1", 4)], [holds("b", 4, on="g1"), waits("a", 4)], classes=classes)
+    of_users = world(
+        [node("g1", 4)],
+        [holds("b", 4, on="g1"), waits("a", 4)],
+        classes=classes,
+        situations={"a": Situation(is_serving=True)},
+    )
+
+    assert [each.text for each in answer(now).helps][-1] == "ask for PriorityClass top"
+    assert [each.text for each in answer(of_users).helps][-1] == "ask for PriorityClass gpu-serving"
 
 
 def test_a_quota_that_refuses_it_is_the_answer() -> None:
@@ -74,7 +88,7 @@ def test_pods_of_lower_priority_that_it_cannot_preempt_are_noted_as_far_as_the_r
     [note] = answer(never).priorities
     assert note.text == "pods of lower priority got 4 GPUs after it had begun to wait, such as lab/low"
     [hidden] = why(never, viewer=Viewer({"ml"})).answers[0].priorities
-    assert hidden.text == "pods of lower priority got 4 GPUs after it had begun to wait"
+    assert hidden.text == "other tenants hold 4 GPUs where it could run, although it should precede them"
 
 
 def test_others_like_it_are_those_of_its_tier_and_request() -> None:
@@ -197,6 +211,15 @@ def test_a_pod_that_nobody_has_judged_yet_is_not_taken_for_one_that_is_bound() -
 
     with pytest.raises(NotYetJudged, match="ml/a"):
         why(now)
+
+
+def test_a_pod_of_which_nobody_has_judged_is_of_the_tenant_that_the_rules_say() -> None:
+    now = world([node("g1")], [waits("a", 1)])._replace(waiting=[])
+
+    with pytest.raises(NotYetJudged, match="ml/a"):
+        why(now, viewer=Viewer({"ml"}))
+    with pytest.raises(NoSuchPods):
+        why(now, viewer=Viewer({"unassigned"}))
 
 
 def test_a_hint_names_no_pod_of_another_tenant() -> None:

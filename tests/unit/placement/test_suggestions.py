@@ -50,13 +50,13 @@ def test_waiting_a_higher_class_and_a_smaller_request_help_against_a_lack_of_cap
 
     assert found(needs(gpu=2), full) == [
         Suggestion(
+            changes=(SuggestedChange(kind=ChangeKind.WAIT, what=GPU, node="n1", amount=2, pods=("a",)),),
+            reason=Reason.SCHEDULABLE,
+        ),
+        Suggestion(
             changes=(SuggestedChange(kind=ChangeKind.USE_CLASS, what="p150"),),
             reason=Reason.PREEMPTING,
             eviction=Eviction(node="n1", victims=("a",)),
-        ),
-        Suggestion(
-            changes=(SuggestedChange(kind=ChangeKind.WAIT, what=GPU, node="n1", amount=2, pods=("a",)),),
-            reason=Reason.SCHEDULABLE,
         ),
     ]
     full.release("n1", "b")

@@ -15,7 +15,7 @@ from gputally.pending_api.pending_now import PendingNow
 from gputally.pending_api.pending_routes import BODIES, PendingRoutes
 from tests.fakes.command import done, run, start
 from tests.unit.export.test_web import site
-from tests.unit.pending_api.pending_world import Past, holds, node, waits, world
+from tests.unit.pending_api.pending_world import H100, Past, holds, node, waits, world
 
 SECRET = "hunter2"
 
@@ -48,7 +48,18 @@ async def test_a_bare_word_is_a_namespace_or_else_the_only_pod_of_that_name(url:
 
     assert namespace.out.startswith("1 pod in namespace ml waits for 4 GPUs: ")
     assert pod.out.startswith("lab/gpu-pod has waited 59 min for 8 GPUs")
-    assert (nothing.status, nothing.out) == (0, "No pod in namespace nothing waits for GPUs.\n")
+    assert (nothing.status, nothing.out) == (12, "")
+    assert nothing.err == "gputally: no pod with GPUs is known of namespace nothing; check the name\n"
+
+
+async def test_a_namespace_that_exists_has_no_waiting_pods_and_an_unknown_tenant_is_named(url: str) -> None:
+    quiet, nobody = await run("why", "quiet", "--url", url), await run("why", "--tenant", "nobody", "--url", url)
+
+    assert (quiet.status, quiet.out) == (0, "No pod in namespace quiet waits for GPUs.\n")
+    assert (nobody.status, nobody.err) == (
+        12,
+        "gputally: no pod with GPUs is known of tenant nobody; check the name\n",
+    )
 
 
 async def test_json_is_the_response_of_the_api(url: str) -> None:
@@ -161,3 +172,53 @@ async def test_a_file_without_workloads_names_what_can_be_forecast(tmp_path: Pat
 
     assert found.status == 2
     assert found.err.startswith(f"gputally: {file}: has no object that creates pods; use one of Pod, Job, ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--gpus", "0"), "--gpus: '0' is not valid; use a number from 1 to 10000"),
+        (("--gpus", "1", "--cpu", "many"), "--cpu: 'many' is not a quantity; use one such as 4"),
+        (("--gpus", "1", "--class", "x"), "--class: PriorityClass 'x' does not exist; there are none known"),
+        (("--gpus", "1", "--model", "V100"), f"--model: no node has a GPU model like 'V100'; there are {H100}"),
+    ],
+)
+async def test_what_the_aggregator_rejects_names_the_flag(url: str, arguments: tuple[str, ...], message: str) -> None:
+    found = await run("what-if", *arguments, "--url", url)
+
+    assert (found.status, found.out, found.err) == (2, "", f"gputally: {message}\n")
+
+
+async def test_a_manifest_that_is_rejected_is_named_with_its_object(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {parallelism: many}}")
+    found = await run("what-if", file, "--url", url)
+
+    assert found.status == 2
+    assert found.err.startswith(f"gputally: {file}: Job default/a: Expected `int | null`, got `str`")
+
+
+async def test_arguments_that_are_no_text_or_control_the_terminal_are_shown_as_such(url: str) -> None:
+    broken = await run("why", os.fsdecode(b"ml/\xff"), "--url", url)
+    escaped = await run("why", "a/b/c/\x1b[31m", "--url", url)
+
+    assert (broken.status, broken.err) == (2, "gputally: WHAT: 'ml/\\udcff' is not UTF-8 text\n")
+    assert escaped.status == 2
+    assert "\x1b" not in escaped.err
+
+
+async def test_gpu_workloads_of_other_kinds_are_named_as_not_evaluated(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    pods = "spec: {containers: [{resources: {limits: {nvidia.com/gpu: 1}}}], priorityClassName: new}"
+    file.write_text(
+        f"{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, {pods}}}\n---\n"
+        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: new}, value: 9}\n---\n"
+        "{apiVersion: v1, kind: Pod, metadata: {name: c}, spec: {priorityClassName: other, containers: [{}]}}\n---\n"
+        f"{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: agent}}, spec: {{template: {{{pods}}}}}}}\n---\n"
+        "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: logs}, spec: {template: {spec: {}}}}\n"
+    )
+    found = await run("what-if", file, "--url", url)
+
+    assert found.status == 0
+    assert "Class       new, priority 9, " in found.out
+    assert found.err == "gputally: not evaluated, as pods of their kinds are not modelled: DaemonSet agent\n"

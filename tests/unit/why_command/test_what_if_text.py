@@ -42,7 +42,7 @@ def test_an_eviction_says_whom_and_what_that_destroys() -> None:
 
     assert lines[0] == "1 pod with 8 GPUs would be bound now, by preempting 1 pod."
     assert lines[4:] == [
-        "Evicts      GPUS  TIER         PRIORITY   PER HOUR  MAY PREEMPT  POD (TENANT)",
+        "Evicts      GPUS  TIER         PRIORITY   PER HOUR  PREEMPTIBLE  POD (TENANT)",
         "               4  interactive       200  15.00 USD  yes          lab/sweep-3 (lab)",
         "Destroys    2.50 GPU-hours of work since the last checkpoints, 9.38 USD",
     ]
@@ -93,3 +93,18 @@ def test_a_list_begins_with_the_reasons() -> None:
 
 def test_an_empty_list_is_an_answer() -> None:
     assert pending(count=0) == ["No pod in namespace ml-research waits for GPUs."]
+
+
+def test_work_without_a_known_checkpoint_is_an_upper_bound() -> None:
+    unknown = replace(SWEEP, is_lost_upper_bound=True)
+    document = WhatIfDocument(
+        at=NOON,
+        currency="USD",
+        forecasts=[replace(FORECAST, pods=1, bound=1, victims=[unknown])],
+        lost_gpu_hours=2.5,
+        lost_cost="9.375",
+        is_lost_upper_bound=True,
+    )
+    *_, destroys = what_if_lines(document, width=96)
+
+    assert destroys == "Destroys    up to 2.50 GPU-hours of work, 9.38 USD"

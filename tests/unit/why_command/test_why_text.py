@@ -24,16 +24,16 @@ def test_the_first_line_is_the_answer_and_the_others_are_its_evidence() -> None:
         "Class       gpu-batch, priority 400, may preempt lower priorities; tier batch, tenant research",
         "Blocked by  gpu-3: 8 GPUs needed, 4 available",
         "Nodes       9 held by other pods, 2 tainted, 1 too small",
-        "Held by     GPUS  TIER         PRIORITY   PER HOUR  MAY PREEMPT          POD (TENANT)",
+        "Held by     GPUS  TIER         PRIORITY   PER HOUR  PREEMPTIBLE          POD (TENANT)",
         "               4  serving           800  15.00 USD  no, higher priority  api/llm-7f9c (product)",
         "               4  interactive       200  15.00 USD  yes                  lab/sweep-3 (lab)",
         "Priorities  pods of lower priority got 4 GPUs after it had begun to wait, such as lab/sweep-3",
         "Waited for  quota 12 min (11:34 to 11:46), then capacity 14 min (since 11:46 UTC)",
         "Others      the last 37 batch pods with 8 GPUs waited 4 min in the median, 11 min at p90",
-        "Would help  - use PriorityClass gpu-training: it then preempts api/llm-7f9c and lab/sweep-3 on",
-        "            gpu-3, destroying 2.50 GPU-hours of work (9.38 USD)",
-        "            - request only 4 GPUs: it then preempts lab/sweep-3 on gpu-3, destroying 2.50",
+        "Would help  - request only 4 GPUs: it then preempts lab/sweep-3 on gpu-3, destroying 2.50",
         "            GPU-hours of work (9.38 USD)",
+        "            - ask for PriorityClass gpu-training: it then preempts api/llm-7f9c and lab/sweep-3",
+        "            on gpu-3, destroying 2.50 GPU-hours of work (9.38 USD)",
         "Scheduler   0/12 nodes are available: 10 Insufficient nvidia.com/gpu, 2 node(s) had untolerated",
         "            taint(s).",
     ]
@@ -55,7 +55,7 @@ def test_of_other_tenants_a_restricted_reader_sees_only_tiers_and_gpus() -> None
     lines = shown(replace(ANSWER, occupants=[others], helps=[]))
 
     assert lines[6:8] == [
-        "Held by     GPUS  TIER     MAY PREEMPT          POD (TENANT)",
+        "Held by     GPUS  TIER     PREEMPTIBLE          POD (TENANT)",
         "               4  serving  no, higher priority  3 pods",
     ]
 

@@ -11,12 +11,13 @@ class WhatIf(Struct, frozen=True, kw_only=True, gc=False):
     """What would happen to identical pods that are created now.
 
     `fitting` of them would be bound now, the first one on any of `nodes`; which of them is decided by scores, which are
-    not modelled. Each of `evictions` makes room for one more; one without victims uses what others left. `verdict` is
-    that of the first pod that has no place then; None if all have.
+    not modelled. `copies` says how many have room on each of them. Each of `evictions` makes room for one more; one
+    without victims uses what others left. `verdict` is that of the first pod that has no place then; None if all have.
     """
 
     fitting: int
     nodes: tuple[str, ...] = ()
+    copies: tuple[int, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     verdict: Verdict | None = None
 

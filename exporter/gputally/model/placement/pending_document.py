@@ -55,7 +55,8 @@ class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
 class PendingDocument(Struct, frozen=True, kw_only=True):
     """The state at one instant. `reasons` are of all pods of all pages, `pods` those of this page, the oldest first.
 
-    `currency` is empty without a price book. `next` is the address of the next page.
+    `currency` is empty without a price book. `next` is the address of the next page. If no
+    pod waits, `unknown` names the namespaces and tenants of the request that no pod with GPUs has: `tenant nobody`.
     """
 
     version: int = PENDING_VERSION
@@ -65,3 +66,4 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     pods: list[PendingPod]
     pod_count: int
     next: str | None = None
+    unknown: list[str] = []

@@ -16,7 +16,7 @@ class PodForecast(Struct, frozen=True, kw_only=True):
     """What would happen to `pods` equal pods, named by `name`, if they were created now.
 
     `bound` of them would be bound to `nodes`, None for a user restricted to tenants, by preemption of `victims` if
-    there are any; the others would wait for `reason`.
+    there are any; the others would wait for `reason`, except `not_evaluated` pods beyond what one request evaluates.
     """
 
     name: str
@@ -28,6 +28,7 @@ class PodForecast(Struct, frozen=True, kw_only=True):
     may_preempt: bool
     needs: NeededResources
     bound: int
+    not_evaluated: int = 0
     nodes: list[str] | None
     victims: list[OccupantPod] = []
     reason: str = ""
@@ -40,7 +41,8 @@ class PodForecast(Struct, frozen=True, kw_only=True):
 class WhatIfDocument(Struct, frozen=True, kw_only=True):
     """The forecasts, one for each kind of pod, each after those before it. `currency` is empty without a price book.
 
-    `lost_gpu_hours` and `lost_cost` are the work that all victims would lose now; None if it is not known.
+    `lost_gpu_hours` and `lost_cost` are the work that all victims would lose now; None if it is not known. For
+    `is_lost_upper_bound`, see `OccupantPod`.
     """
 
     version: int = WHAT_IF_VERSION
@@ -49,3 +51,4 @@ class WhatIfDocument(Struct, frozen=True, kw_only=True):
     forecasts: list[PodForecast]
     lost_gpu_hours: float | None
     lost_cost: str | None
+    is_lost_upper_bound: bool = False

@@ -40,14 +40,15 @@ class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod, or `pods` pods, that hold what the pod waits for.
 
     `may_be_preempted` says whether the pod may preempt it, and `why_not` why it may not. Of other tenants' pods, a user
-    who is restricted to tenants sees only the tier and the GPUs: all other names are None. `cost_per_hour` and
-    `lost_cost` are decimals, None if a price is missing. `lost_gpu_hours` is the work that its preemption would destroy
-    now; None if unknown.
+    who is restricted to tenants sees only the tier, the GPUs and whether the pod may preempt them: all else is None.
+    `cost_per_hour` and `lost_cost` are decimals, None if a price is missing. `lost_gpu_hours` is the work that its
+    preemption would destroy now; None if unknown. It is an upper bound (`is_lost_upper_bound`) if no checkpoint of the
+    pod is known: all that it has done counts.
     """
 
     tier: str
     gpus: float
-    pods: int = 1
+    pods: int | None = 1
     tenant: str | None = None
     namespace: str | None = None
     pod: str | None = None
@@ -60,6 +61,7 @@ class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
     why_not: str = ""
     lost_gpu_hours: float | None = None
     lost_cost: str | None = None
+    is_lost_upper_bound: bool = False
 
 
 class PastWait(Struct, frozen=True, kw_only=True, gc=False):

@@ -6,13 +6,14 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_labels, tier_of
 from gputally.errors import MalformedObject
 from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.advice import WhatIf
-from gputally.model.placement.needs import Needs, Taken
+from gputally.model.placement.advice import PriorityChoice, WhatIf
+from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Eviction
+from gputally.model.placement.verdict import Eviction, Reason
 from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
 from gputally.model.units import GPU, to_datetime
@@ -24,16 +25,20 @@ from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
 from gputally.pending_api.words.verdict_words import sentence
 from gputally.placement.objects.needs_of import needs_of
 from gputally.placement.room import Room
-from gputally.placement.what_if import what_if
+from gputally.placement.what_if import place, what_if
 from gputally.report_api.report_request import InvalidRequest
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import covered
 
 _NOWHERE: Final = Situation()
 _NEVER: Final = "Never"
-_HIGHEST: Final = 2**31 - 1
-_MOST_PLACED: Final = 100
-"""More pods of one kind do not take their places for what follows: that would take too long."""
+_OF_SYSTEM: Final = (
+    PriorityChoice("system-cluster-critical", 2_000_000_000),
+    PriorityChoice("system-node-critical", 2_000_001_000),
+)
+"""Exist in every cluster. Source: kubernetes pkg/apis/scheduling/types.go, v1/helpers.go."""
+MOST_EVALUATED: Final = 1_000
+"""Pods of all kinds of one request that find a place; where further ones fit is not evaluated."""
 
 
 class _Candidate(NamedTuple):
@@ -48,21 +53,27 @@ class _Candidate(NamedTuple):
         return Rank(self.needs.priority, self.needs.may_preempt, self.needs.class_name)
 
 
-def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) -> WhatIfDocument:
+def forecast(
+    now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer, *, classes: Sequence[PriorityChoice] = ()
+) -> WhatIfDocument:
     """The forecasts of all pods, in order: each takes its place before the next. Changes `now.room`.
+
+    `classes` are PriorityClasses that would be created with them.
 
     Raises: InvalidRequest for a class that does not exist, an invalid request, or pods without GPUs.
     """
-    candidates = [each for each in (_candidate(each, now) for each in planned) if each.needs.gpus]
+    now = now._replace(classes=list({each.name: each for each in (*now.classes, *classes)}.values()))
+    with_gpus = [each for each in planned if _candidate(each, each.pod, now).needs.gpus]
+    candidates = [_candidate(each, _admitted(each, now), now) for each in with_gpus]
     if not candidates:
         raise InvalidRequest("these pods request no GPU; gputally says where pods with GPUs fit")
     found: list[PodForecast] = []
+    left = MOST_EVALUATED
     for index, each in enumerate(candidates):
-        result = what_if(each.needs, now.room, count=each.planned.number)
-        bound = min(each.planned.number, result.fitting + len(result.evictions))
-        if bound <= _MOST_PLACED and (bound < each.planned.number or index + 1 < len(candidates)):
-            _place(each.needs, now.room, count=bound, key=f"{PLANNED}{index}/")
-        found.append(_forecast(now, each, result, viewer, bound=bound))
+        result = _tried(each.needs, now.room, min(each.planned.number, left))
+        left -= result.fitting + len(result.evictions)
+        place(result, each.needs, now.room, key=f"{PLANNED}{index}/")
+        found.append(_forecast(now, each, result, viewer))
     victims = [victim for each in found for victim in each.victims]
     is_known = all(victim.pod for victim in victims if victim.tier)
     return WhatIfDocument(
@@ -71,17 +82,17 @@ def forecast(now: PendingNow, planned: Sequence[PlannedPods], viewer: Viewer) ->
         forecasts=found,
         lost_gpu_hours=sum(each.lost_gpu_hours or 0 for each in victims) if is_known else None,
         lost_cost=_lost_cost(victims) if is_known and now.currency else None,
+        is_lost_upper_bound=is_known and any(each.is_lost_upper_bound for each in victims),
     )
 
 
-def _candidate(planned: PlannedPods, now: PendingNow) -> _Candidate:
-    pod = _admitted(planned, now)
+def _candidate(planned: PlannedPods, pod: PlaceablePod, now: PendingNow) -> _Candidate:
+    """What the planned pods need if they are created as `pod`. Raises: InvalidRequest."""
     try:
-        return _Candidate(
-            planned, pod, needs_of(pod, now.rules), covered(effective_units(pod, now.rules), (), now.rules)
-        )
+        needs, quantity = needs_of(pod, now.rules), covered(effective_units(pod, now.rules), (), now.rules)
     except MalformedObject as error:
         raise InvalidRequest(f"{planned.name or 'the pod'}: {str(error).partition(': ')[2]}") from None
+    return _Candidate(planned, pod, needs, quantity)
 
 
 def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
@@ -90,38 +101,49 @@ def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
     name = spec.priority_class_name or now.default_class
     if not name:
         return planned.pod
-    known = next((each for each in now.classes if each.name == name), None)
+    known = next((each for each in (*now.classes, *_OF_SYSTEM) if each.name == name), None)
     if known is None:
         names = ", ".join(each.name for each in now.classes) or "none known"
-        raise InvalidRequest(f"PriorityClass '{name[:60]}' does not exist; there are {names}")
+        where = f"{planned.name}: " if planned.name else ""
+        raise InvalidRequest(f"{where}PriorityClass '{name[:60]}' does not exist; there are {names}")
     policy = spec.preemption_policy or (None if known.may_preempt else _NEVER)
     admitted = replace(spec, priority_class_name=name, priority=known.value, preemption_policy=policy)
     return replace(planned.pod, spec=admitted)
 
 
-def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer, *, bound: int) -> PodForecast:
-    """The pods that were bound have their places in `now.room`, unless they are too many."""
+def _tried(needs: Needs, room: Room, count: int) -> WhatIf:
+    """The forecast of so many pods, without a verdict if only the bound on evictions has ended it."""
+    found = what_if(needs, room, count=count) if count else WhatIf(fitting=0)
+    is_cut = found.verdict is not None and found.verdict.reason is Reason.PREEMPTING
+    return replace(found, verdict=None) if is_cut else found
+
+
+def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer) -> PodForecast:
+    """The pods that were bound have their places in `now.room`. If one waits, so do all after it."""
+    bound = result.fitting + len(result.evictions)
     planned, needs = candidate.planned, candidate.needs
     verdict = shown_verdict(result.verdict, viewer) if result.verdict else None
     named = [uid for each in verdict.obstacles for uid in each.pods if not is_planned(uid)] if verdict else []
-    is_placed = bound <= _MOST_PLACED
+    tier = _tier(candidate, now)
+    situation = replace(_NOWHERE, is_serving=serves(tier, now.rules))
     return PodForecast(
         name=planned.name,
         pods=planned.number,
         gpus=candidate.quantity / GPU,
-        tier=_tier(candidate, now),
+        tier=tier,
         class_name=needs.class_name,
         priority=needs.priority,
         may_preempt=needs.may_preempt,
         needs=needed(needs),
         bound=bound,
+        not_evaluated=0 if verdict else planned.number - bound,
         nodes=list(_nodes(result)) if viewer.sees_nodes else None,
         victims=occupants(now, _evicted(result.evictions), candidate.rank, viewer),
         reason=verdict.reason.value if verdict else "",
         text=sentence(verdict, needs, _NOWHERE) if verdict else "",
         obstacles=obstacle_texts(verdict, viewer) if verdict else [],
         occupants=limited(occupants(now, named, candidate.rank, viewer))[0],
-        helps=helps_of(now, result.verdict if is_placed else None, needs, _NOWHERE, rank=candidate.rank, viewer=viewer),
+        helps=helps_of(now, result.verdict, needs, situation, rank=candidate.rank, viewer=viewer),
     )
 
 
@@ -138,20 +160,6 @@ def _nodes(result: WhatIf) -> Iterator[str]:
 
 def _evicted(evictions: Sequence[Eviction]) -> list[str]:
     return [uid for each in evictions for uid in each.victims]
-
-
-def _place(needs: Needs, room: Room, *, count: int, key: str) -> None:
-    """Let the pods take their places, each on the first node that it fits on, where nothing preempts them."""
-    taken = Taken(needs.amounts, _HIGHEST)
-    for number in range(count):
-        result = what_if(needs, room)
-        for eviction in result.evictions:
-            for uid in eviction.victims:
-                room.release(eviction.node, uid)
-        node = next(_nodes(result), None)
-        if node is None:
-            return
-        room.bind(node, f"{key}{number}", taken)
 
 
 def _lost_cost(victims: Sequence[OccupantPod]) -> str | None:

@@ -9,6 +9,7 @@ from msgspec import field
 from gputally.model.kube import AnnotatedMeta
 from gputally.model.objects.camel import Camel
 from gputally.model.objects.placeable_pod import PlaceablePod, PlaceableSpec
+from gputally.model.placement.advice import PriorityChoice
 from gputally.report_api.report_request import InvalidRequest
 
 MOST_PODS: Final = 1_000
@@ -38,6 +39,12 @@ class PlannedTemplate(Camel, frozen=True):
 class _Owner(Camel, frozen=True):
     kind: str
     metadata: AnnotatedMeta = field(default_factory=AnnotatedMeta)
+
+
+class _PriorityClass(Camel, frozen=True):
+    metadata: AnnotatedMeta
+    value: int
+    preemption_policy: str = ""
 
 
 class _Copies(Camel, frozen=True):
@@ -140,6 +147,7 @@ READERS: Final[Mapping[str, Callable[[bytes], Roles]]] = {
     "XGBoostJob": _training,
 }
 """The kinds whose pods are known."""
+PRIORITY_CLASS: Final = "PriorityClass"
 
 
 def planned_pods(body: bytes) -> list[PlannedPods]:
@@ -174,12 +182,35 @@ def _planned(body: bytes) -> Iterator[PlannedPods]:
 def _of_owner(owner: _Owner, body: bytes) -> Iterator[PlannedPods]:
     namespace = owner.metadata.namespace or "default"
     subject = f"{owner.kind} {namespace[:_MOST_NAME]}/{owner.metadata.name[:_MOST_NAME] or 'unnamed'}"
-    for role, template, count in READERS[owner.kind](body):
+    try:
+        roles = list(READERS[owner.kind](body))
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"{subject}: {error}") from None
+    for role, template, count in roles:
         name = f"{subject} {role[:_MOST_NAME]}" if role else subject
         if not 0 <= count <= MOST_PODS:
             raise InvalidRequest(f"{name} has {count} pods; use {MOST_PODS:,} at most")
         if count:
             yield PlannedPods(name, _as_pod(template, namespace), count)
+
+
+def planned_classes(body: bytes) -> list[PriorityChoice]:
+    """The PriorityClasses that a list of manifests creates besides. Raises: InvalidRequest."""
+    try:
+        owner = msgspec.json.decode(body, type=_Owner)
+        items = msgspec.json.decode(body, type=_Listed).items if owner.kind.endswith("List") else ()
+        return [_class(item) for item in items if msgspec.json.decode(item, type=_Owner).kind == PRIORITY_CLASS]
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"the manifest is not valid: {error}") from None
+
+
+def _class(item: msgspec.Raw) -> PriorityChoice:
+    try:
+        found = msgspec.json.decode(item, type=_PriorityClass)
+    except msgspec.ValidationError as error:
+        name = msgspec.json.decode(item, type=_Owner).metadata.name[:_MOST_NAME]
+        raise InvalidRequest(f"{PRIORITY_CLASS} {name}: {error}") from None
+    return PriorityChoice(found.metadata.name, found.value, found.preemption_policy != "Never")
 
 
 def _as_pod(template: PlannedTemplate, namespace: str) -> PlaceablePod:

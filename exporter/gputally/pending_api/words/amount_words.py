@@ -1,9 +1,10 @@
 """Amounts of resources in words, such as `8 GPUs` or `256 GiB memory`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from gputally.model.placement.why_document import OccupantPod
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 _MILLI: Final = 1000
@@ -39,6 +40,19 @@ def byte_words(amount: int) -> str:
     while value >= 1024 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - by definition
         value, unit = value / 1024, unit + 1
     return f"{value:.4g} {_UNITS[unit]}"
+
+
+def gpu_words(count: float) -> str:
+    """`1 GPU`, `0.5 GPUs`."""
+    return f"{count:,.10g} GPU{'' if count == 1 else 's'}"
+
+
+def pods_words(occupants: Sequence[OccupantPod]) -> str:
+    """`2 pods`; `pods with 6 GPUs` if their number may not be known."""
+    counts = [each.pods for each in occupants if each.pods is not None]
+    if len(counts) == len(occupants):
+        return _counted(sum(counts), "pod")
+    return f"pods with {gpu_words(sum(each.gpus for each in occupants))}"
 
 
 def listed(parts: Iterable[str]) -> str:

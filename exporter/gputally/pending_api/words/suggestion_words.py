@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from gputally.accounting.active_pods import holding
 from gputally.model.placement.advice import ChangeKind, SuggestedChange, Suggestion
 from gputally.model.placement.why_document import Help
+from gputally.model.units import GPU
 from gputally.pending_api.occupants import Rank, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
-from gputally.pending_api.words.amount_words import amount_words, listed
+from gputally.pending_api.words.amount_words import amount_words, gpu_words, listed
+from gputally.pending_api.words.verdict_words import without_value
 
 _MOST_NAMES: Final = 3
 
@@ -30,14 +33,20 @@ def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer)
 
 def _step(change: SuggestedChange, now: PendingNow, viewer: Viewer) -> str:
     shown = change.node if viewer.sees_nodes else ""
+    if change.kind is ChangeKind.TOLERATE and not viewer.sees_nodes:
+        return f"tolerate the taint {without_value(change.what)}"
     return _STEPS[change.kind](change, f" on {shown}" if shown else "", _names(change, now, viewer))
 
 
 def _names(change: SuggestedChange, now: PendingNow, viewer: Viewer) -> str:
-    """The pods of a change, by name as far as the reader may know it."""
+    """The pods of a change, by name as far as the reader may know it, and of others their GPUs."""
     pods = [now.records[uid] for uid in change.pods if uid in now.records]
     named = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.terms and viewer.sees(pod.terms[-1].tenant)]
     shown = named[:_MOST_NAMES]
+    if viewer.tenants is not None and len(named) < len(change.pods):
+        hidden = [pod for pod in pods if not pod.terms or not viewer.sees(pod.terms[-1].tenant)]
+        gpus = sum(holding(pod).quantity for pod in hidden if pod.segments) / GPU
+        return listed([*shown, f"other tenants' pods{f' with {gpu_words(gpus)}' * bool(gpus)}"])
     if more := len(change.pods) - len(shown):
         shown.append(f"{more} {'more' if shown else 'pod' if more == 1 else 'pods'}")
     return listed(shown) if shown else "pods"
@@ -53,8 +62,10 @@ _STEPS: Final[Mapping[ChangeKind, Callable[[SuggestedChange, str, str], str]]] =
     ChangeKind.UNCORDON: lambda _, on, __: f"uncordon {on.removeprefix(' on ') or 'its node'}",
     ChangeKind.DROP_SELECTOR: lambda change, *_: f"no longer require {change.what}",
     ChangeKind.PREEMPT: lambda *_: "let it preempt (preemptionPolicy: PreemptLowerPriority)",
-    ChangeKind.USE_CLASS: lambda change, *_: f"use PriorityClass {change.what}",
-    ChangeKind.WAIT: lambda change, on, pods: f"wait until {pods}{on} {'ends' if len(change.pods) == 1 else 'end'}",
+    ChangeKind.USE_CLASS: lambda change, *_: f"ask for PriorityClass {change.what}",
+    ChangeKind.WAIT: lambda change, on, pods: (
+        f"wait until {pods}{on} {'ends' if len(change.pods) == 1 and pods.count('/') else 'end'}"
+    ),
     ChangeKind.RAISE_QUOTA: lambda change, *_: f"raise quota {change.what} by {change.amount}",
     ChangeKind.REMOVE_GATE: lambda change, *_: f"remove the scheduling gate {change.what}",
 }

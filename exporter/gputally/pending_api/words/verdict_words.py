@@ -71,9 +71,17 @@ def sentence(verdict: Verdict, needs: Needs | None, situation: Situation) -> str
 
 
 def obstacle_text(obstacle: Obstacle, *, shows_node: bool = True) -> str:
-    """One obstacle in words, with its node unless the reader may not know it."""
+    """One obstacle in words, with its node and the value of its taint unless the reader may not know them."""
     where = f"{obstacle.node}: " if obstacle.node and shows_node else ""
+    if obstacle.kind is ObstacleKind.TAINT and not shows_node:
+        return f"taint {without_value(obstacle.what)} is not tolerated"
     return where + _OBSTACLES[obstacle.kind](obstacle)
+
+
+def without_value(taint: str) -> str:
+    """`team:NoSchedule` of `team=a:NoSchedule`, as the value may name others."""
+    key, _, effect = taint.rpartition(":")
+    return f"{key.partition('=')[0]}:{effect}"
 
 
 def _fixed(verdict: Verdict, needs: Needs | None) -> str:
@@ -84,7 +92,9 @@ def _fixed(verdict: Verdict, needs: Needs | None) -> str:
         case Reason.VICTIMS_STOPPING:
             return f"room is being made{on}, where {_pods(len(verdict.victims))} still stopping"
         case Reason.PREEMPTING:
-            count = f"{len(verdict.victims)} pod{'' if len(verdict.victims) == 1 else 's'} of lower priority"
+            count = (
+                f"{len(verdict.victims) or ''} pod{'' if len(verdict.victims) == 1 else 's'} of lower priority".strip()
+            )
             return f"it fits if {count}{on} {'is' if len(verdict.victims) == 1 else 'are'} preempted, not done yet"
         case Reason.NEVER_PREEMPTS:
             name = f"its class {needs.class_name}" if needs and needs.class_name else "it"
@@ -94,7 +104,7 @@ def _fixed(verdict: Verdict, needs: Needs | None) -> str:
 
 
 def _pods(count: int) -> str:
-    return f"{count} pod{' is' if count == 1 else 's are'}"
+    return f"{count or ''} pod{' is' if count == 1 else 's are'}".strip()
 
 
 _OWN: Final[Mapping[Reason, str]] = {
