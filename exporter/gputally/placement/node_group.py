@@ -109,9 +109,9 @@ class WholeGroup:
         if not self.number:
             return self._large(needs.amounts)
         known = self.answers.of(needs)
-        found = known.large.get(self.number)
+        found = known.large.of.get(self.number)
         if found is None or found[0] != self._version:
-            found = known.large[self.number] = self._version, self._large(needs.amounts)
+            found = known.large.of[self.number] = self._version, self._large(needs.amounts)
             self.answers.added(known)
         return found[1]
 
