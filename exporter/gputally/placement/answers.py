@@ -26,7 +26,7 @@ class Large(Struct, weakref=True, eq=False):
     of: dict[int, tuple[int, int]]
 
 
-class Known(Struct):
+class AboutNeeds(Struct):
     """What is known for some needs, by the number of the group. Needs with equal amounts share what is `large`."""
 
     exclusions: dict[int, Exclusions]
@@ -46,9 +46,9 @@ class Answers:
         self._kept = 0
         """About the bytes of all answers, and of those that are gone since this was last counted."""
         self._numbers = count(1)
-        self._of: WeakKeyDictionary[Needs, Known] = WeakKeyDictionary()
+        self._of: WeakKeyDictionary[Needs, AboutNeeds] = WeakKeyDictionary()
         self._large: WeakValueDictionary[Amounts, Large] = WeakValueDictionary()
-        self._last: tuple[Needs, Known] | None = None
+        self._last: tuple[Needs, AboutNeeds] | None = None
         """Asked for once for each group."""
         self._memos: dict[str, NodeMemo] = {}
 
@@ -61,15 +61,15 @@ class Answers:
         """The number of another group."""
         return next(self._numbers)
 
-    def of(self, needs: Needs) -> Known:
+    def of(self, needs: Needs) -> AboutNeeds:
         """What is known for these needs; whoever adds to it calls `added`."""
         if self._last is None or self._last[0] is not needs:
             if (found := self._of.get(needs)) is None:
-                found = self._of[needs] = Known({}, self._large.setdefault(needs.amounts, Large({})))
+                found = self._of[needs] = AboutNeeds({}, self._large.setdefault(needs.amounts, Large({})))
             self._last = needs, found
         return self._last[1]
 
-    def added(self, known: Known, obstacles: Exclusions = ()) -> None:
+    def added(self, known: AboutNeeds, obstacles: Exclusions = ()) -> None:
         """An answer was added for needs."""
         size = _size(obstacles)
         known.kept += size
