@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from gputally.model.placement.needs import PODS, Amounts, Needs
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
-from gputally.placement.answers import Exclusions, AboutNeeds
+from gputally.placement.answers import AboutNeeds, Exclusions
 from gputally.placement.exclusions import exclusions, keys_of, named_by
 from gputally.placement.fit import fits
 from gputally.placement.node_group import GroupPart, NodeGroup, NodeGrouping, WholeGroup
