@@ -2,11 +2,11 @@
 
 from itertools import count
 from typing import Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from msgspec import Struct
 
-from gputally.model.placement.needs import Needs
+from gputally.model.placement.needs import Amounts, Needs
 from gputally.model.placement.verdict import Obstacle
 
 Exclusions = tuple[Obstacle, ...]
@@ -20,11 +20,17 @@ _LOOKS: Final = 16
 """To compare the pods on a node takes as long as to look at so many nodes."""
 
 
-class Known(Struct):
-    """What is known for some needs, by the number of the group; `large` with the version of its offers."""
+class Large(Struct, weakref=True, eq=False):
+    """How many nodes of a group, by its number, are large enough for some amounts; with the version of its offers."""
+
+    of: dict[int, tuple[int, int]]
+
+
+class AboutNeeds(Struct):
+    """What is known for some needs, by the number of the group. Needs with equal amounts share what is `large`."""
 
     exclusions: dict[int, Exclusions]
-    large: dict[int, tuple[int, int]]
+    large: Large
     kept: int = 0
     """About its bytes."""
 
@@ -40,29 +46,30 @@ class Answers:
         self._kept = 0
         """About the bytes of all answers, and of those that are gone since this was last counted."""
         self._numbers = count(1)
-        self._of: WeakKeyDictionary[Needs, Known] = WeakKeyDictionary()
-        self._last: tuple[Needs, Known] | None = None
+        self._of: WeakKeyDictionary[Needs, AboutNeeds] = WeakKeyDictionary()
+        self._large: WeakValueDictionary[Amounts, Large] = WeakValueDictionary()
+        self._last: tuple[Needs, AboutNeeds] | None = None
         """Asked for once for each group."""
         self._memos: dict[str, NodeMemo] = {}
 
     @property
     def kept(self) -> int:
         """About the bytes of all answers."""
-        return sum(each.kept for each in (*self._of.values(), *self._memos.values()))
+        return sum(each.kept for each in self._of.values()) + sum(each.kept for each in self._memos.values())
 
     def next_number(self) -> int:
         """The number of another group."""
         return next(self._numbers)
 
-    def of(self, needs: Needs) -> Known:
+    def of(self, needs: Needs) -> AboutNeeds:
         """What is known for these needs; whoever adds to it calls `added`."""
         if self._last is None or self._last[0] is not needs:
             if (found := self._of.get(needs)) is None:
-                found = self._of[needs] = Known({}, {})
+                found = self._of[needs] = AboutNeeds({}, self._large.setdefault(needs.amounts, Large({})))
             self._last = needs, found
         return self._last[1]
 
-    def added(self, known: Known, obstacles: Exclusions = ()) -> None:
+    def added(self, known: AboutNeeds, obstacles: Exclusions = ()) -> None:
         """An answer was added for needs."""
         size = _size(obstacles)
         known.kept += size
@@ -92,7 +99,7 @@ class Answers:
     def _drop_all(self) -> None:
         for known in self._of.values():
             known.exclusions.clear()
-            known.large.clear()
+            known.large.of.clear()
             known.kept = 0
         for memo in self._memos.values():
             memo.clear()

@@ -6,11 +6,10 @@ from typing import Final, NamedTuple
 
 from gputally.model.placement.needs import PODS, Amounts, Needs
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
-from gputally.placement.answers import Exclusions, Known
+from gputally.placement.answers import AboutNeeds, Exclusions
 from gputally.placement.exclusions import exclusions, keys_of, named_by
 from gputally.placement.fit import fits
-from gputally.placement.group_part import GroupPart
-from gputally.placement.node_group import NodeGroup, NodeGrouping, WholeGroup
+from gputally.placement.node_group import GroupPart, NodeGroup, NodeGrouping, WholeGroup
 from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
 
@@ -149,7 +148,7 @@ def _named(needs: Needs, room: Room, grouping: NodeGrouping) -> dict[int, dict[s
     return found
 
 
-def _exclusions(needs: Needs, group: WholeGroup, known: Known, apart: Container[str] = ()) -> Exclusions:
+def _exclusions(needs: Needs, group: WholeGroup, known: AboutNeeds, apart: Container[str] = ()) -> Exclusions:
     """What keeps the pod from all nodes of the group but some."""
     if (found := known.exclusions.get(group.number)) is None:
         place = next(node.place for name, node in group.nodes.items() if name not in apart)

@@ -109,9 +109,9 @@ class WholeGroup:
         if not self.number:
             return self._large(needs.amounts)
         known = self.answers.of(needs)
-        found = known.large.get(self.number)
+        found = known.large.of.get(self.number)
         if found is None or found[0] != self._version:
-            found = known.large[self.number] = self._version, self._large(needs.amounts)
+            found = known.large.of[self.number] = self._version, self._large(needs.amounts)
             self.answers.added(known)
         return found[1]
 
@@ -142,6 +142,61 @@ class WholeGroup:
         if offered is not None:
             self._offer_of[name] = offered
             self.offers[offered] += 1
+
+
+class GroupPart:
+    """A group without a few nodes, which a pod names. Nothing is copied: there may be thousands of others."""
+
+    def __init__(self, whole: WholeGroup, without: Mapping[str, NodeRoom]) -> None:
+        self.answers = whole.answers
+        self.nodes: Mapping[str, NodeRoom] = _Rest(whole.nodes, without)
+        self._whole = whole
+        self._without = without
+
+    @property
+    def offers(self) -> Mapping[Amounts, int]:
+        """See `NodeGroup`."""
+        return self._whole.offers - Counter(node.offered for node in self._without.values())
+
+    def large(self, needs: Needs) -> int:
+        """See `NodeGroup`."""
+        fewer = sum(fits(needs.amounts, dict(node.offered)) for node in self._without.values())
+        return self._whole.large(needs) - fewer
+
+    def ladder(self, resource: str, priority: int, *, may_preempt: bool) -> Steps:
+        """See `NodeGroup`."""
+        whole = self._whole.ladder(resource, priority, may_preempt=may_preempt)
+        steps = [node.available(priority, may_preempt=may_preempt).get(resource, 0) for node in self._without.values()]
+        return _LadderPart(whole, self._without, whole.total - sum(max(step, 0) for step in steps))
+
+
+class _LadderPart:
+    def __init__(self, whole: Steps, without: Mapping[str, NodeRoom], total: int) -> None:
+        self.total = total
+        self._whole = whole
+        self._without = without
+
+    def downwards(self, least: int | None = None) -> Iterator[NodeRoom]:
+        return (node for node in self._whole.downwards(least) if node.name not in self._without)
+
+
+class _Rest(Mapping[str, NodeRoom]):
+    """A mapping without some of its keys, all of which it has."""
+
+    def __init__(self, whole: Mapping[str, NodeRoom], without: Mapping[str, NodeRoom]) -> None:
+        self._whole = whole
+        self._without = without
+
+    def __getitem__(self, name: str) -> NodeRoom:
+        if name in self._without:
+            raise KeyError(name)
+        return self._whole[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._whole if name not in self._without)
+
+    def __len__(self) -> int:
+        return len(self._whole) - len(self._without)
 
 
 class NodeGrouping:

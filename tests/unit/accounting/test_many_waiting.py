@@ -1,11 +1,16 @@
 """Many pods that wait at once."""
 
+import gc
 from dataclasses import replace
 
-from gputally.accounting.waiting.verdicts import MOST_CLASSES
+from gputally.accounting.waiting.verdicts import MOST_CLASSES, MOST_LOOKS
+from gputally.accounting.waiting.waiting import Waiting
+from gputally.model.kube import Kind
+from gputally.model.observation import Deleted
 from gputally.model.placement.verdict import Reason
-from tests.core.manifests import us
-from tests.unit.accounting.test_waiting import WAITS, new_replay
+from gputally.placement.objects.same_needs import kept
+from tests.core.manifests import NodeForm, as_pod, us
+from tests.unit.accounting.test_waiting import H100, HOLDER, WAITS, new_replay
 
 
 def test_pods_that_are_all_different_are_judged_in_several_steps() -> None:
@@ -22,3 +27,47 @@ def test_pods_that_are_all_different_are_judged_in_several_steps() -> None:
     assert steps == 2
     assert {each.verdict.reason for each in waiting.pods()} == {Reason.CAPACITY}
     assert len(waiting.pods()) == count
+
+
+def test_a_renewal_looks_at_some_nodes_and_a_pod_that_waits_for_its_turn_keeps_its_verdict() -> None:
+    replay, count = new_replay(), 100
+    nodes = [NodeForm(name=f"m{number}", gpus=8, labels=H100 | {"serial": str(number)}) for number in range(count)]
+    replay.relist(Kind.NODES, *nodes, at=2, since=None)
+    replay.see(*(replace(HOLDER, name=f"h{n}", node=f"m{n}", uid=f"uid-h{n}") for n in range(count)), at=10)
+    pods = [replace(WAITS, name=f"b{n}", uid=f"uid-b{n}", node_selector={"serial": str(n)}) for n in range(count)]
+    replay.see(*pods, at=21)
+    waiting = replay.fleet.waiting
+    assert max(looks_until_done(waiting)) < MOST_LOOKS + 20 * count
+    assert {each.verdict.reason for each in waiting.pods()} == {Reason.CAPACITY}
+
+    for number in range(count):
+        waiting.live.release(f"m{number}", f"uid-h{number}")
+    waiting.judge(at_us=us(31))
+    assert waiting.is_behind
+    assert {each.verdict.reason for each in waiting.pods()} == {Reason.CAPACITY, Reason.SCHEDULABLE}
+    looks_until_done(waiting)
+    assert {each.verdict.reason for each in waiting.pods()} == {Reason.SCHEDULABLE}
+
+
+def looks_until_done(waiting: Waiting) -> list[int]:
+    found = []
+    while waiting.is_behind:
+        before = waiting.room.answers.looked_at
+        waiting.judge(at_us=us(22))
+        found.append(waiting.room.answers.looked_at - before)
+    return found
+
+
+def test_nothing_is_kept_of_what_deleted_pods_needed() -> None:
+    replay = new_replay()
+    gc.collect()
+    before = kept()
+    for number in range(50):
+        pod = as_pod(replace(WAITS, uid=f"uid-{number}", node_selector={"x": str(number)}).manifest())
+        replay.see_pod(pod, at=21)
+        replay.fleet.waiting.judge(at_us=us(22))
+        replay.apply(Deleted(kind=Kind.PODS, object=pod, at_us=us(22), since_us=us(22)))
+    replay.fleet.drain()
+    gc.collect()
+
+    assert kept() <= before + 1  # the last ones may be at hand

@@ -5,7 +5,7 @@ import pytest
 
 from gputally.errors import MalformedObject
 from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.needs import Needs
+from gputally.model.placement.needs import TOO_MANY, Needs
 from gputally.model.rules import Rules
 from gputally.placement.objects.needs_of import amounts_of, needs_of, taken_of
 from tests.unit.placement.cluster import GPU
@@ -157,3 +157,16 @@ def test_thousands_of_equal_pods_share_their_amounts() -> None:
     first, second = taken_of(pod(container(gpu="1"))), taken_of(pod(container(gpu="1")))
 
     assert first.amounts is second.amounts
+
+
+def test_rules_that_are_too_long_are_left_out() -> None:
+    def found(*values: str) -> Needs:
+        expression = {"key": "k", "operator": "In", "values": list(values)}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        return needs(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}})
+
+    assert found(*("x" * 60 + str(number) for number in range(100))).node_terms
+    much = found(*("x" * 60 + str(number) for number in range(200)))
+    assert (much.node_terms, much.unmodelled) == (None, (TOO_MANY,))
+    many = needs(nodeSelector={f"k{number}": "x" for number in range(300)})
+    assert (many.node_selector, many.unmodelled) == ((), (TOO_MANY,))
