@@ -14,12 +14,14 @@ from gputally.model.placement.why_document import (
     WhyAnswer,
     WhyDocument,
 )
-from gputally.pending_api.words.amount_words import amount_words, byte_words, listed
+from gputally.pending_api.words.amount_words import amount_words, byte_words, count_words, listed
 from gputally.why_command.text_lines import clock, duration, gpus, headed, headed_table, money, paragraph, pods
 
 _MOST_OCCUPANTS: Final = 5
 _MOST_OBSTACLES: Final = 3
 _MOST_WAITS: Final = 4
+_LEAST_SIMILAR: Final = 10
+"""Fewer pods have no quantiles worth the name."""
 _MOST_HELPS: Final = 3
 _MOST_VICTIMS: Final = 3
 _PAST: Final = {"ended": "has ended", "gone": "exists no longer"}
@@ -53,7 +55,7 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
     for index, note in enumerate(answer.priorities):
         yield from headed("" if index else "Priorities", note.text, width=width)
     yield from headed("Waited for", _waits(answer.waits, document), width=width) if answer.waits else ()
-    if answer.similar:
+    if answer.similar and answer.similar.pods >= _LEAST_SIMILAR:
         yield from headed("Others", _similar(answer.similar), width=width)
     yield from would_help(answer.helps, document.currency, width=width)
     if answer.scheduler_message:
@@ -64,7 +66,8 @@ def _headline(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[
     pod = answer.pod
     name = f"{pod.namespace}/{pod.pod}"
     if answer.state != "pending":
-        where = f" on {answer.node}" if answer.node else ""
+        before = "; it was" if answer.state == "gone" else ""
+        where = f"{before} on {answer.node}" if answer.node else ""
         verb = _PAST.get(answer.state, f"does not wait: it is {answer.state}")
         yield from paragraph(f"{name} {verb}{where}. It waited {duration(answer.waited_seconds)} for its GPUs.", width)
         return
@@ -141,7 +144,14 @@ def _occupant(each: OccupantPod, currency: str) -> Sequence[str]:
     who += ", stopping" if each.state == "terminating" else ""
     priority = "" if each.priority is None else f"{each.priority:,}"
     cost = money(each.cost_per_hour, currency) if each.pod else ""
-    return f"{each.gpus:g}", each.tier, priority, cost, "yes" if each.may_be_preempted else f"no, {each.why_not}", who
+    return (
+        count_words(each.gpus),
+        each.tier,
+        priority,
+        cost,
+        "yes" if each.may_be_preempted else f"no, {each.why_not}",
+        who,
+    )
 
 
 def _waits(waits: Sequence[PastWait], document: WhyDocument) -> str:

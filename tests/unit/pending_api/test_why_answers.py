@@ -241,3 +241,13 @@ def test_pods_of_a_job_with_one_verdict_share_an_answer() -> None:
         ("c", 1, "schedulable"),
     ]
     assert found.bound == 1
+
+
+def test_a_wait_does_not_begin_anew_when_its_occupants_change() -> None:
+    now = world([node("g1", 4)], [waits("a", 8)])
+    [waiting] = now.waiting
+    first, last = waiting.waits
+    halves = (first, replace(last, to_us=us(2000)), replace(last, from_us=us(2000)))
+    changed = now._replace(waiting=[replace(waiting, waits=halves)])
+
+    assert answer(changed).pod.since == answer(now).pod.since
