@@ -55,8 +55,10 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
     for index, note in enumerate(answer.priorities):
         yield from headed("" if index else "Priorities", note.text, width=width)
     yield from headed("Waited for", _waits(answer.waits, document), width=width) if answer.waits else ()
-    if answer.similar and answer.similar.pods >= _LEAST_SIMILAR:
+    has_similar = answer.similar is not None and answer.similar.pods >= _LEAST_SIMILAR
+    if answer.similar and has_similar:
         yield from headed("Others", _similar(answer.similar), width=width)
+    yield from others_lines("" if has_similar else "Others", answer.others_waiting, width=width)
     yield from would_help(answer.helps, document.currency, width=width)
     if answer.scheduler_message:
         yield from headed("Scheduler", answer.scheduler_message, width=width)
@@ -167,6 +169,15 @@ def _waits(waits: Sequence[PastWait], document: WhyDocument) -> str:
 def _span(wait: PastWait, document: WhyDocument) -> str:
     assert wait.end
     return f"({clock(wait.start, now=document.at)} to {clock(wait.end, now=document.at)})"
+
+
+def others_lines(head: str, others_waiting: int, *, width: int) -> Iterator[str]:
+    """How many pods wait already that may be bound first, if any."""
+    if others_waiting:
+        verb = "waits" if others_waiting == 1 else "wait"
+        yield from headed(
+            head, f"{pods(others_waiting)} of the same or a higher priority {verb} for the same", width=width
+        )
 
 
 def _similar(similar: SimilarWaits) -> str:

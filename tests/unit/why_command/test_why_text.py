@@ -136,3 +136,12 @@ def test_requests_beyond_all_clusters_are_no_rows_of_digits() -> None:
     huge = replace(ANSWER, pod=replace(ANSWER.pod, gpus=float(2**63)))
 
     assert "for more than 1,000,000,000 GPUs" in " ".join(shown(huge)[:2])
+
+
+def test_pods_that_may_be_bound_first_are_counted() -> None:
+    lines = shown(replace(ANSWER, others_waiting=2))
+
+    assert "            2 pods of the same or a higher priority wait for the same" in lines
+    assert "Others      1 pod of the same or a higher priority waits for the same" in shown(
+        replace(ANSWER, others_waiting=1, similar=None)
+    )
