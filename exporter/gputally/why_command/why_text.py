@@ -200,7 +200,8 @@ def _effect(each: Help, currency: str) -> str:
     shown = named[:_MOST_VICTIMS]
     if more := len(named) - len(shown):
         shown.append(f"{more} more")
-    known = [each for each in victims if each.lost_gpu_hours is not None]
+    is_whole = all(each.pod for each in victims if each.tier)  # what hidden pods would lose is not the reader's to know
+    known = [each for each in victims if is_whole and each.lost_gpu_hours is not None]
     hours = sum(each.lost_gpu_hours or 0 for each in known)
     most = "up to " if any(each.is_lost_upper_bound for each in known) else ""
     lost = f", destroying {most}{hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""
