@@ -24,7 +24,7 @@ REASONS = Row(
         table(
             Look(
                 "Pending pods by reason",
-                "Of all tenants. See docs/waits.md for the reasons and what to do.",
+                "Of all tenants. See docs/pending.md for the reasons and what to do.",
                 empty="no pending pods",
                 width=12,
                 height=8,

@@ -13,6 +13,7 @@ from gputally.model.placement.pending_document import PENDING_PATH, PendingDocum
 from gputally.model.placement.verdict import Reason
 from gputally.model.placement.why_document import WHY_PATH
 from gputally.pending_api.pending_request import PENDING_FILTERS, PendingRequest
+from gputally.pending_api.words.amount_words import count_words
 
 REFRESH_SECONDS: Final = 30
 _STYLE: Final = """\
@@ -43,6 +44,7 @@ def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
         reasons=tuple(Reason),
         gpus=sum(each.gpus for each in document.reasons),
         json_link=f"{PENDING_PATH}?{urlencode({name: value for name, value in form.items() if value})}".rstrip("?"),
+        count=count_words,
         age=lambda since: _age(since, document.at),
         why=lambda pod: f"{WHY_PATH}?{urlencode({'namespace': pod.namespace, 'pod': pod.pod})}",
     )

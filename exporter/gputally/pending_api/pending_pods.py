@@ -11,6 +11,7 @@ from gputally.model.placement.pending_document import PendingDocument, PendingPo
 from gputally.model.placement.verdict import Reason, Verdict
 from gputally.model.units import GPU, PICO, to_datetime
 from gputally.pending_api.occupants import decimal_text
+from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.words.verdict_words import MEANING, sentence
 
@@ -61,7 +62,7 @@ def pending_pod(waiting: WaitingPod, viewer: Viewer) -> PendingPod:
     """The pod with its verdict in a sentence."""
     record, needs = waiting.record, waiting.needs
     verdict = shown_verdict(waiting.verdict, viewer)
-    rate = _rate(waiting)
+    rate, waits = _rate(waiting), past_waits(waiting.waits, waiting.since_us)
     return PendingPod(
         namespace=record.namespace,
         pod=record.name,
@@ -78,7 +79,7 @@ def pending_pod(waiting: WaitingPod, viewer: Viewer) -> PendingPod:
         created=to_datetime(record.created_us),
         reason=verdict.reason.value,
         text=sentence(verdict, needs, waiting.situation),
-        since=to_datetime(waiting.waits[-1].from_us if waiting.waits else waiting.since_us),
+        since=waits[-1].start if waits else to_datetime(waiting.since_us),
         cost_per_hour=None if rate is None else decimal_text(Decimal(rate) / (GPU * PICO)),
     )
 

@@ -23,6 +23,7 @@ from gputally.model.placement.why_document import (
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.pending_api.occupants import Rank, is_planned, limited, occupants
+from gputally.pending_api.others_waiting import others_waiting
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import pending_pod
@@ -66,6 +67,7 @@ def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) 
         waits=past_waits(waiting.waits, now.at_us),
         waited_seconds=(now.at_us - waiting.since_us) / US_PER_SECOND,
         similar=similar_waits(now, viewer, tier=waiting.tier, units=record.units),
+        others_waiting=others_waiting(now, waiting.needs, viewer) - pods if waiting.needs else 0,
         helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
         scheduler_message=waiting.situation.text,
     )

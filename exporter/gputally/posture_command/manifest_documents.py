@@ -48,18 +48,18 @@ class _ManifestLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """The node; counts its values with aliases expanded. Raises: ComposerError for too many, or itself inside."""
-        mark, is_alias = self.peek_event().start_mark, self.check_event(yaml.AliasEvent)
+        is_alias = self.check_event(yaml.AliasEvent)
         node = super().compose_node(parent, index)
         if node is None:
             return None
         if is_alias:
             if node not in self._sizes:
-                raise yaml.composer.ComposerError(None, None, _ITSELF, mark)
+                raise yaml.composer.ComposerError(None, None, _ITSELF, node.start_mark)
             return node
         self._sizes[node] = size = 1 + sum(self._sizes[each] for each in _children(node))
         if size > MOST_VALUES:
             text = f"has more than {MOST_VALUES:,} values with its aliases expanded; {_REMOVE_ALIASES}"
-            raise yaml.composer.ComposerError(None, None, text, mark)
+            raise yaml.composer.ComposerError(None, None, text, node.start_mark)
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - inherited

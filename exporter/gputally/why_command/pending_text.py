@@ -5,6 +5,7 @@ from typing import Final
 
 from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
+from gputally.pending_api.words.amount_words import count_words
 from gputally.why_command.text_lines import duration, gpus, money, paragraph, pods, table
 
 _HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
@@ -37,7 +38,7 @@ def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
     heads = ("GPUS", "PODS", *(["PER HOUR"] if priced else []), "OLDEST", "REASON", "")
     rows = [
         (
-            f"{each.gpus:g}",
+            count_words(each.gpus),
             f"{each.pods:,}",
             *([money(each.cost_per_hour, document.currency)] if priced else []),
             duration((document.at - each.oldest).total_seconds()),
@@ -53,4 +54,4 @@ def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
 
 def _pod(pod: PendingPod, document: PendingDocument) -> tuple[str, ...]:
     waited = duration((document.at - pod.created).total_seconds())
-    return f"{pod.gpus:g}", pod.tier, waited, pod.reason, f"{pod.namespace}/{pod.pod}"
+    return count_words(pod.gpus), pod.tier, waited, pod.reason, f"{pod.namespace}/{pod.pod}"

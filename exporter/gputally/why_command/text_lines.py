@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Final
 
 from gputally.ledger_commands.plain_text import printable
+from gputally.pending_api.words.amount_words import gpu_words
 
 _HEAD: Final = 12
 """Columns of the headings."""
@@ -79,7 +80,7 @@ def money(decimal: str | None, currency: str) -> str:
 
 def gpus(count: float) -> str:
     """`1 GPU`, `0.5 GPUs`."""
-    return f"{count:g} GPU{'' if count == 1 else 's'}"
+    return gpu_words(count)
 
 
 def pods(count: int) -> str:

@@ -7,7 +7,7 @@ from gputally.model.placement.what_if_document import PodForecast, WhatIfDocumen
 from gputally.model.placement.why_document import OccupantPod
 from gputally.pending_api.words.amount_words import pods_words
 from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods
-from gputally.why_command.why_text import needs_words, obstacle_lines, occupant_lines, would_help
+from gputally.why_command.why_text import needs_words, obstacle_lines, occupant_lines, others_lines, would_help
 
 _MOST_NODES: Final = 4
 _ONE: Final = 1
@@ -41,6 +41,7 @@ def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterat
             yield from headed("Destroys", _lost(each.victims, document), width=width)
     yield from obstacle_lines(each.obstacles, width=width)
     yield from occupant_lines("Held by", each.occupants, document.currency, width=width)
+    yield from others_lines("Others", each.others_waiting, width=width)
     yield from would_help(each.helps, document.currency, width=width)
 
 

@@ -22,7 +22,7 @@ examples:
   kubectl gputally why ml/job/train               all pods of a job, those that wait for the same reason together
   kubectl gputally why ml                         everything that waits in a namespace, the reasons first
   kubectl gputally why --tenant research
-  kubectl gputally why --all                      is it the autoscaler? Usually not.
+  kubectl gputally why --all                      everything that waits, the reasons first
   gputally why ml/train-0 --url http://gpu.example:9836 --output json | jq -r '.answers[].helps[].text'
 
 A pod that runs, or ran, is answered with when and why it waited, and who preempted it.

@@ -14,12 +14,14 @@ from gputally.model.placement.why_document import (
     WhyAnswer,
     WhyDocument,
 )
-from gputally.pending_api.words.amount_words import amount_words, byte_words, listed
+from gputally.pending_api.words.amount_words import amount_words, byte_words, count_words, listed
 from gputally.why_command.text_lines import clock, duration, gpus, headed, headed_table, money, paragraph, pods
 
 _MOST_OCCUPANTS: Final = 5
 _MOST_OBSTACLES: Final = 3
 _MOST_WAITS: Final = 4
+_LEAST_SIMILAR: Final = 10
+"""Fewer pods have no quantiles worth the name."""
 _MOST_HELPS: Final = 3
 _MOST_VICTIMS: Final = 3
 _PAST: Final = {"ended": "has ended", "gone": "exists no longer"}
@@ -53,8 +55,10 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
     for index, note in enumerate(answer.priorities):
         yield from headed("" if index else "Priorities", note.text, width=width)
     yield from headed("Waited for", _waits(answer.waits, document), width=width) if answer.waits else ()
-    if answer.similar:
+    has_similar = answer.similar is not None and answer.similar.pods >= _LEAST_SIMILAR
+    if answer.similar and has_similar:
         yield from headed("Others", _similar(answer.similar), width=width)
+    yield from others_lines("" if has_similar else "Others", answer.others_waiting, width=width)
     yield from would_help(answer.helps, document.currency, width=width)
     if answer.scheduler_message:
         yield from headed("Scheduler", answer.scheduler_message, width=width)
@@ -64,7 +68,8 @@ def _headline(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[
     pod = answer.pod
     name = f"{pod.namespace}/{pod.pod}"
     if answer.state != "pending":
-        where = f" on {answer.node}" if answer.node else ""
+        before = "; it was" if answer.state == "gone" else ""
+        where = f"{before} on {answer.node}" if answer.node else ""
         verb = _PAST.get(answer.state, f"does not wait: it is {answer.state}")
         yield from paragraph(f"{name} {verb}{where}. It waited {duration(answer.waited_seconds)} for its GPUs.", width)
         return
@@ -141,7 +146,14 @@ def _occupant(each: OccupantPod, currency: str) -> Sequence[str]:
     who += ", stopping" if each.state == "terminating" else ""
     priority = "" if each.priority is None else f"{each.priority:,}"
     cost = money(each.cost_per_hour, currency) if each.pod else ""
-    return f"{each.gpus:g}", each.tier, priority, cost, "yes" if each.may_be_preempted else f"no, {each.why_not}", who
+    return (
+        count_words(each.gpus),
+        each.tier,
+        priority,
+        cost,
+        "yes" if each.may_be_preempted else f"no, {each.why_not}",
+        who,
+    )
 
 
 def _waits(waits: Sequence[PastWait], document: WhyDocument) -> str:
@@ -157,6 +169,15 @@ def _waits(waits: Sequence[PastWait], document: WhyDocument) -> str:
 def _span(wait: PastWait, document: WhyDocument) -> str:
     assert wait.end
     return f"({clock(wait.start, now=document.at)} to {clock(wait.end, now=document.at)})"
+
+
+def others_lines(head: str, others_waiting: int, *, width: int) -> Iterator[str]:
+    """How many pods wait already that may be bound first, if any."""
+    if others_waiting:
+        verb = "waits" if others_waiting == 1 else "wait"
+        yield from headed(
+            head, f"{pods(others_waiting)} of the same or a higher priority {verb} for the same", width=width
+        )
 
 
 def _similar(similar: SimilarWaits) -> str:
@@ -179,7 +200,8 @@ def _effect(each: Help, currency: str) -> str:
     shown = named[:_MOST_VICTIMS]
     if more := len(named) - len(shown):
         shown.append(f"{more} more")
-    known = [each for each in victims if each.lost_gpu_hours is not None]
+    is_whole = all(each.pod for each in victims if each.tier)  # what hidden pods would lose is not the reader's to know
+    known = [each for each in victims if is_whole and each.lost_gpu_hours is not None]
     hours = sum(each.lost_gpu_hours or 0 for each in known)
     most = "up to " if any(each.is_lost_upper_bound for each in known) else ""
     lost = f", destroying {most}{hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""

@@ -10,7 +10,7 @@ from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods, plain_pod
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.report_api.report_request import InvalidRequest
-from tests.unit.pending_api.pending_world import holds, node, world
+from tests.unit.pending_api.pending_world import holds, node, waits, world
 
 CLASSES = [PriorityChoice("top", 9000), PriorityChoice("low", 1), PriorityChoice("quiet", 9000, may_preempt=False)]
 
@@ -122,6 +122,16 @@ def test_pods_that_evict_take_their_places_too() -> None:
 
     assert (first.bound, [each.pods for each in first.victims]) == (3, [1])
     assert (second.bound, second.reason) == (1, "capacity")
+
+
+def test_pods_that_wait_for_the_same_already_are_counted_as_far_as_they_precede() -> None:
+    waiting = [waits("a", 8), waits("b", 8, namespace="lab"), waits("low", 8, priority=1)]
+    now = world([node("g1", 4)], waiting, classes=[PriorityChoice("batch", 400)])
+
+    [one] = asked(pods(1, priorityClassName="batch"), now=now).forecasts
+    [restricted] = asked(pods(1, priorityClassName="batch"), viewer=Viewer({"ml"}), now=now).forecasts
+
+    assert (one.bound, one.others_waiting, restricted.others_waiting) == (1, 2, 1)
 
 
 def test_a_thousand_pods_are_counted() -> None:

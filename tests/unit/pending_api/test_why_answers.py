@@ -241,3 +241,36 @@ def test_pods_of_a_job_with_one_verdict_share_an_answer() -> None:
         ("c", 1, "schedulable"),
     ]
     assert found.bound == 1
+
+
+def test_a_wait_does_not_begin_anew_when_its_occupants_change() -> None:
+    now = world([node("g1", 4)], [waits("a", 8)])
+    [waiting] = now.waiting
+    first, last = waiting.waits
+    halves = (first, replace(last, to_us=us(2000)), replace(last, from_us=us(2000)))
+    changed = now._replace(waiting=[replace(waiting, waits=halves)])
+
+    assert answer(changed).pod.since == answer(now).pod.since
+
+
+def test_a_restricted_reader_is_not_told_to_change_nodes_and_sees_no_value_of_a_taint() -> None:
+    taint = {"key": "team", "value": "rivals", "effect": "NoSchedule"}
+    now = world([node("g1", taints=(taint,))], [waits("a", 8)])
+
+    everything = [each.text for each in why(now).answers[0].helps]
+    [restricted] = why(now, viewer=Viewer({"ml"})).answers
+
+    assert everything == [
+        "tolerate the taint team=rivals:NoSchedule",
+        "remove the taint team=rivals:NoSchedule from g1",
+    ]
+    assert [each.text for each in restricted.helps] == ["tolerate the taint team:NoSchedule"]
+    assert [each.text for each in restricted.obstacles] == ["taint team:NoSchedule is not tolerated"]
+
+
+def test_what_others_hold_is_named_by_gpus_to_a_restricted_reader() -> None:
+    held = [holds("b", 2, on="g1", namespace="lab"), holds("c", 2, on="g1", namespace="lab")]
+    now = world([node("g1", 4)], [*held, waits("a", 4)])
+
+    [first, *_] = why(now, viewer=Viewer({"ml"})).answers[0].helps
+    assert first.text == "wait until other tenants' pods with 4 GPUs end"

@@ -121,3 +121,27 @@ def test_names_and_messages_cannot_control_the_terminal() -> None:
 
 def test_text_fits_its_width_however_long_the_parts_are() -> None:
     assert max(map(len, shown(replace(ANSWER, occupants=[]), width=72))) <= 72
+
+
+def test_few_others_have_no_quantiles_and_a_pod_that_is_gone_was_on_its_node() -> None:
+    assert ANSWER.similar
+    few = replace(ANSWER.similar, pods=9)
+
+    assert not [line for line in shown(replace(ANSWER, similar=few)) if line.startswith("Others")]
+    gone = shown(replace(ANSWER, state="gone", node="gpu-1"))[0]
+    assert gone.startswith("ml-research/train-0 exists no longer; it was on gpu-1. It waited ")
+
+
+def test_requests_beyond_all_clusters_are_no_rows_of_digits() -> None:
+    huge = replace(ANSWER, pod=replace(ANSWER.pod, gpus=float(2**63)))
+
+    assert "for more than 1,000,000,000 GPUs" in " ".join(shown(huge)[:2])
+
+
+def test_pods_that_may_be_bound_first_are_counted() -> None:
+    lines = shown(replace(ANSWER, others_waiting=2))
+
+    assert "            2 pods of the same or a higher priority wait for the same" in lines
+    assert "Others      1 pod of the same or a higher priority waits for the same" in shown(
+        replace(ANSWER, others_waiting=1, similar=None)
+    )

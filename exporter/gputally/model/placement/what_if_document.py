@@ -17,6 +17,7 @@ class PodForecast(Struct, frozen=True, kw_only=True):
 
     `bound` of them would be bound to `nodes`, None for a user restricted to tenants, by preemption of `victims` if
     there are any; the others would wait for `reason`, except `not_evaluated` pods beyond what one request evaluates.
+    `others_waiting` as in `WhyAnswer`.
     """
 
     name: str
@@ -29,6 +30,7 @@ class PodForecast(Struct, frozen=True, kw_only=True):
     needs: NeededResources
     bound: int
     not_evaluated: int = 0
+    others_waiting: int = 0
     nodes: list[str] | None
     victims: list[OccupantPod] = []
     reason: str = ""

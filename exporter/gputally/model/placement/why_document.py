@@ -122,7 +122,8 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     """Why `pods` equal pods of a job wait, of which `pod` is the oldest.
 
     `state` is `pending`, the state of a pod that has its GPUs, `ended`, or `gone` if it was deleted. Unless it is
-    pending, `reason` and `text` of the pod are empty, and `waits` says what it had waited for.
+    pending, `reason` and `text` of the pod are empty, and `waits` says what it had waited for. `others_waiting` pods of
+    the same or a higher priority, as far as the user may know, wait for such GPUs on the same nodes.
     """
 
     state: str
@@ -138,6 +139,7 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     waits: list[PastWait] = []
     waited_seconds: float
     similar: SimilarWaits | None = None
+    others_waiting: int = 0
     helps: list[Help] = []
     scheduler_message: str = ""
     preempted: PreemptedBy | None = None

@@ -19,6 +19,7 @@ from gputally.model.placement.why_document import OccupantPod
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods
 from gputally.pending_api.occupants import PLANNED, Rank, decimal_text, is_planned, limited, occupants
+from gputally.pending_api.others_waiting import others_waiting
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import shown_verdict
 from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
@@ -136,6 +137,7 @@ def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Vi
         may_preempt=needs.may_preempt,
         needs=needed(needs),
         bound=bound,
+        others_waiting=others_waiting(now, needs, viewer),
         not_evaluated=0 if verdict else planned.number - bound,
         nodes=list(_nodes(result)) if viewer.sees_nodes else None,
         victims=occupants(now, _evicted(result.evictions), candidate.rank, viewer),

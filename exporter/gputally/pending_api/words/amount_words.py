@@ -8,6 +8,7 @@ from gputally.model.placement.why_document import OccupantPod
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 _MILLI: Final = 1000
+_MOST: Final = 10**9
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BYTES: Final = {MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral storage"}
 
@@ -19,11 +20,10 @@ def amount_words(resource: str, amount: int) -> str:
     if resource == PODS:
         return _counted(amount, "pod")
     if resource == CPU:
-        cores = amount / _MILLI
-        return f"{cores:g} CPU{'' if cores == 1 else 's'}"
+        return _counted(amount / _MILLI, "CPU")
     if resource in _BYTES:
         return f"{byte_words(amount)} {_BYTES[resource]}"
-    return f"{amount:,} {resource}"
+    return f"{count_words(amount)} {resource}"
 
 
 def bare_amount(resource: str, amount: int) -> str:
@@ -31,7 +31,7 @@ def bare_amount(resource: str, amount: int) -> str:
     least = max(0, amount)
     if resource in _BYTES:
         return byte_words(least)
-    return f"{least / _MILLI:g}" if resource == CPU else f"{least:,}"
+    return count_words(least / _MILLI if resource == CPU else least)
 
 
 def byte_words(amount: int) -> str:
@@ -44,7 +44,14 @@ def byte_words(amount: int) -> str:
 
 def gpu_words(count: float) -> str:
     """`1 GPU`, `0.5 GPUs`."""
-    return f"{count:,.10g} GPU{'' if count == 1 else 's'}"
+    return _counted(count, "GPU")
+
+
+def count_words(number: float) -> str:
+    """`1,024`, `0.5`; what is beyond all clusters only as such."""
+    if number > _MOST:
+        return f"more than {_MOST:,}"
+    return f"{number:,.0f}" if number == int(number) else f"{number:,.3f}".rstrip("0")
 
 
 def pods_words(occupants: Sequence[OccupantPod]) -> str:
@@ -61,5 +68,5 @@ def listed(parts: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _counted(number: float, what: str) -> str:
+    return f"{count_words(number)} {what}{'' if number == 1 else 's'}"
