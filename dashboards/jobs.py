@@ -100,7 +100,7 @@ TOTALS = Row(
                 unit=GPU_HOURS,
                 empty=_NONE,
             ),
-            Query(f"sum by (outcome) (increase({ENDED}[$__interval])) / 3600", "{{outcome}}"),
+            Query(f"sum by (outcome) (increase({ENDED}[$__rate_interval])) / 3600", "{{outcome}}"),
             every="1h",
         ),
     ),

@@ -35,16 +35,19 @@ def _truths(rows: list[dict[str, Any]], cost: float) -> Iterator[tuple[str, str,
     lost_cost = sum(_cost(row) for row in rows)
     yield "Lost GPU-hours", "", (), {(): sum(map(_lost, rows))}
     yield "Cost of lost work", "", ("currency",), {("USD",): lost_cost}
-    yield "Share of the cost", "", ("currency",), {("USD",): lost_cost / cost}
+    yield "Share of all GPU cost", "", ("currency",), {("USD",): lost_cost / cost}
     yield "Preemptions", "", (), {(): len(rows)}
     victim, pair = ("victim_tenant", "victim_tier"), ("preemptor_tier", "victim_tier")
     yield "Who paid", "Lost GPU-hours", victim, _sums(rows, ("tenant", "tier"), _lost)
-    yield "Who paid", "Cost", (*victim, "currency"), {
-        (*key, "USD"): value for key, value in _sums(rows, ("tenant", "tier"), _cost).items()
-    }
+    yield (
+        "Who paid",
+        "Cost",
+        (*victim, "currency"),
+        {(*key, "USD"): value for key, value in _sums(rows, ("tenant", "tier"), _cost).items()},
+    )
     yield "Who paid", "Preemptions", victim, _sums(rows, ("tenant", "tier"), lambda _: 1)
-    yield "Who gained", "Preemptions", pair, _sums(rows, ("preemptor_tier", "tier"), lambda _: 1)
-    yield "Who gained", "Preempted GPUs", pair, _sums(rows, ("preemptor_tier", "tier"), lambda row: row["gpus"])
+    yield "Who preempted whom", "Preemptions", pair, _sums(rows, ("preemptor_tier", "tier"), lambda _: 1)
+    yield "Who preempted whom", "Preempted GPUs", pair, _sums(rows, ("preemptor_tier", "tier"), lambda row: row["gpus"])
 
 
 def _sums(rows: list[dict[str, Any]], by: tuple[str, ...], amount: Any) -> Figures:  # noqa: ANN401 - a number of a row

@@ -27,7 +27,7 @@ _BURST: Final = Work(
     starts_after_us=45 * SECOND_US,
     stops_after_us=8 * SECOND_US,
 )
-_BURSTS: Final = {8.5: 1.0, 11: 0.5, 13.5: 0.5, 16: 1.0, 23: 0.5}
+_BURSTS: Final = {8.7: 1.0, 11.2: 0.5, 13.4: 0.5, 16.1: 1.0, 23.3: 0.5}
 """Hours of the day, and how many hours the burst lasts."""
 _TRAINED: Final = Work(app="", kind="training", tier="training-standard", gpus=4, grace_seconds=60)
 
@@ -39,7 +39,6 @@ def begin(registry: Registry) -> None:
     registry.create("nodes", quad)
     registry.create("deployments", _pinned(workloads.deployment(_BURST, 0)), "ml-inference")
     registry.create("poddisruptionbudgets", workloads.budget("finetune-70b", 1), "ml-training")
-    registry.create("resourcequotas", workloads.quota("training-high", 6), "ml-training")
     for hour, lasts in _BURSTS.items():
         every_weekday(registry.agenda, hour, lambda _: _scale_burst(registry, 1))
         every_weekday(registry.agenda, hour + lasts, lambda _: _scale_burst(registry, 0))

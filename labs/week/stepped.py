@@ -5,7 +5,7 @@ on a real cluster. Between jumps, time passes as in reality.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -16,15 +16,16 @@ from gputally.aggregator.settings import Settings
 from gputally.demo.demo import MONDAY_SIX_US
 from gputally.demo.waiting_example import create_waiting_example
 from gputally.model.kube import Kind
-from gputally.model.rules import OPTIONAL_RESOURCES
 from gputally_sim.cluster import SimCluster
 from labs.week import practices
 from tests.fakes.kubeconfigs import kubeconfig
 
 SCENARIO: Final = "s1"
 SEED: Final = 2
-_WATCHED: Final = (Kind.PODS, Kind.EVENTS, Kind.JOBS, Kind.DISRUPTION_BUDGETS, Kind.QUOTAS)
+_WATCHED: Final = (Kind.PODS, Kind.EVENTS, Kind.JOBS, Kind.DISRUPTION_BUDGETS)
 _POLL_S: Final = 0.001
+_BOOKMARK_S: Final = 0.002
+"""Real seconds, so that no watch seems interrupted for minutes."""
 
 
 class SteppedCluster:
@@ -44,6 +45,8 @@ class SteppedCluster:
         while (due_us := agenda.next_us) is not None and due_us < until_us:
             await self._jump(due_us)
         await self._jump(until_us)
+        complete_us = self._running.pipeline.fleet.coverage.complete_us
+        await _until(lambda: complete_us(Kind.DISRUPTION_BUDGETS) >= until_us)
         if self._running.pipeline.accountant.changed.is_set():
             await self._running.pipeline.writer.flush()
 
@@ -53,8 +56,7 @@ class SteppedCluster:
     async def _jump(self, us: int) -> None:
         self._cluster.clock.skip_to(us)
         self._cluster.simulation.run_until(us)
-        while not self._has_accounted():  # noqa: ASYNC110 - no event signals it
-            await asyncio.sleep(_POLL_S)
+        await _until(self._has_accounted)
         self._running.pipeline.fleet.reconcile()  # by itself, it puts the updates of 0.1 s together: here some hours
         self._running.pipeline.accountant.advance(now_us=self.now_us())
 
@@ -71,7 +73,7 @@ class SteppedCluster:
 @asynccontextmanager
 async def stepped(scratch: Path, ledger: Path) -> AsyncIterator[SteppedCluster]:
     """The cluster on a Monday, with the practices of this lab; the aggregator has read it."""
-    cluster = SimCluster(seed=SEED, start_us=MONDAY_SIX_US)
+    cluster = SimCluster(seed=SEED, start_us=MONDAY_SIX_US, bookmark_s=_BOOKMARK_S)
     cluster.run_scenario(SCENARIO)
     create_waiting_example(cluster.registry, SCENARIO)
     practices.begin(cluster.registry)
@@ -84,12 +86,16 @@ async def stepped(scratch: Path, ledger: Path) -> AsyncIterator[SteppedCluster]:
             if aggregator.done():
                 aggregator.result()
             running = started.result()
-            while running.ready().missing:
-                await asyncio.sleep(_POLL_S)
+            await _until(lambda: not running.ready().missing)
             yield SteppedCluster(cluster, running)
         finally:
             aggregator.cancel()
             await asyncio.wait([aggregator])
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - no event signals it
+        await asyncio.sleep(_POLL_S)
 
 
 def _settings(scratch: Path, ledger: Path, *, url: str) -> Settings:
@@ -100,5 +106,5 @@ def _settings(scratch: Path, ledger: Path, *, url: str) -> Settings:
         ledger=str(ledger),
         kubeconfig=kubeconfig(scratch / "kube", url, {}),
         addresses=("127.0.0.1:0",),
-        watched=OPTIONAL_RESOURCES,
+        watched=(Kind.DISRUPTION_BUDGETS,),
     )
