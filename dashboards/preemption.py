@@ -8,7 +8,7 @@ from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, Column, Look, Query, bars, counts, stat, table, timeseries
-from monitoring.selector import Selectors, grown_in_all
+from monitoring.selector import Selectors, grown_in_all, grown_per_bar
 from monitoring.unit import COUNT, GPU_HOURS, MONEY, RATIO
 
 select = Selectors("cluster", "tier", "tenant")
@@ -95,7 +95,7 @@ COST = Row(
                 width=12,
             ),
             Query(
-                f"sum by (victim_tenant, currency) (increase({LOST_COST}[$__rate_interval]))",
+                f"sum by (victim_tenant, currency) ({grown_per_bar(LOST_COST)})",
                 "{{victim_tenant}} {{currency}}",
             ),
             every="1d",
@@ -163,7 +163,7 @@ CAUSES = Row(
                 empty="no disrupted pods",
                 width=24,
             ),
-            Query(f"sum by (cause) (round(increase({DISRUPTIONS}[$__rate_interval])))", "{{cause}}"),
+            Query(f"sum by (cause) (round({grown_per_bar(DISRUPTIONS)}))", "{{cause}}"),
             every="1h",
         ),
         table(

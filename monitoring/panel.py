@@ -96,11 +96,7 @@ def timeseries(look: Look, *queries: Query, stacked: bool = False, colors: Color
 
 
 def counts(look: Look, *queries: Query, every: str = "5m") -> Any:  # noqa: ANN401 - grafanalib has no types
-    """Sums per interval as stacked bars, longer than `every` when zoomed out.
-
-    Counters grow over `$__rate_interval`, which begins one scrape before the bar: over `$__interval`, what happens
-    between the last scrape of a bar and the first of the next is in neither, such as what is due at the full hour.
-    """
+    """Sums per interval as stacked bars, longer than `every` when zoomed out; of counters, use `grown_per_bar`."""
     panel = _common(look, queries, custom=_FROM_ZERO)
     panel["extraJson"]["interval"] = every
     return grafana.TimeSeries(

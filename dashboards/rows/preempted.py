@@ -4,7 +4,7 @@ from typing import Any
 
 from monitoring.link import Link
 from monitoring.panel import Column, Look, Query, counts, stat, table
-from monitoring.selector import grown_in_all
+from monitoring.selector import grown_in_all, grown_per_bar
 from monitoring.unit import COUNT, GPUS
 
 _OF_TIERS = '{cluster=~"$cluster", victim_tier=~"$tier"}'
@@ -48,7 +48,7 @@ def by_victim_tier() -> Any:  # noqa: ANN401 - as above
         empty="no data from the exporter",
         width=16,
     )
-    query = f"sum by (victim_tier) (round(increase({PREEMPTIONS}[$__rate_interval])))"
+    query = f"sum by (victim_tier) (round({grown_per_bar(PREEMPTIONS)}))"
     return counts(look, Query(query, "{{victim_tier}}"))
 
 

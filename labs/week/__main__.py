@@ -27,10 +27,12 @@ from labs.week.stepped import stepped
 
 EVERY_S: Final = 120
 """Simulated seconds between scrapes: a new series is exported as 0 for as long, so that its start is known."""
+_FIRST_S: Final = 30
+"""Simulated seconds until the first scrape: Prometheus usually does not scrape at full minutes."""
 _DAY_S: Final = 24 * 3600
 _START_S: Final = MONDAY_SIX_US // US_PER_SECOND
-_SCALED_UP_S: Final = _START_S + 4 * _DAY_S + 5400
-"""Friday 07:30, when inference begins to preempt."""
+_SCALED_UP_S: Final = _START_S + 4 * _DAY_S + 5400 + _FIRST_S
+"""Friday 07:30:30: at 07:30 inference begins to preempt."""
 
 
 def main() -> int:
@@ -74,7 +76,7 @@ async def scraped(scratch: Path, ledger: Path, *, until_s: int) -> dict[Target, 
             Target("gputally-pods", "gputally", cluster.url, PODS_PATH),
         )
         files = {target: scratch / f"{target.job}.om" for target in targets}
-        for second in range(_START_S, until_s + 1, EVERY_S):
+        for second in range(_START_S + _FIRST_S, until_s, EVERY_S):
             await cluster.advance(second * US_PER_SECOND)
             for target, path in files.items():
                 await append(session, target, path, at_us=second * US_PER_SECOND)

@@ -32,7 +32,15 @@ _JOBS_PANELS: Final = {
     "Jobs ended by preemptions": "A",
     "Top 10 tenants by GPU-hours that did not succeed": "A",
 }
-_PREEMPTION_PANELS: Final = {"Overdue checkpoints": "A", "Stalled GPU-hours": "A", "Beyond the grace period": "A"}
+_PREEMPTION_PANELS: Final = {
+    "Overdue checkpoints": "A",
+    "Stalled GPU-hours": "A",
+    "Beyond the grace period": "A",
+    "Lost GPU-hours by last checkpoint": "BCD",
+    "Jobs ended early": "A",
+    "Repeat victims": "A",
+    "Until the replacement runs, if within an hour": "ABC",
+}
 _POLICY_PANELS: Final = {
     "Violated disruption budgets": "A",
     "GPU quotas and physical GPUs": "A",
@@ -56,7 +64,9 @@ def expected_empty(window: Window) -> Mapping[Key, str]:
     budgets = _all_of("tenants", _BUDGET_PANELS, "no budgets are configured")
     jobs = _all_of("jobs", _JOBS_PANELS, "no Job ends in the scenario")
     preemption = _all_of(
-        "preemption", _PREEMPTION_PANELS, "no pod is in a group or states a checkpoint, and all stop in time"
+        "preemption",
+        _PREEMPTION_PANELS,
+        "no pod is in a group or states a checkpoint, all stop in time, and victims still wait",
     )
     policy = _all_of("preemption", _POLICY_PANELS, "neither disruption budgets nor quotas are watched")
     return {**_ALWAYS, **budgets, **jobs, **preemption, **policy, **_by_the_clock(window)}
