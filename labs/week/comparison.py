@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from statistics import median
+from typing import Any, Final, NamedTuple
 
 from hack.pictures.variables import Window
 from hack.prometheus import Prometheus
@@ -16,63 +17,113 @@ from tests.monitoring_e2e.panels import boards
 BOARD: Final = "preemption"
 TOLERANCE: Final = 0.01
 """Of a figure: Prometheus extrapolates to the ends of the window."""
-Figures = Mapping[tuple[str, ...], float]
+Row = Mapping[str, Any]
+"""Of a command's JSON."""
+
+
+class Shown(NamedTuple):
+    """A panel, the head of its column, its labels, and what the ledger has by them."""
+
+    panel: str
+    column: str
+    labels: tuple[str, ...]
+    truth: Mapping[tuple[str, ...], float]
+    is_estimated: bool = False
+    """From histogram buckets, so that it may deviate."""
 
 
 def compared(api: Prometheus, ledger: Path, window: Window) -> Iterator[tuple[str, bool]]:
     """A line for each figure, and whether the board is wrong."""
-    rows = _of_ledger("preemptions", ledger, window)["rows"]
-    cost = sum(float(row["cost"]) for row in _of_ledger("report", ledger, window)["rows"])
-    yield f"\n{'figure':<64}{'board':>14}{'ledger':>14}{'off':>11}", False
-    for name, column, labels, truth in _truths(rows, cost):
-        shown = boards().values(api, BOARD, name, window, column=column, by=labels)
-        for key in sorted(shown.keys() | truth.keys()):
-            yield _line(" ".join((name, column, *key)), shown.get(key, 0), truth.get(key, 0))
+    rows = _of_ledger("preemptions", ledger, window)
+    cost = sum(float(row["cost"]) for row in _of_ledger("report", ledger, window))
+    jobs = _of_ledger("report", ledger, window, "--by", "tenant,tier,job_outcome")
+    yield f"\n{'figure':<70}{'board':>12}{'ledger':>12}{'off':>10}", False
+    for each in (*_cost_of_all(rows, cost), *_by_tenant(rows), *_by_tier(rows), _jobs(jobs), *_durations(rows)):
+        values = boards().values(api, BOARD, each.panel, window, column=each.column, by=each.labels)
+        for key in sorted(each.truth if each.is_estimated else values.keys() | each.truth.keys()):
+            line, is_off = _line(" ".join((each.panel, each.column, *key)), values.get(key, 0), each.truth.get(key, 0))
+            yield line, is_off and not each.is_estimated
 
 
-def _truths(rows: list[dict[str, Any]], cost: float) -> Iterator[tuple[str, str, tuple[str, ...], Figures]]:
-    """Title of the panel, head of the column, labels, and the figures by these labels."""
+def _cost_of_all(rows: Sequence[Row], cost: float) -> Iterator[Shown]:
     lost_cost = sum(_cost(row) for row in rows)
-    yield "Lost GPU-hours", "", (), {(): sum(map(_lost, rows))}
-    yield "Cost of lost work", "", ("currency",), {("USD",): lost_cost}
-    yield "Share of all GPU cost", "", ("currency",), {("USD",): lost_cost / cost}
-    yield "Preemptions", "", (), {(): len(rows)}
-    victim, pair = ("victim_tenant", "victim_tier"), ("preemptor_tier", "victim_tier")
-    yield "Who paid", "Lost GPU-hours", victim, _sums(rows, ("tenant", "tier"), _lost)
-    yield (
-        "Who paid",
-        "Cost",
-        (*victim, "currency"),
-        {(*key, "USD"): value for key, value in _sums(rows, ("tenant", "tier"), _cost).items()},
-    )
-    yield "Who paid", "Preemptions", victim, _sums(rows, ("tenant", "tier"), lambda _: 1)
-    yield "Who preempted whom", "Preemptions", pair, _sums(rows, ("preemptor_tier", "tier"), lambda _: 1)
-    yield "Who preempted whom", "Preempted GPUs", pair, _sums(rows, ("preemptor_tier", "tier"), lambda row: row["gpus"])
+    yield Shown("Lost GPU-hours", "", (), {(): sum(map(_lost, rows))})
+    yield Shown("Cost of lost work", "", ("currency",), {("USD",): lost_cost})
+    yield Shown("Share of all GPU cost", "", ("currency",), {("USD",): lost_cost / cost})
+    yield Shown("Preemptions", "", (), {(): len(rows)})
 
 
-def _sums(rows: list[dict[str, Any]], by: tuple[str, ...], amount: Any) -> Figures:  # noqa: ANN401 - a number of a row
-    found: Counter[tuple[str, ...]] = Counter()
+def _by_tenant(rows: Sequence[Row]) -> Iterator[Shown]:
+    of, victim = ("tenant", "tier"), ("victim_tenant", "victim_tier")
+    costs = {(*key, "USD"): value for key, value in _sums(rows, of, _cost).items()}
+    yield Shown("Who paid", "Lost GPU-hours", victim, _sums(rows, of, _lost))
+    yield Shown("Who paid", "Cost", (*victim, "currency"), costs)
+    yield Shown("Who paid", "Preemptions", victim, _sums(rows, of, _one))
+
+
+def _by_tier(rows: Sequence[Row]) -> Iterator[Shown]:
+    title, tier = "Tiers: who gained and who lost", ("tier",)
+    yield Shown(title, "Preempted pods", tier, _sums(rows, ("preemptor_tier",), _one))
+    yield Shown(title, "GPUs taken", tier, _sums(rows, ("preemptor_tier",), _gpus))
+    yield Shown(title, "Pods lost", tier, _sums(rows, tier, _one))
+    yield Shown(title, "GPUs lost", tier, _sums(rows, tier, _gpus))
+    of, pair = ("preemptor_tier", "tier"), ("preemptor_tier", "victim_tier")
+    yield Shown("Who preempted whom", "Preemptions", pair, _sums(rows, of, _one))
+    yield Shown("Who preempted whom", "Preempted GPUs", pair, _sums(rows, of, _gpus))
+
+
+def _jobs(rows: Sequence[Row]) -> Shown:
+    early = [row for row in rows if row["job_outcome"].endswith("_early")]
+    of = ("tenant", "tier", "job_outcome")
+    return Shown("Jobs ended early", "", ("tenant", "tier", "outcome"), _sums(early, of, lambda row: row["jobs"]))
+
+
+def _durations(rows: Sequence[Row]) -> Iterator[Shown]:
+    steps: dict[str, list[float]] = {
+        step: sorted(row[f"{step}_seconds"] for row in rows if row[f"{step}_seconds"] is not None)
+        for step in ("stop", "replace")
+    }
+    for column, truth in (("Median", median), ("90 % within", _nine_tenths), ("At most", max)):
+        durations: Mapping[tuple[str, ...], float] = {(step,): truth(found) for step, found in steps.items() if found}
+        yield Shown("Steps", column, ("step",), durations, is_estimated=True)
+
+
+def _nine_tenths(ordered: Sequence[float]) -> float:
+    return ordered[len(ordered) * 9 // 10]
+
+
+def _sums(rows: Sequence[Row], by: tuple[str, ...], amount: Callable[[Row], float]) -> Mapping[tuple[str, ...], float]:
+    found = defaultdict[tuple[str, ...], float](float)
     for row in rows:
         found[tuple(row[name] for name in by)] += amount(row)
     return found
 
 
-def _lost(row: Mapping[str, Any]) -> float:
+def _one(_: Row) -> float:
+    return 1
+
+
+def _gpus(row: Row) -> float:
+    return float(row["gpus"])
+
+
+def _lost(row: Row) -> float:
     return float(row["lost_gpu_hours"])
 
 
-def _cost(row: Mapping[str, Any]) -> float:
+def _cost(row: Row) -> float:
     return float(sum(row["lost_costs"].values()))
 
 
 def _line(name: str, shown: float, truth: float) -> tuple[str, bool]:
-    off = abs(shown - truth) / truth if truth else abs(shown)
-    return f"{name:<64}{shown:14.4f}{truth:14.4f}{off:+11.3%}", off > TOLERANCE
+    off = (shown - truth) / truth if truth else shown
+    return f"{name:<70}{shown:12.4f}{truth:12.4f}{off:+10.3%}", abs(off) > TOLERANCE
 
 
-def _of_ledger(command: str, ledger: Path, window: Window) -> dict[str, Any]:
+def _of_ledger(command: str, ledger: Path, window: Window, *more: str) -> list[Row]:
+    """The rows that a command prints."""
     start, end = (datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M") for moment in window[:2])
-    arguments = (command, "--ledger", str(ledger), "--window", f"{start}/{end}", "--output", "json")
+    arguments = (command, "--ledger", str(ledger), "--window", f"{start}/{end}", "--output", "json", *more)
     answer = subprocess.run([sys.executable, "-m", "gputally", *arguments], check=True, capture_output=True)
-    found: dict[str, Any] = json.loads(answer.stdout)
+    found: list[Row] = json.loads(answer.stdout)["rows"]
     return found
