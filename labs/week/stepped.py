@@ -24,7 +24,7 @@ SCENARIO: Final = "s1"
 SEED: Final = 2
 _WATCHED: Final = (Kind.PODS, Kind.EVENTS, Kind.JOBS, Kind.DISRUPTION_BUDGETS)
 _POLL_S: Final = 0.001
-_BOOKMARK_S: Final = 0.002
+_BOOKMARK_S: Final = 0.01
 """Real seconds, so that no watch seems interrupted for minutes."""
 
 
