@@ -10,6 +10,8 @@ Key = tuple[str, str, str]
 
 _ALWAYS: Final[Mapping[Key, str]] = {
     ("pending", "Oldest inference pod", "A"): "no inference pod is pending at the end",
+    ("pending", "Cost of waits by cause, per hour", "A"): "no pending pod selects a GPU model",
+    **dict.fromkeys((("pending", "Preemptions under way", each) for each in "ABC"), "victims stop within seconds"),
     ("tenants", "Tenants", "B"): "nothing happened in the period before the scenario",
     ("tenants", "Unobserved", "A"): "every end of a pod is observed",
     ("tenants", "Unpriced", "A"): "the price book has a price for all GPUs",
@@ -48,6 +50,7 @@ _POLICY_PANELS: Final = {
 }
 _HOURLY_PANELS: Final = {
     ("preemption", "Disrupted pods by cause"): "A",
+    ("preemption", "Cost of lost work per day by tenant"): "A",
     ("pending", "Demand over capacity, all tiers and tenants"): "B",
     ("fleet", "Nodes in the time range"): "ABCD",
     ("tenants", "Cost per day by tenant"): "A",
