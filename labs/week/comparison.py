@@ -30,6 +30,21 @@ class Shown(NamedTuple):
     truth: Mapping[tuple[str, ...], float]
     is_estimated: bool = False
     """From histogram buckets, so that it may deviate."""
+    is_bars: bool = False
+    """Shown as bars, which must add up."""
+
+    def values(self, api: Prometheus, window: Window) -> Mapping[tuple[str, ...], float]:
+        """What the panel shows by the labels."""
+        if not self.is_bars:
+            return boards().values(api, BOARD, self.panel, window, column=self.column, by=self.labels)
+        series = boards().ask(api, BOARD, self.panel, window).series
+        return {
+            tuple(each.labels[name] for name in self.labels): sum(value for _, value in each.points) for each in series
+        }
+
+    def keys(self, values: Mapping[tuple[str, ...], float]) -> list[tuple[str, ...]]:
+        """The figures to compare; panels that are not tables or numbers also show what the truth does not have."""
+        return sorted(self.truth if self.is_estimated or self.is_bars else values.keys() | self.truth.keys())
 
 
 def compared(api: Prometheus, ledger: Path, window: Window) -> Iterator[tuple[str, bool]]:
@@ -39,8 +54,8 @@ def compared(api: Prometheus, ledger: Path, window: Window) -> Iterator[tuple[st
     jobs = _of_ledger("report", ledger, window, "--by", "tenant,tier,job_outcome")
     yield f"\n{'figure':<70}{'board':>12}{'ledger':>12}{'off':>10}", False
     for each in (*_cost_of_all(rows, cost), *_by_tenant(rows), *_by_tier(rows), _jobs(jobs), *_durations(rows)):
-        values = boards().values(api, BOARD, each.panel, window, column=each.column, by=each.labels)
-        for key in sorted(each.truth if each.is_estimated else values.keys() | each.truth.keys()):
+        values = each.values(api, window)
+        for key in each.keys(values):
             line, is_off = _line(" ".join((each.panel, each.column, *key)), values.get(key, 0), each.truth.get(key, 0))
             yield line, is_off and not each.is_estimated
 
@@ -51,6 +66,7 @@ def _cost_of_all(rows: Sequence[Row], cost: float) -> Iterator[Shown]:
     yield Shown("Cost of lost work", "", ("currency",), {("USD",): lost_cost})
     yield Shown("Share of all GPU cost", "", ("currency",), {("USD",): lost_cost / cost})
     yield Shown("Preemptions", "", (), {(): len(rows)})
+    yield Shown("Disrupted pods by cause", "", ("cause",), _sums(rows, ("cause",), _one), is_bars=True)
 
 
 def _by_tenant(rows: Sequence[Row]) -> Iterator[Shown]:
