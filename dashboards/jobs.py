@@ -4,7 +4,7 @@ from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
 from monitoring.panel import ORANGE, Column, Look, Query, bars, counts, stat, table
-from monitoring.selector import Selectors, grown_in_all
+from monitoring.selector import Selectors, grown_in_all, grown_per_bar
 from monitoring.unit import GPU_HOURS, RATIO
 
 select = Selectors("cluster", "tier", "tenant")
@@ -100,7 +100,7 @@ TOTALS = Row(
                 unit=GPU_HOURS,
                 empty=_NONE,
             ),
-            Query(f"sum by (outcome) (increase({ENDED}[$__interval])) / 3600", "{{outcome}}"),
+            Query(f"sum by (outcome) ({grown_per_bar(ENDED)}) / 3600", "{{outcome}}"),
             every="1h",
         ),
     ),

@@ -1,13 +1,15 @@
 """What preemption cost, who paid and who gained, why pods lost their GPUs, and how long it took."""
 
 from dashboards.rows.policy import POLICY
-from dashboards.rows.preempted import OF_VICTIMS, by_preemptor, preemption_count, preemptions_of_tenants
+from dashboards.rows.preempted import OF_VICTIMS, by_preemptor, by_tier, preemption_count, preemptions_of_tenants
+from dashboards.rows.preempted_jobs import JOBS
+from dashboards.rows.preemption_steps import STEPS
 from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
-from monitoring.panel import ORANGE, RED, Column, Look, Query, bars, counts, stat, table, timeseries
-from monitoring.selector import Selectors, grown_in_all
-from monitoring.unit import COUNT, GPU_HOURS, MONEY, RATIO, SECONDS
+from monitoring.panel import ORANGE, Column, Look, Query, bars, counts, stat, table, timeseries
+from monitoring.selector import Selectors, grown_in_all, grown_per_bar
+from monitoring.unit import COUNT, GPU_HOURS, MONEY, RATIO
 
 select = Selectors("cluster", "tier", "tenant")
 
@@ -16,14 +18,20 @@ LOST_COST = f"gputally_preemption_lost_cost_total{OF_VICTIMS}"
 COST_OF_ALL = select("gputally_allocated_cost_total")
 STALLED = select("gputally_preemption_stalled_gpu_seconds_total")
 DISRUPTIONS = select("gputally_disruptions_total")
-REPEATED = select.now("gputally_repeat_victim_jobs")
-OVERRUN = select("gputally_grace_period_exceeded_total")
-STEP_BUCKETS = 'gputally_preemption_step_seconds_bucket{cluster=~"$cluster"}'
-AT_RISK = select.now("gputally_work_at_risk_gpu_seconds")
-AT_RISK_COST = select.now("gputally_work_at_risk_cost")
+SERVING_TIERS = select("gputally_tier_info", 'serving="true"')
+_NOT_SERVING = f"unless on (cluster, tier) {SERVING_TIERS}"
+AT_RISK = f"{select.now('gputally_work_at_risk_gpu_seconds')} {_NOT_SERVING}"
+AT_RISK_COST = f"{select.now('gputally_work_at_risk_cost')} {_NOT_SERVING}"
 OVERDUE = select.now("gputally_checkpoints_overdue")
 _NONE = "no preemptions"
 _WORK = "Work since the last checkpoint, or since the start of pods that state none."
+
+
+def _lost_with(basis: str, legend: str) -> Query:
+    """The loss of the pods whose last checkpoint is known in that way."""
+    lost = LOST.replace("}", f', basis=~"{basis}"}}')
+    return Query(f"{grown_in_all(lost)} / 3600", legend)
+
 
 COST = Row(
     "What preemption cost in the time range, who paid and who gained",
@@ -38,7 +46,7 @@ COST = Row(
         ),
         stat(
             Look(
-                "Share of the cost",
+                "Share of all GPU cost",
                 "The cost of lost work by the cost of all allocated GPUs of these tiers and tenants.",
                 unit=RATIO,
                 empty="no price book",
@@ -77,7 +85,7 @@ COST = Row(
             preemptions_of_tenants(),
             order="Lost GPU-hours",
         ),
-        by_preemptor("Who gained", order="Preempted GPUs"),
+        by_tier(),
         counts(
             Look(
                 "Cost of lost work per day by tenant",
@@ -87,20 +95,24 @@ COST = Row(
                 width=12,
             ),
             Query(
-                f"sum by (victim_tenant, currency) (increase({LOST_COST}[$__interval]))",
+                f"sum by (victim_tenant, currency) ({grown_per_bar(LOST_COST)})",
                 "{{victim_tenant}} {{currency}}",
             ),
             every="1d",
         ),
         bars(
             Look(
-                "Lost GPU-hours by how the last checkpoint is known",
-                "`start` means that no checkpoint is known, so that the loss may be smaller.",
+                "Lost GPU-hours by last checkpoint",
+                "Where none is known, all work since the start counts, and the loss may be smaller. What it would have "
+                "been with a checkpoint each 10, 30 or 60 minutes: `gputally preemptions --output csv`.",
                 unit=GPU_HOURS,
                 empty=_NONE,
                 width=12,
             ),
-            Query(f"{grown_in_all(LOST, 'basis')} / 3600", "{{basis}}"),
+            _lost_with("start", "not known: at most"),
+            _lost_with("interval", "declared interval"),
+            _lost_with("annotation|termination-message", "stated by the pod"),
+            _lost_with("sigterm", "saved on SIGTERM"),
         ),
     ),
 )
@@ -111,15 +123,17 @@ RISK = Row(
         timeseries(
             Look(
                 "Work at risk by tier",
-                "GPU-hours that a preemption of all running pods would have destroyed at that moment.",
+                "GPU-hours that a preemption of all running pods would have destroyed at that moment. Pods that serve "
+                "user traffic save no work.",
                 unit=GPU_HOURS,
                 empty="no running pods",
+                width=8,
             ),
             Query(f"sum by (tier) ({AT_RISK}) / 3600", "{{tier}}"),
             stacked=True,
         ),
         timeseries(
-            Look("Cost of the work at risk by tier", "The same, priced.", unit=MONEY, empty="no price book"),
+            Look("Cost of the work at risk by tier", "The same, priced.", unit=MONEY, empty="no price book", width=8),
             Query(f"sum by (tier, currency) ({AT_RISK_COST})", "{{tier}} {{currency}}"),
             stacked=True,
         ),
@@ -130,6 +144,7 @@ RISK = Row(
                 unit=COUNT,
                 empty="no pod declares an interval",
                 steps={1: ORANGE},
+                width=8,
             ),
             Query(f"sum by (tier, tenant) ({OVERDUE})", "{{tier}} {{tenant}}"),
         ),
@@ -146,8 +161,9 @@ CAUSES = Row(
                 "time ranges.",
                 unit=COUNT,
                 empty="no disrupted pods",
+                width=24,
             ),
-            Query(f"sum by (cause) (round(increase({DISRUPTIONS}[$__interval])))", "{{cause}}"),
+            Query(f"sum by (cause) (round({grown_per_bar(DISRUPTIONS)}))", "{{cause}}"),
             every="1h",
         ),
         table(
@@ -162,53 +178,7 @@ CAUSES = Row(
             Column(head="Pods", expression=f"{grown_in_all(DISRUPTIONS, 'tenant', 'tier', 'cause')} > 0", unit=COUNT),
             order="Pods",
         ),
-    ),
-)
-
-STEPS = Row(
-    "How long a preemption takes",
-    (
-        timeseries(
-            Look(
-                "Median duration by step",
-                "Of all tenants. Request: from the decision to the deletion request. Stop: to the end of the last "
-                "container. Reuse: from the release to the next pod on that node. Replace: from the decision until "
-                "the replacement runs.",
-                unit=SECONDS,
-                empty=_NONE,
-            ),
-            Query(
-                f"histogram_quantile(0.5, sum by (step, le) (increase({STEP_BUCKETS}[$__range])))",
-                "{{step}}",
-            ),
-        ),
-        timeseries(
-            Look("90th percentile by step", "The same for the slowest tenth.", unit=SECONDS, empty=_NONE),
-            Query(
-                f"histogram_quantile(0.9, sum by (step, le) (increase({STEP_BUCKETS}[$__range])))",
-                "{{step}}",
-            ),
-        ),
-        stat(
-            Look(
-                "Beyond the grace period",
-                "Disrupted pods that held their GPUs for more than 2 s longer than their grace period.",
-                unit=COUNT,
-                empty="none",
-                steps={1: ORANGE, 10: RED},
-            ),
-            Query(grown_in_all(OVERRUN), "pods"),
-        ),
-        stat(
-            Look(
-                "Repeat victims",
-                "Jobs of which pods were preempted at three or more times within a day.",
-                unit=COUNT,
-                empty="none",
-                steps={1: ORANGE},
-            ),
-            Query(f"sum({REPEATED})", "jobs"),
-        ),
+        by_preemptor("Who preempted whom", order="Preempted GPUs"),
     ),
 )
 
@@ -223,5 +193,5 @@ BOARD = Board(
         Variable("tier", "Tier", "gputally_allocated_gpus"),
     ),
     annotations=annotation.ALL,
-    rows=(COST, RISK, CAUSES, STEPS, POLICY),
+    rows=(COST, JOBS, STEPS, RISK, CAUSES, POLICY),
 )

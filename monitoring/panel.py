@@ -96,7 +96,7 @@ def timeseries(look: Look, *queries: Query, stacked: bool = False, colors: Color
 
 
 def counts(look: Look, *queries: Query, every: str = "5m") -> Any:  # noqa: ANN401 - grafanalib has no types
-    """Sums per interval as stacked bars, longer than `every` when zoomed out; each query must use `$__interval`."""
+    """Sums per interval as stacked bars, longer than `every` when zoomed out; of counters, use `grown_per_bar`."""
     panel = _common(look, queries, custom=_FROM_ZERO)
     panel["extraJson"]["interval"] = every
     return grafana.TimeSeries(

@@ -31,6 +31,15 @@ def grown_in_all(counter: str, *by: str) -> str:
     return f"sum{split}(increase({counter}[$__range]))"
 
 
+def grown_per_bar(counter: str) -> str:
+    """What the series of a selector grew by during a bar of `counts`.
+
+    The window begins one scrape before the bar. One of `$__interval` would lose what happens between the last scrape of
+    a bar and the first of the next one, such as what is due at the full hour.
+    """
+    return f"rate({counter}[$__rate_interval]) * $__interval_ms / 1000"
+
+
 class Selectors:
     """Selectors for a board with these `variables`, which are names of labels."""
 

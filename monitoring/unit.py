@@ -33,6 +33,8 @@ RATIO: Final = Unit("percentunit", "ratio", 1)
 SECONDS: Final = Unit("s", "seconds")
 MOMENT: Final = Unit("dateTimeAsIso", "milliseconds since 1970")
 COUNT: Final = Unit("short", "count", 0)
+EXACT: Final = Unit("none", "count", 0)
+"""A number to compare, of which each digit counts: not 10 K."""
 PER_HOUR: Final = Unit("suffix: / h", "count/hour", 1)
 PER_SECOND: Final = Unit("cps", "count/second")
 BYTES: Final = Unit("bytes", "bytes")

@@ -4,7 +4,7 @@ from monitoring.board import Row
 from monitoring.link import Link
 from monitoring.panel import Column, Look, Query, table, timeseries
 from monitoring.selector import Selectors, grown_in_all
-from monitoring.unit import COUNT, GPUS
+from monitoring.unit import COUNT, EXACT, GPUS
 
 select = Selectors("cluster", "tier", "tenant")
 
@@ -74,7 +74,7 @@ POLICY = Row(
             Column(
                 head="Value",
                 expression=f"max by (priority_class, tier, preemption_policy, global_default) ({CLASS_VALUE})",
-                unit=COUNT,
+                unit=EXACT,
             ),
             order="Value",
         ),

@@ -4,7 +4,7 @@ from typing import Any
 
 from monitoring.link import Link
 from monitoring.panel import Column, Look, Query, counts, stat, table
-from monitoring.selector import grown_in_all
+from monitoring.selector import grown_in_all, grown_per_bar
 from monitoring.unit import COUNT, GPUS
 
 _OF_TIERS = '{cluster=~"$cluster", victim_tier=~"$tier"}'
@@ -48,7 +48,7 @@ def by_victim_tier() -> Any:  # noqa: ANN401 - as above
         empty="no data from the exporter",
         width=16,
     )
-    query = f"sum by (victim_tier) (round(increase({PREEMPTIONS}[$__interval])))"
+    query = f"sum by (victim_tier) (round({grown_per_bar(PREEMPTIONS)}))"
     return counts(look, Query(query, "{{victim_tier}}"))
 
 
@@ -70,6 +70,32 @@ def by_preemptor(title: str, *, order: str) -> Any:  # noqa: ANN401 - as above
         Column(head="Preempted GPUs", expression=f"{grown_in_all(PREEMPTED_GPUS, *pair)} > 0", unit=GPUS),
         order=order,
     )
+
+
+def by_tier() -> Any:  # noqa: ANN401 - as above
+    """What each tier took from others, and lost to others."""
+    look = Look(
+        "Tiers: who gained and who lost",
+        "GPUs that preempted pods of all tenants had: by the tier that took them, and by the tier that lost them. A "
+        "choice of tiers is that of the victims.",
+        empty="no preemptions",
+        links=(Link("Pending pods of this tier", "pending", {"tier": "tier"}),),
+        width=12,
+    )
+    return table(
+        look,
+        {"tier": "Tier"},
+        Column(head="Preempted pods", expression=_of_tier(PREEMPTIONS, "preemptor_tier"), unit=COUNT),
+        Column(head="GPUs taken", expression=_of_tier(PREEMPTED_GPUS, "preemptor_tier"), unit=GPUS),
+        Column(head="Pods lost", expression=_of_tier(PREEMPTIONS, "victim_tier"), unit=COUNT),
+        Column(head="GPUs lost", expression=_of_tier(PREEMPTED_GPUS, "victim_tier"), unit=GPUS),
+        order="GPUs taken",
+    )
+
+
+def _of_tier(counter: str, side: str) -> str:
+    """What it grew by, by the tier on that side of the preemptions."""
+    return f'sum by (tier) (label_replace({grown_in_all(counter, side)}, "tier", "$1", "{side}", "(.*)")) > 0'
 
 
 def preemptions_of_tenants() -> Column:

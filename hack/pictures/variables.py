@@ -82,6 +82,7 @@ def expand(expr: str, variables: Values, *, window: Window) -> str:
     """The query with variables expanded. Raises: ValueError for an unknown variable or syntax."""
     values: Values = {
         "__interval": [written(window.step)],
+        "__interval_ms": [f"{window.step * 1000:.0f}"],
         "__rate_interval": [written(window.rate_interval)],
         "__range": [written(window.seconds)],
         **variables,

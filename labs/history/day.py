@@ -44,14 +44,15 @@ async def scraped(scenario: str, *, hours: float, into: Path) -> dict[Target, Pa
             await cluster.clock.sleep_until(due_us)
             for target in _targets(cluster, agents, running):
                 path = written.setdefault(target, into / f"{target.job}-{target.instance}.om")
-                await _append(session, target, path, at_us=cluster.now_us())
+                await append(session, target, path, at_us=cluster.now_us())
     for path in written.values():
         with path.open("ab") as out:
             out.write(END)
     return written
 
 
-async def _append(session: aiohttp.ClientSession, target: Target, path: Path, *, at_us: int) -> None:
+async def append(session: aiohttp.ClientSession, target: Target, path: Path, *, at_us: int) -> None:
+    """Scrape the target, and add its samples to the file with this time."""
     async with session.get(f"{target.url}{target.path}") as response:
         response.raise_for_status()
         text = await response.read()

@@ -23,6 +23,7 @@ _BUILT_IN: Final[Mapping[str, str]] = {
     "__range": f"{RANGE.total_seconds():.0f}s",
     "__interval": f"{INTERVAL.total_seconds():.0f}s",
     "__range_s": _BETWEEN,
+    "__interval_ms": f"({_BETWEEN} * 1000)",
 }
 """Grafana's own variables. Each duration is one that nobody writes, so that it is known again in the tree."""
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)(?::[^}]*)?\}|\$([A-Za-z_]\w*)|\[\[([A-Za-z_]\w*)\]\]")

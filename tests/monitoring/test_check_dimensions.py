@@ -36,6 +36,7 @@ def measured(expr: str) -> str:
         ("increase(held_gpu_seconds_total[1h]) / 3600", "gpu_hours"),
         ("increase(energy_joules_total[1h]) / (60 * 60)", "watt_hours"),
         ("increase(held_gpu_seconds_total[$__range]) / $__range_s", "gpus"),
+        ("rate(held_gpu_seconds_total[$__rate_interval]) * $__interval_ms / 1000", "gpu_seconds"),
         ("rate(wait_seconds_sum[5m]) / rate(wait_seconds_count[5m])", "seconds"),
         ("sum(increase(paid_cost_total{currency='EUR'}[1d])) / (sum(held_gpu_seconds_total) / 3600)", "money/gpu_hour"),
         ("capacity_gpus / capacity_gpus", "ratio"),

@@ -10,6 +10,8 @@ Key = tuple[str, str, str]
 
 _ALWAYS: Final[Mapping[Key, str]] = {
     ("pending", "Oldest inference pod", "A"): "no inference pod is pending at the end",
+    ("pending", "Cost of waits by cause, per hour", "A"): "no pending pod selects a GPU model",
+    **dict.fromkeys((("pending", "Preemptions under way", each) for each in "ABC"), "victims stop within seconds"),
     ("tenants", "Tenants", "B"): "nothing happened in the period before the scenario",
     ("tenants", "Unobserved", "A"): "every end of a pod is observed",
     ("tenants", "Unpriced", "A"): "the price book has a price for all GPUs",
@@ -32,7 +34,15 @@ _JOBS_PANELS: Final = {
     "Jobs ended by preemptions": "A",
     "Top 10 tenants by GPU-hours that did not succeed": "A",
 }
-_PREEMPTION_PANELS: Final = {"Overdue checkpoints": "A", "Stalled GPU-hours": "A", "Beyond the grace period": "A"}
+_PREEMPTION_PANELS: Final = {
+    "Overdue checkpoints": "A",
+    "Stalled GPU-hours": "A",
+    "Beyond the grace period": "A",
+    "Lost GPU-hours by last checkpoint": "BCD",
+    "Jobs ended early": "A",
+    "Repeat victims": "A",
+    "Until the replacement runs, if within an hour": "ABC",
+}
 _POLICY_PANELS: Final = {
     "Violated disruption budgets": "A",
     "GPU quotas and physical GPUs": "A",
@@ -40,6 +50,7 @@ _POLICY_PANELS: Final = {
 }
 _HOURLY_PANELS: Final = {
     ("preemption", "Disrupted pods by cause"): "A",
+    ("preemption", "Cost of lost work per day by tenant"): "A",
     ("pending", "Demand over capacity, all tiers and tenants"): "B",
     ("fleet", "Nodes in the time range"): "ABCD",
     ("tenants", "Cost per day by tenant"): "A",
@@ -56,7 +67,9 @@ def expected_empty(window: Window) -> Mapping[Key, str]:
     budgets = _all_of("tenants", _BUDGET_PANELS, "no budgets are configured")
     jobs = _all_of("jobs", _JOBS_PANELS, "no Job ends in the scenario")
     preemption = _all_of(
-        "preemption", _PREEMPTION_PANELS, "no pod is in a group or states a checkpoint, and all stop in time"
+        "preemption",
+        _PREEMPTION_PANELS,
+        "no pod is in a group or states a checkpoint, all stop in time, and victims still wait",
     )
     policy = _all_of("preemption", _POLICY_PANELS, "neither disruption budgets nor quotas are watched")
     return {**_ALWAYS, **budgets, **jobs, **preemption, **policy, **_by_the_clock(window)}

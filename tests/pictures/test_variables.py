@@ -17,6 +17,7 @@ VALUES: dict[str, Sequence[str]] = {"cluster": [".*"], "tier": ["high", "low"]}
         ('x{tier=~"$tier"}', 'x{tier=~"(high|low)"}'),
         ("rate(x[$__rate_interval])", "rate(x[150s])"),
         ("x[$__range:5m] + x[$__interval]", "x[1d:5m] + x[2m]"),
+        ("rate(x[$__rate_interval]) * $__interval_ms / 1000", "rate(x[150s]) * 120000 / 1000"),
         ('label_replace(x, "a", "$1", "b", "(.*)")', 'label_replace(x, "a", "$1", "b", "(.*)")'),
     ],
 )
