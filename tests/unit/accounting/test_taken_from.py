@@ -10,7 +10,7 @@ from gputally.accounting.waiting.others import other_pod
 from gputally.model.kube import Kind
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import OtherPod
-from gputally.model.placement.needs import Taken
+from gputally.model.placement.needs import Amounts, Taken
 from gputally.model.rules import Rules
 from gputally.placement.objects.needs_of import amounts_of
 from tests.core.manifests import NodeForm, PodForm, us
@@ -36,7 +36,12 @@ def brief_of(pod: PlaceablePod) -> OtherPod:
 
 def test_what_pods_with_sidecars_take_is_computed_once_for_all_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     computed: list[PlaceablePod] = []
-    monkeypatch.setattr(taken_from, "amounts_of", lambda pod: computed.append(pod) or amounts_of(pod))
+
+    def counted(pod: PlaceablePod) -> Amounts:
+        computed.append(pod)
+        return amounts_of(pod)
+
+    monkeypatch.setattr(taken_from, "amounts_of", counted)
 
     found = {brief_of(sidecar_pod(f"p{number % 3}", sidecar="123m")).taken for number in range(100)}
 
