@@ -74,7 +74,7 @@ async def test_a_pod_waits_for_the_cpu_that_pods_without_gpus_take_also_after_a_
     await stage.product.kill()
     await stage.product.start()
     await reported(stage, "training", cpu_or_memory=1)
-    assert total(await stage.product.scrape(), "gputally_stranded_gpus", reason="cpu") == GPUS
+    await stage.product.until(lambda samples: total(samples, "gputally_stranded_gpus", reason="cpu") == GPUS)
 
     await stage.api.delete("/api/v1/namespaces/ml/pods/preprocess", grace_seconds=0)
     await stage.running(1, tier="training")
