@@ -116,14 +116,14 @@ async def test_s3_of_a_gang_with_six_of_eight_placed_two_wait(stage: Stage) -> N
 
 
 async def test_s4_inference_below_training_is_an_inversion(stage: Stage) -> None:
-    await stage.furnish(nodes=1, gpus=4, tiers={"training": 1000, "inference": 500}, teams=S1_TEAMS)
+    await stage.furnish(nodes=1, gpus=4, tiers={"high-training": 1000, "low-inference": 500}, teams=S1_TEAMS)
     await stage.product.start()
-    await stage.create(pod("train", "ml-training", "training", gpus=4))
+    await stage.create(pod("train", "ml-training", "high-training", gpus=4))
     await stage.running(1)
-    await stage.create(pod("serve", "ml-inference", "inference"))
+    await stage.create(pod("serve", "ml-inference", "low-inference"))
 
     answer = await judged(stage, "ml-inference/serve", "inversion")
-    assert held_by(answer) == {("training", False, "higher priority")}
+    assert held_by(answer) == {("high-training", False, "higher priority")}
 
 
 async def test_s4_a_forecast_says_whom_a_pod_would_evict_before_the_scheduler_does(
