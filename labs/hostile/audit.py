@@ -25,6 +25,7 @@ WATCHED: Final = {
     "/api/v1/nodes",
     "/api/v1/namespaces",
     "/api/v1/events",
+    "/api/v1/namespaces/default/events",
     "/apis/batch/v1/jobs",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
 }

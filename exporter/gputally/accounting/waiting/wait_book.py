@@ -37,7 +37,7 @@ class WaitBook:
         self.pods: dict[str, PodWait] = {}
         self.finished: deque[PodWait] = deque(maxlen=MOST_FINISHED)
         self.sums: dict[tuple[str, str], tuple[int, int]] = {}
-        """Pending pods and their µGPU by exported tier and reason; groups that no pod is in any more have 0."""
+        """Pending pods and their µGPU by exported tier and reason."""
         self._totals = totals
         self.terms = terms
         self.is_on = is_on
@@ -137,8 +137,9 @@ class WaitBook:
         for each in waits:
             if each.to_us is None:
                 key = each.shown[0], each.reason.value
-                pods, quantity = self.sums.get(key, (0, 0))
-                self.sums[key] = pods + sign, quantity + sign * each.quantity
+                pods, quantity = self.sums.pop(key, (0, 0))
+                if pods + sign:
+                    self.sums[key] = pods + sign, quantity + sign * each.quantity
 
     def _keep(self, pod: PodRecord | PodWait, waits: tuple[Wait, ...], *, at_us: int) -> None:
         """Replace the waits of a pod, and correct the counters by the difference."""
