@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar, Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gputally.model.kube import Kind, Object
 
@@ -42,21 +43,21 @@ class StatePart(Generic[Document]):
         """Restore the last drained documents of an earlier process, all from `at_us` or before."""
 
 
-class KeyedPart(StatePart[Document]):
-    """A part whose state is its documents, by key."""
+class KeyedDocuments(Generic[Document]):
+    """Documents by key, and which of them changed."""
 
     def __init__(self) -> None:
         self.known: dict[str, Document] = {}
         self._touched: set[str] = set()
 
     def drain(self) -> dict[str, Document | None]:
-        """See `StatePart.drain`."""
+        """Documents changed since the last call, by key; None for removed ones."""
         changed = {key: self.known.get(key) for key in self._touched}
         self._touched.clear()
         return changed
 
     def touch_all(self) -> None:
-        """See `StatePart.touch_all`."""
+        """Make the next `drain` return everything."""
         self._touched.update(self.known)
 
     def _store(self, key: str, document: Document) -> None:
@@ -70,3 +71,13 @@ class KeyedPart(StatePart[Document]):
         if document is not None:
             self._touched.add(key)
         return document
+
+
+class KeyedPart(KeyedDocuments[Document], StatePart[Document]):
+    """A part whose state is its documents."""
+
+
+def no_later(document: Document, at_us: int, *names: str) -> Document:
+    """The document with these times at `at_us` at the latest, as those after it were by a wrong clock."""
+    times = {name: us for name in names if (us := getattr(document, name)) is not None and us > at_us}
+    return replace(document, **dict.fromkeys(times, at_us)) if times else document

@@ -85,7 +85,7 @@ def test_pods_that_take_turns_do_not_change_the_occupant_all_the_time() -> None:
         replay.see(holder, at=at)
         replay.scrape(at)
 
-    waits = replay.fleet.waiting.book.pods["uid-b"].waits
+    waits = replay.fleet.waiting.book.known["uid-b"].waits
     assert [each.occupant.tier for each in waits if each.occupant] == ["gold", "silver"]
     assert waits[1].from_us >= us(20 + 60)
     assert sum(amount for labels, amount in charged(replay, 160).items() if labels[0] == "lead") == 2 * 140
@@ -100,7 +100,7 @@ def test_another_cause_changes_the_occupant_at_once() -> None:
     replay.see(replace(HOLDER, name="h", tier="lead", priority=1, scheduled=30, started=30), at=30)
     replay.scrape(30)
 
-    waits = replay.fleet.waiting.book.pods["uid-b"].waits
+    waits = replay.fleet.waiting.book.known["uid-b"].waits
     assert [(each.cause, each.occupant and each.occupant.tier, each.from_us) for each in waits] == [
         ("capacity", "gold", us(20)),
         ("not_preemptible", "lead", us(30)),

@@ -39,7 +39,7 @@ def new_replay(*pods: PodForm, book: PriceBook | None = None) -> Replay:
 
 def reasons(replay: Replay, name: str = "b") -> list[tuple[Reason, float, float | None]]:
     """With begin and end in seconds."""
-    waits = replay.fleet.waiting.book.pods[f"uid-{name}"].waits
+    waits = replay.fleet.waiting.book.known[f"uid-{name}"].waits
     return [(each.reason, _s(each.from_us) or 0, _s(each.to_us)) for each in waits]
 
 
@@ -117,7 +117,7 @@ def test_a_deleted_pod_waits_no_longer() -> None:
     replay.lose(replace(WAITS, version=4), at=30)
 
     assert charged(replay, 90)["lead", "gold", "capacity"] == 2 * 10
-    assert replay.fleet.waiting.book.pods == {}
+    assert replay.fleet.waiting.book.known == {}
 
 
 def test_a_wait_costs_what_the_selected_model_costs() -> None:
@@ -202,7 +202,7 @@ def test_only_the_latest_waits_of_a_pod_are_kept_and_all_reach_the_ledger() -> N
         replay.see(cordoned, at=30 + turn)
         replay.scrape(30.5 + turn)
 
-    assert len(replay.fleet.waiting.book.pods["uid-b"].waits) == MOST_WAITS
+    assert len(replay.fleet.waiting.book.known["uid-b"].waits) == MOST_WAITS
     assert len([key for key in replay.memory.waits if key[0] == "uid-b"]) == 2 * MOST_WAITS
     assert sum(charged(replay, 200).values()) == 2 * 180 + 8 * 5
 

@@ -14,7 +14,7 @@ from gputally.accounting.groups.pod_group import group_of
 from gputally.accounting.jobs.job_policy import JobPolicy, uses_retry
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.pods.segments import held
-from gputally.accounting.state_part import KeyedPart
+from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import End
 from gputally.model.disruptions.disruption import OWN_JOB, Cause, Disrupted, Disruption
@@ -24,6 +24,10 @@ from gputally.model.units import US_PER_HOUR
 _KEEP_US = US_PER_HOUR
 """How long a disruption waits for its replacement, or for late reports of its node."""
 
+_TIMES = (
+    *("decided_us", "requested_us", "stopped_us", "released_us"),
+    *("reused_us", "replaced_us", "noticed_us"),
+)
 Limit = Callable[[str, str], str]
 """The exported value of a label, given its name and full value."""
 
@@ -63,7 +67,7 @@ class Disruptions(KeyedPart[Disruption]):
 
     def restore(self, documents: Iterable[Disruption], *, at_us: int) -> None:
         """See `StatePart.restore`."""
-        self.known = {each.victim_uid: _by(at_us, each) for each in documents}
+        self.known = {each.victim_uid: no_later(each, at_us, *_TIMES) for each in documents}
         for each in self.known.values():
             self._aftermath.follow(each)
         self._job_preemptions.restore(self.known.values())
@@ -181,10 +185,3 @@ class Disruptions(KeyedPart[Disruption]):
         if forgotten := self._remove(uid):
             self._aftermath.forget(forgotten)
             self._job_preemptions.forget(forgotten)
-
-
-def _by(at_us: int, each: Disruption) -> Disruption:
-    """The latest time of its known parts."""
-    names = ("requested_us", "stopped_us", "released_us", "reused_us", "replaced_us")
-    times = {name: None if (us := getattr(each, name)) is None else min(us, at_us) for name in names}
-    return replace(each, decided_us=min(each.decided_us, at_us), noticed_us=min(each.noticed_us, at_us), **times)

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.state_part import KeyedPart
+from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.node import NodeRecord
 from gputally.model.units import US_PER_HOUR, to_us
@@ -90,11 +90,7 @@ class NodeSignals(KeyedPart[NodeSignal]):
     def restore(self, documents: Iterable[NodeSignal], *, at_us: int) -> None:
         """See `StatePart.restore`."""
         for each in documents:
-            times = each.reclaim_us, each.scale_down_us, each.gone_us
-            reclaim_us, scale_down_us, gone_us = (None if us is None else min(us, at_us) for us in times)
-            self.known[each.node_uid] = replace(
-                each, reclaim_us=reclaim_us, scale_down_us=scale_down_us, gone_us=gone_us
-            )
+            self.known[each.node_uid] = no_later(each, at_us, "reclaim_us", "scale_down_us", "gone_us")
 
 
 def _reclaim_us(node: Node, at_us: int) -> int | None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gputally.accounting.disruptions.nominations import Nomination, Nominations
 from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible
 from gputally.accounting.pods.segments import held
-from gputally.accounting.state_part import KeyedPart
+from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.kube import Event, Kind, Object, Pod
@@ -36,6 +36,7 @@ Nominee = Callable[[Pod, int], Preemptor]
 """A pod as a preemptor, with its tier, as observed at that time (µs)."""
 Tiers = tuple[str, str]
 """Exported tiers of victim and preemptor."""
+_TIMES = ("decided_us", "requested_us", "released_us", "noticed_us")
 Limit = Callable[[str, str], str]
 """The exported value of a label, given its name and full value."""
 
@@ -61,7 +62,7 @@ class Preemptions(KeyedPart[Preemption]):
     def restore(self, documents: Iterable[Preemption], *, at_us: int) -> None:
         """See `StatePart.restore`."""
         for preemption in documents:
-            self.known[preemption.victim_uid] = _by(at_us, preemption)
+            self.known[preemption.victim_uid] = no_later(preemption, at_us, *_TIMES)
             is_inferred = preemption.preemptor is not None and preemption.preemptor.is_inferred
             if preemption.counted is None or preemption.counted[1] == UNKNOWN or is_inferred:
                 self._open.add(preemption.victim_uid)
@@ -209,20 +210,6 @@ class Preemptions(KeyedPart[Preemption]):
             self._unreleased.discard(preemption.victim_uid)
         if preemption.counted:
             self.counted[preemption.victim_uid] = preemption
-
-
-def _by(at_us: int, preemption: Preemption) -> Preemption:
-    """The latest time of its known parts."""
-    requested_us, released_us = (
-        None if us is None else min(us, at_us) for us in (preemption.requested_us, preemption.released_us)
-    )
-    return replace(
-        preemption,
-        decided_us=min(preemption.decided_us, at_us),
-        requested_us=requested_us,
-        released_us=released_us,
-        noticed_us=min(preemption.noticed_us, at_us),
-    )
 
 
 def preemptor_of(event: Event) -> Preemptor | None:

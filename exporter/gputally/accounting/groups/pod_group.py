@@ -91,12 +91,12 @@ def _group(rule: _Rule, namespace: str, value: Callable[[str], str | None]) -> P
 
 def attempt_of(record: PodRecord) -> int:
     """How often its controller had restarted the whole group when it created the pod; 0 if that is not counted."""
-    return record.restarts or _count(dict(record.labels).get(RESTART_ATTEMPT, ""))
+    return record.restarts or count_of(dict(record.labels).get(RESTART_ATTEMPT, ""))
 
 
 def restarts_of(annotations: Mapping[str, str] | None) -> int:
     """The same, where an annotation of the pod counts it."""
-    return _count(annotations.get(JOB_VERSION, "")) if annotations else 0
+    return count_of(annotations.get(JOB_VERSION, "")) if annotations else 0
 
 
 def job_uid_of(group: PodGroup) -> str:
@@ -104,5 +104,6 @@ def job_uid_of(group: PodGroup) -> str:
     return group.name.rpartition("/")[2] if group.kind == "Job" else ""
 
 
-def _count(text: str) -> int:
+def count_of(text: str) -> int:
+    """A number that a label or an annotation states, which anyone may have written; 0 for what is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004 - digits

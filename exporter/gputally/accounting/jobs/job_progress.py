@@ -7,10 +7,9 @@ it is no part of an allocation and adds no revision.
 from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gputally.accounting.jobs.stated_progress import progress_of
-from gputally.accounting.state_part import KeyedPart
+from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
 
@@ -89,7 +88,7 @@ class JobProgress(KeyedPart[PodProgress]):
 
     def restore(self, documents: Iterable[PodProgress], *, at_us: int) -> None:
         """See `StatePart.restore`. The earlier process may have waited for jobs, so that all is written again."""
-        self.known = {each.uid: replace(each, at_us=min(each.at_us, at_us)) for each in documents}
+        self.known = {each.uid: no_later(each, at_us, "at_us") for each in documents}
         self._unwritten.update(self.known)
 
 

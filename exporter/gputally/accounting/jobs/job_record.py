@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.jobs.job_policy import JobPolicy, policy_of
 from gputally.accounting.jobs.pod_ends import CountedEnds, ends_by
+from gputally.accounting.state_part import no_later
 from gputally.model.allocation import Outcome
 from gputally.model.kube import Condition, Job, OwnerReference, Pod
 from gputally.model.pod import PodRecord
@@ -90,10 +91,9 @@ def record_of(job: Job, at_us: int) -> JobRecord:
 
 
 def by(record: JobRecord, at_us: int) -> JobRecord:
-    """The latest time of its known parts."""
-    names = ("ended_us", "failing_us", "suspended_us")
-    times = {name: None if (us := getattr(record, name)) is None else min(us, at_us) for name in names}
-    return replace(record, ends=ends_by(record.ends, at_us), **times)
+    """The record as of `at_us`."""
+    times = ("ended_us", "failing_us", "suspended_us")
+    return replace(no_later(record, at_us, *times), ends=ends_by(record.ends, at_us))
 
 
 def _end(job: Job, at_us: int) -> tuple[Outcome, str, int | None]:

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 from gputally.accounting.groups.pod_group import PodGroup
 from gputally.accounting.lost_work.losses import lost_work
 from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_counted
+from gputally.accounting.state_part import KeyedDocuments
 from gputally.accounting.totals.totals import Totals
 from gputally.model.work.lost_work import LostWork
 
@@ -13,16 +14,15 @@ Key = TypeVar("Key")
 _NONE: Final[frozenset[str]] = frozenset()
 
 
-class LossBook:
+class LossBook(KeyedDocuments[PodLoss]):
     """Losses by the UID of the pod; the counters have what they amount to."""
 
     def __init__(self, totals: Totals) -> None:
-        self.losses: dict[str, PodLoss] = {}
+        super().__init__()
         self._totals = totals
         self._of_group: dict[PodGroup, set[str]] = {}
         self._charged: dict[str, set[str]] = {}
         """By UID of the victim."""
-        self._touched: set[str] = set()
         self._changed: set[str] = set()
         """UIDs of victims whose loss changed since the last `drain_lost`."""
 
@@ -32,7 +32,7 @@ class LossBook:
 
     def keep(self, loss: PodLoss, *, at_us: int) -> None:
         """Store a loss, and correct the counters by the difference to what they have of it."""
-        uid, known = loss.work.uid, self.losses.get(loss.work.uid)
+        uid, known = loss.work.uid, self.known.get(loss.work.uid)
         amounts = amounts_of(loss, from_us=self._totals.accounting_start_us)
         counted = {(total, labels): amount for total, labels, amount in loss.counted}
         for (total, labels), amount in {**dict.fromkeys(counted, 0), **amounts}.items():
@@ -46,12 +46,12 @@ class LossBook:
 
     def put(self, loss: PodLoss) -> None:
         """Store a loss as it was counted."""
-        uid, known = loss.work.uid, self.losses.get(loss.work.uid)
+        uid, known = loss.work.uid, self.known.get(loss.work.uid)
         if known and known.charged_to != loss.charged_to:
             _discard(self._charged, known.charged_to, uid)
         if known and known.work.group and known.work.group != loss.work.group:  # the author may relabel an ended pod
             _discard(self._of_group, known.work.group, uid)
-        self.losses[uid] = loss
+        self.known[uid] = loss
         if loss.charged_to:
             self._charged.setdefault(loss.charged_to, set()).add(uid)
         if loss.work.group:
@@ -59,18 +59,18 @@ class LossBook:
 
     def forget(self, uid: str) -> None:
         """Drop a loss; the counters keep it."""
-        loss = self.losses.pop(uid)
-        self._touched.add(uid)
+        loss = self.known[uid]
+        self._remove(uid)
         _discard(self._charged, loss.charged_to, uid)
         if loss.work.group:
             _discard(self._of_group, loss.work.group, uid)
 
     def lost_work(self, victim_uid: str) -> LostWork | None:
         """The loss of a preemption; None while the end of the victim is not known, or long after."""
-        victim = self.losses.get(victim_uid)
+        victim = self.known.get(victim_uid)
         if victim is None or not victim.is_victim:
             return None
-        charged = (self.losses[uid] for uid in sorted(self._charged.get(victim_uid, _NONE)))
+        charged = (self.known[uid] for uid in sorted(self._charged.get(victim_uid, _NONE)))
         return lost_work(
             victim.work,
             {each.work.uid: (each.work, each.checkpoint) for each in charged},
@@ -81,17 +81,7 @@ class LossBook:
     def drain_lost(self) -> dict[str, LostWork | None]:
         """New and corrected losses since the last call, by victim; None for a pod that proved to be none."""
         changed, self._changed = self._changed, set()
-        return {uid: self.lost_work(uid) for uid in changed if uid in self.losses}
-
-    def drain(self) -> dict[str, PodLoss | None]:
-        """Losses that changed since the last call; None for dropped ones."""
-        changed = {uid: self.losses.get(uid) for uid in self._touched}
-        self._touched.clear()
-        return changed
-
-    def touch_all(self) -> None:
-        """Make the next `drain` return all."""
-        self._touched.update(self.losses)
+        return {uid: self.lost_work(uid) for uid in changed if uid in self.known}
 
 
 def _discard(index: dict[Key, set[str]], key: Key, uid: str) -> None:

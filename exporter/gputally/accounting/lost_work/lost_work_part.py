@@ -22,7 +22,7 @@ from gputally.accounting.lost_work.losses import stall_amounts, within
 from gputally.accounting.lost_work.pod_loss import PodLoss, with_shared
 from gputally.accounting.lost_work.pod_work import spans_of, work_of
 from gputally.accounting.pods.pods import Pods
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.state_part import StatePart, no_later
 from gputally.accounting.totals.totals import Totals
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
@@ -54,7 +54,7 @@ class LostWorkPart(StatePart[PodLoss]):
         self.checkpoints = Checkpoints(pods)
         self.groups = GroupIndex()
         self.book = LossBook(totals)
-        self.losses: Mapping[str, PodLoss] = self.book.losses
+        self.losses: Mapping[str, PodLoss] = self.book.known
         self.at_risk = AtRisk(pods, self.checkpoints, self.groups, rules)
         self._totals = totals
         self._pods: Mapping[str, PodRecord] = pods
@@ -121,7 +121,7 @@ class LostWorkPart(StatePart[PodLoss]):
     def restore(self, documents: Iterable[PodLoss], *, at_us: int) -> None:
         """See `StatePart.restore`."""
         for each in documents:
-            self.book.put(replace(each, noticed_us=min(each.noticed_us, at_us)))
+            self.book.put(no_later(each, at_us, "noticed_us"))
             if each.is_victim:
                 self._victims.add(each.work.uid)
                 if not each.is_final:

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.state_part import KeyedPart
+from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.terms.class_tiers import SYSTEM
 from gputally.model.kube import Kind, Object, PriorityClass
 from gputally.model.placement.advice import PriorityChoice
@@ -94,7 +94,7 @@ class ClassVersions(KeyedPart[ClassVersion]):
 
     def restore(self, documents: Iterable[ClassVersion], *, at_us: int) -> None:
         """See `StatePart.restore`."""
-        self.known = {each.name: replace(each, from_us=min(each.from_us, at_us)) for each in documents}
+        self.known = {each.name: no_later(each, at_us, "from_us") for each in documents}
         self.changes += 1
 
     def _write(self, version: ClassVersion) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.accounting.groups.pod_group import count_of
 from gputally.accounting.waiting.plea import Plea
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.needs import Needs
@@ -33,9 +34,9 @@ def gang_of(pod: PlaceablePod) -> tuple[str, int]:
     """The gang that the scheduler of the pod waits for, "" for none, and how many pods of it must run, 0 if unknown."""
     labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
     if name := _first(annotations, _VOLCANO):
-        return f"Volcano PodGroup {name}", _number(annotations.get(_VOLCANO_LEAST)) or _reported(pod)
+        return f"Volcano PodGroup {name}", min(count_of(annotations.get(_VOLCANO_LEAST, "")), _MOST) or _reported(pod)
     if name := _first(labels, _COSCHEDULING):
-        return f"PodGroup {name}", _number(labels.get(_COSCHEDULING_LEAST)) or _reported(pod)
+        return f"PodGroup {name}", min(count_of(labels.get(_COSCHEDULING_LEAST, "")), _MOST) or _reported(pod)
     if (group := pod.spec.scheduling_group) and group.pod_group_name:
         return f"PodGroup {group.pod_group_name}", _reported(pod)
     return "", 0
@@ -50,10 +51,6 @@ def _reported(pod: PlaceablePod) -> int:
 
 def _first(values: Mapping[str, str], keys: tuple[str, ...]) -> str:
     return next((values[key] for key in keys if values.get(key)), "")
-
-
-def _number(text: str | None) -> int:
-    return min(int(text), _MOST) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004 - digits
 
 
 class _Pods(Struct):

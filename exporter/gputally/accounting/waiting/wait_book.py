@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.state_part import KeyedDocuments
 from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.accounting.waiting.wait_terms import WaitTerms
@@ -26,7 +27,7 @@ _STEADY_US: Final = 60 * US_PER_SECOND
 """How long a wait keeps its occupant at least, if nothing else changes: pods that take turns would change all waits."""
 
 
-class WaitBook:
+class WaitBook(KeyedDocuments[PodWait]):
     """The waits of pending pods, by UID. The counters have what they amount to; nothing is charged unless `is_on`.
 
     Without it, the waits of earlier processes are kept until their pods are bound or deleted: they must not be charged
@@ -34,7 +35,7 @@ class WaitBook:
     """
 
     def __init__(self, totals: Totals, terms: WaitTerms, *, is_on: bool) -> None:
-        self.pods: dict[str, PodWait] = {}
+        super().__init__()
         self.finished: deque[PodWait] = deque(maxlen=MOST_FINISHED)
         self.sums: dict[tuple[str, str], tuple[int, int]] = {}
         """Pending pods and their µGPU by exported tier and reason."""
@@ -42,12 +43,11 @@ class WaitBook:
         self.terms = terms
         self.is_on = is_on
         self._lines = Netting()
-        self._touched: set[str] = set()
         self._rows: dict[tuple[str, int], WaitRow | None] = {}
 
     def tier_of(self, uid: str) -> str | None:
         """The exported tier of a pod that waits; None for any other."""
-        known = self.pods.get(uid)
+        known = self.known.get(uid)
         return known.waits[-1].shown[0] if known and known.waits and known.waits[-1].to_us is None else None
 
     def charge(self, record: PodRecord, wait: Wait, *, at_us: int) -> None:
@@ -56,7 +56,7 @@ class WaitBook:
         A later change at the same instant replaces an earlier one. Nothing is charged for the time after the last wait
         has ended, in which the feature was off.
         """
-        known = self.pods.get(record.uid)
+        known = self.known.get(record.uid)
         waits = known.waits if known else ()
         if waits and waits[-1].to_us is None:
             if at_us < waits[-1].from_us + _STEADY_US:
@@ -73,15 +73,15 @@ class WaitBook:
     def bound(self, record: PodRecord, *, at_us: int) -> None:
         """A pod was bound: its wait is over. A pod that nobody saw waiting waited for its scheduler."""
         end_us = record.scheduled_us or 0
-        if record.uid in self.pods or (self.is_on and end_us > self._start_us(record)):
+        if record.uid in self.known or (self.is_on and end_us > self._start_us(record)):
             self.settle(record, record.terms[-1].tenant, end_us=end_us, at_us=at_us)
-            if (finished := self.pods[record.uid]).waits:
+            if (finished := self.known[record.uid]).waits:
                 self.finished.append(finished)
             self.forget(record.uid)
 
     def settle(self, record: PodRecord, tenant: str, *, end_us: int, at_us: int) -> None:
         """The wait of a pod ended at `end_us`; if it was never charged, all of it was for its scheduler."""
-        if known := self.pods.get(record.uid):
+        if known := self.known.get(record.uid):
             waits = known.waits
         else:
             waits = (replace(self.terms.wait_of(record, tenant), from_us=self._start_us(record)),)
@@ -89,13 +89,12 @@ class WaitBook:
 
     def end(self, uid: str, *, at_us: int) -> None:
         """The wait of a pod ended at `at_us`, for a reason that is not known, or since the feature is off."""
-        if known := self.pods.get(uid):
+        if known := self.known.get(uid):
             self._keep(known, _ended(known.waits, at_us), at_us=at_us)
 
     def forget(self, uid: str) -> None:
         """Nothing can change about the wait of this pod any more: it is bound, or deleted."""
-        if self.pods.pop(uid, None):
-            self._touched.add(uid)
+        self._remove(uid)
 
     def post(self) -> None:
         """Add what was charged since the last call to the counters."""
@@ -107,25 +106,15 @@ class WaitBook:
                 in_currency = (*labels, price.currency)
                 self._totals.shift(Total.PENDING_COST, in_currency, price.cost(a), price.cost(b), at_us=at_us)
 
-    def drain(self) -> dict[str, PodWait | None]:
-        """Pods with changed waits since the last call; None for pods that wait no longer."""
-        changed = {uid: self.pods.get(uid) for uid in self._touched}
-        self._touched.clear()
-        return changed
-
     def drain_rows(self) -> dict[tuple[str, int], WaitRow | None]:
         """Waits that began, ended or changed since the last call, by pod and begin; None for withdrawn ones."""
         rows, self._rows = self._rows, {}
         return rows
 
-    def touch_all(self) -> None:
-        """Make the next `drain` return everything."""
-        self._touched.update(self.pods)
-
     def restore(self, documents: Iterable[PodWait], *, at_us: int) -> None:
         """Restore the waits that an earlier process charged; times after `at_us` were by a wrong clock."""
         for each in documents:
-            self.pods[each.uid] = each
+            self.known[each.uid] = each
             self._count(each.waits, 1)
             self._keep(each, _begun_by(at_us, each.waits), at_us=at_us)
 
@@ -143,7 +132,7 @@ class WaitBook:
 
     def _keep(self, pod: PodRecord | PodWait, waits: tuple[Wait, ...], *, at_us: int) -> None:
         """Replace the waits of a pod, and correct the counters by the difference."""
-        uid, known = pod.uid, self.pods.get(pod.uid)
+        uid, known = pod.uid, self.known.get(pod.uid)
         before = known.waits if known else ()
         kept = alike(before, waits)
         if kept == len(before) == len(waits):
@@ -157,8 +146,7 @@ class WaitBook:
         self._rows |= {(uid, each.from_us): None for each in before[kept:]}
         for each in waits[kept:]:
             self._rows[uid, each.from_us] = WaitRow(uid=uid, namespace=pod.namespace, name=pod.name, wait=each)
-        self.pods[uid] = PodWait(uid=uid, namespace=pod.namespace, name=pod.name, waits=waits[-MOST_WAITS:])
-        self._touched.add(uid)
+        self._store(uid, PodWait(uid=uid, namespace=pod.namespace, name=pod.name, waits=waits[-MOST_WAITS:]))
 
 
 def _with_occupant_of(last: Wait, wait: Wait) -> Wait:

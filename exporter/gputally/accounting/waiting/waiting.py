@@ -32,8 +32,6 @@ _RENEW_ROUNDS: Final = 12
 """In so many rounds, all pending pods are looked at again."""
 _MOST_PODS: Final = 4000
 """Pending pods that are looked at in one call."""
-_FEW: Final = 100
-"""Changed nodes for which it is worth to find out whom they matter to."""
 _AT_NODE: Final = Verdict(reason=Reason.OTHER)
 """Of pods that their creator bound, and that no kubelet has accepted."""
 
@@ -87,7 +85,7 @@ class Waiting(StatePart[PodWait]):
 
     def pod(self, uid: str) -> WaitingPod | None:
         """A pending pod with its verdict as of the last `judge`; None if it does not wait."""
-        record, charged = self._pods.records.get(uid), self.book.pods.get(uid)
+        record, charged = self._pods.records.get(uid), self.book.known.get(uid)
         if record is None or charged is None or not charged.waits or charged.waits[-1].to_us is not None:
             return None
         plea, last = self.situations.pleas.get(uid), charged.waits[-1]
@@ -105,7 +103,7 @@ class Waiting(StatePart[PodWait]):
 
     def pods(self) -> list[WaitingPod]:
         """All pending pods, the oldest first."""
-        found = [each for each in map(self.pod, self.book.pods) if each]
+        found = [each for each in map(self.pod, self.book.known) if each]
         return sorted(found, key=lambda each: (each.since_us, each.record.uid))
 
     def read(self) -> WaitingNow | None:
@@ -171,7 +169,7 @@ class Waiting(StatePart[PodWait]):
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed or deleted pod with GPUs. `WaitBook.bound` has settled the wait of a bound one."""
-        if not self.is_on and record.uid not in self.book.pods:
+        if not self.is_on and record.uid not in self.book.known:
             return
         if record.scheduled_us is not None or record.end_us is not None or is_gone:
             self._waits_no_longer(record.uid)
@@ -222,7 +220,7 @@ class Waiting(StatePart[PodWait]):
     def pods_restored(self, *, at_us: int) -> None:
         """All pods are restored. Waits of pods that are gone or bound end, and all of them without the feature."""
         records = self._pods.records
-        for uid in tuple(self.book.pods):
+        for uid in tuple(self.book.known):
             is_over = uid not in records or records[uid].scheduled_us is not None
             if is_over or not self.is_on:
                 self.book.end(uid, at_us=at_us)
@@ -279,7 +277,7 @@ class Waiting(StatePart[PodWait]):
         self.room.is_complete, self.live.places_changed = self.live.is_complete, False
         changed, self.live.changed = self.live.changed, set()
         self._fitting.outdate(changed)
-        return self.verdicts.renew(changed if is_same and len(changed) <= _FEW else None)
+        return self.verdicts.renew(changed if is_same else None)
 
     def _verdict(self, record: PodRecord) -> Verdict:
         return _AT_NODE if record.node else self.verdicts.verdict(record.uid)
