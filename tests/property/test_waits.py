@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
-from gputally.accounting.waiting.live_room import ENDED
+from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import us
 from tests.core.replay import Replay
@@ -93,6 +93,6 @@ def ended_unbound(pod: Pod) -> int | None:
     """
     if pod.is_rejected and not pod.has_run:
         seen = [told for told in pod.told if told.event != "vanished"]
-        return min(told.at for told in seen if told.manifest["status"]["phase"] in ENDED)
+        return min(told.at for told in seen if told.manifest["status"]["phase"] in ENDED_PHASES)
     end = own_end(pod.told)
     return None if end is None else end[1][0]

@@ -6,10 +6,9 @@ from msgspec import Struct
 
 from gputally.accounting.state_part import StatePart
 from gputally.model.kube import Kind, Object, Pod
+from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.rules import Rules
 from gputally.shares.request import holds_gpu
-
-_ENDED = ("Succeeded", "Failed")
 
 
 class ClaimPod(Struct, frozen=True, kw_only=True, gc=False):
@@ -43,7 +42,7 @@ class ClaimPods(StatePart[ClaimPod]):
         if not isinstance(found, Pod) or not is_claim_only(found, self._rules):
             return
         uid = found.metadata.uid
-        if not found.spec.node_name or found.status.phase in _ENDED:
+        if not found.spec.node_name or found.status.phase in ENDED_PHASES:
             self.gone(uid, at_us=at_us)
         elif uid not in self._uids:
             self._uids.add(uid)

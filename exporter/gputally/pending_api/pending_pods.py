@@ -1,16 +1,15 @@
 """Waiting pods with their verdicts, and the sums by reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 
 from msgspec.structs import replace
 
 from gputally.accounting.active_pods import ANY
 from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.export.live.allocations_route import hourly_text
 from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason
 from gputally.model.placement.verdict import Reason, Verdict
-from gputally.model.units import GPU, PICO, to_datetime
-from gputally.pending_api.occupants import decimal_text
+from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.words.verdict_words import MEANING, sentence
@@ -80,7 +79,7 @@ def pending_pod(waiting: WaitingPod, viewer: Viewer) -> PendingPod:
         reason=verdict.reason.value,
         text=sentence(verdict, needs, waiting.situation),
         since=waits[-1].start if waits else to_datetime(waiting.since_us),
-        cost_per_hour=None if rate is None else decimal_text(Decimal(rate) / (GPU * PICO)),
+        cost_per_hour=None if rate is None else hourly_text(rate),
     )
 
 
@@ -112,7 +111,7 @@ def _reason(reason: Reason, pods: Sequence[WaitingPod]) -> PendingReason:
         meaning=MEANING[reason],
         pods=len(pods),
         gpus=sum(each.quantity for each in pods) / GPU,
-        cost_per_hour=decimal_text(Decimal(sum(priced)) / (GPU * PICO)) if priced else None,
+        cost_per_hour=hourly_text(sum(priced)) if priced else None,
         unpriced_gpus=sum(each.quantity for each, rate in rates if rate is None) / GPU,
         oldest=to_datetime(min(each.since_us for each in pods)),
     )

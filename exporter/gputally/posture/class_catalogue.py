@@ -5,16 +5,15 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.accounting.terms.class_tiers import SYSTEM
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
+from gputally.model.objects.core_values import NEVER, PREEMPTS
 from gputally.model.rules import Rules
 from gputally.posture.posture_objects import ClassObject
 
-PREEMPTS: Final = "PreemptLowerPriority"
-NEVER: Final = "Never"
 POLICIES: Final = (PREEMPTS, NEVER)
 """Source: k8s.io/api core/v1/types.go, PreemptionPolicy."""
-_SYSTEM: Final = "system-"
 SYSTEM_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
 """Every cluster has them. Source: k8s.io/kubernetes pkg/apis/scheduling/helpers.go."""
 
@@ -55,7 +54,7 @@ def _entry(found: ClassObject, rules: Rules) -> CatalogueClass:
         tier=tier,
         preemption_policy=found.preemption_policy or PREEMPTS,
         global_default=bool(found.global_default),
-        is_system=name.startswith(_SYSTEM),
+        is_system=name.startswith(SYSTEM),
         is_serving=serves(tier, rules),
         description=found.description or "",
     )

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from gputally.posture.class_catalogue import NEVER
+from gputally.model.objects.core_values import NEVER
 from gputally.posture.gpu_workloads import gpu_pods
 from gputally.posture.posture_input import PostureResource
 from gputally.posture.posture_state import PostureState

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gputally.errors import MalformedObject
 from gputally.model.kube import AnnotatedMeta, OwnerReference
+from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.rules import Rules
 from gputally.posture.posture_input import PostureInput, PostureResource
 from gputally.posture.posture_objects import (
@@ -89,7 +90,7 @@ def gpu_pods(found: PostureInput, rules: Rules) -> tuple[PosturePod, ...] | None
 
 
 def _is_over(pod: PosturePod) -> bool:
-    return pod.status.phase in ("Succeeded", "Failed") or pod.metadata.deletion_timestamp is not None
+    return pod.status.phase in ENDED_PHASES or pod.metadata.deletion_timestamp is not None
 
 
 def _controllers(found: PostureInput, rules: Rules) -> Iterator[GpuWorkload]:

@@ -5,6 +5,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gputally.ledger_commands.ledger_flags import add_command
 from gputally.top.flags import add_access
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ exit status: 0 answered, also if the pods would wait; 2 flags or FILE; 8 aggrega
 
 def add_why_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add `why`."""
-    command = _added(commands, "why", "say why a pod waits for GPUs, and what would help", _WHY_EXAMPLES)
+    command = add_command(commands, "why", "say why a pod waits for GPUs, and what would help", _WHY_EXAMPLES)
     command.set_defaults(run=_why)
     add = command.add_argument
     add(
@@ -68,7 +69,7 @@ def add_why_command(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def add_what_if_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add `what-if`."""
-    command = _added(
+    command = add_command(
         commands, "what-if", "say whether pods would fit now, and whom they would evict", _WHAT_IF_EXAMPLES
     )
     command.set_defaults(run=_what_if)
@@ -84,19 +85,6 @@ def add_what_if_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     pod("-n", "--namespace", metavar="NAMESPACE", default="", help="namespace of the pods [default: default]")
     add("--output", choices=OUTPUTS, default="text", help="json prints the response of the API [default: text]")
     add_access(command, namespace_flags=("--aggregator-namespace",))
-
-
-def _added(
-    commands: "argparse._SubParsersAction[Parser]", name: str, summary: str, examples: str
-) -> argparse.ArgumentParser:
-    return commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
 
 
 def _why(parsed: Namespace) -> int:

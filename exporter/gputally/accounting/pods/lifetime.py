@@ -16,13 +16,13 @@ from gputally.errors import MalformedObject
 from gputally.model.allocation import End, Ending
 from gputally.model.disruptions.disruption import Disrupted
 from gputally.model.kube import Condition, Pod
+from gputally.model.objects.core_values import ENDED_PHASES, NEVER
 from gputally.model.owner import controller_of
 from gputally.model.pod import Clock, PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_us
 from gputally.shares.request import effective_units
 
-_TERMINAL = ("Succeeded", "Failed")
 REJECTION_REASONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
 """Beginnings of the reasons with which a kubelet rejects a pod."""
 LONGEST_GRACE_S = 10**9
@@ -43,7 +43,7 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         units=shared(units),
         class_name=shared(pod.spec.priority_class_name),
         priority=pod.spec.priority,
-        may_preempt=pod.spec.preemption_policy != "Never",
+        may_preempt=pod.spec.preemption_policy != NEVER,
         owner=controller_of(meta.owner_references),
         created_us=created_us(pod, at_us),
         scheduling_group=group.pod_group_name if (group := pod.spec.scheduling_group) else "",
@@ -85,7 +85,7 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
         deletion_us=deletion_us,
         grace_us=grace_us,
     )
-    return _ended(record, pod, at_us=at_us, since_us=since_us) if pod.status.phase in _TERMINAL else record
+    return _ended(record, pod, at_us=at_us, since_us=since_us) if pod.status.phase in ENDED_PHASES else record
 
 
 def gone(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:

@@ -1,20 +1,17 @@
 """PriorityClasses over time: what each said, and from when to when."""
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final
 
 from msgspec.structs import replace
 
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.terms.class_tiers import SYSTEM
 from gputally.model.kube import Kind, Object, PriorityClass
+from gputally.model.objects.core_values import NEVER, PREEMPTS
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.policy.class_version import ClassVersion
 from gputally.model.units import to_us
 
-PREEMPTS: Final = "PreemptLowerPriority"
-"""The policy of classes that name none. Source: k8s.io/api scheduling/v1/types.go."""
-_NEVER: Final = "Never"
 VersionKey = tuple[str, int]
 """Name and start."""
 
@@ -42,7 +39,7 @@ class ClassVersions(KeyedPart[ClassVersion]):
 
     def choices(self) -> tuple[PriorityChoice, ...]:
         """What a pod could use, by name."""
-        found = (PriorityChoice(each.name, each.value, each.preemption_policy != _NEVER) for each in self.own())
+        found = (PriorityChoice(each.name, each.value, each.preemption_policy != NEVER) for each in self.own())
         return tuple(sorted(found, key=lambda each: each.name))
 
     def default(self) -> str:

@@ -8,9 +8,8 @@ from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
 from gputally.accounting.state_part import StatePart
 from gputally.model.disruptions.disruption import Disrupted
 from gputally.model.kube import Kind, Object, Pod
+from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.pod import PodRecord
-
-_ENDED = ("Failed", "Succeeded")
 
 
 class CoveredPods(StatePart[Struct]):
@@ -28,7 +27,7 @@ class CoveredPods(StatePart[Struct]):
         """See `StatePart.seen`; without budgets, or in a namespace without any, a pod costs one look."""
         if not self._guarded or not isinstance(found, Pod) or found.metadata.namespace not in self._guarded:
             return
-        if found.metadata.deletion_timestamp is not None or found.status.phase in _ENDED:
+        if found.metadata.deletion_timestamp is not None or found.status.phase in ENDED_PHASES:
             self.last_seen(found)
 
     def last_seen(self, pod: Pod) -> None:

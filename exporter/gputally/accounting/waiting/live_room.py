@@ -13,6 +13,7 @@ from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.taken_from import taken_from
 from gputally.accounting.waiting.wait_terms import WaitTerms
 from gputally.model.kube import Kind, Node, Object
+from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.needs import PODS, Taken
 from gputally.model.placement.wait import PodWait
@@ -23,7 +24,6 @@ from gputally.placement.objects.place_of import place_of
 from gputally.placement.room import Room
 from gputally.shares.schemes import rule_of
 
-ENDED: Final = ("Succeeded", "Failed")
 _RESIZING: Final = ("PodResizePending", "PodResizeInProgress")
 
 
@@ -107,7 +107,7 @@ class LiveRoom:
         self._touch(uid)
         if not node:
             return True
-        if pod.status.phase in ENDED:
+        if pod.status.phase in ENDED_PHASES:
             self.release(node, uid)
             return True
         known = self.room.nodes.get(node)

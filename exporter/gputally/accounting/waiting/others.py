@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from gputally.accounting.waiting.live_room import ENDED
 from gputally.accounting.waiting.taken_from import taken_alike
 from gputally.model.kube import Object
+from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import OtherPod
 from gputally.model.rules import Rules
@@ -20,7 +20,7 @@ def other_pod(found: Object, at_us: int, since_us: int, *, rules: Rules, matters
     return OtherPod(
         uid=found.metadata.uid,
         node=node,
-        taken=None if found.status.phase in ENDED else taken_alike(found, rules),
+        taken=None if found.status.phase in ENDED_PHASES else taken_alike(found, rules),
         version=found.metadata.resource_version,
         at_us=at_us,
         since_us=since_us,

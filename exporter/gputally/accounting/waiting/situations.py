@@ -6,9 +6,10 @@ from typing import Final
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.gangs import Gangs, gang_of
-from gputally.accounting.waiting.live_room import ENDED, LiveRoom
+from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.plea import Plea, plea_of
 from gputally.accounting.waiting.taken_from import taken_from
+from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.situation import Situation
 from gputally.model.pod import PodRecord
@@ -140,7 +141,7 @@ class Situations:
 
     def _join_gang(self, pod: PlaceablePod, *, is_bound: bool) -> None:
         uid, (name, least) = pod.metadata.uid, gang_of(pod)
-        if not name or pod.status.phase in ENDED:
+        if not name or pod.status.phase in ENDED_PHASES:
             self.gangs.drop(uid)
         else:
             self.gangs.put(uid, (pod.metadata.namespace, name), is_bound=is_bound, least=least)

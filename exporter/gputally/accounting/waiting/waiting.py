@@ -9,7 +9,7 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.blame import blame
 from gputally.accounting.waiting.fitting import Fitting
-from gputally.accounting.waiting.live_room import ENDED, LiveRoom, RoomNodes
+from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
 from gputally.accounting.waiting.rank_findings import RankFindings
 from gputally.accounting.waiting.situations import Situations
 from gputally.accounting.waiting.verdicts import Verdicts
@@ -17,6 +17,7 @@ from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.kube import Kind, Node, Object
+from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import ListedBeside, OtherPod
 from gputally.model.placement.situation import Situation
@@ -125,7 +126,7 @@ class Waiting(StatePart[PodWait]):
             self.situations.nominee_seen(found)
             if found.metadata.uid in self._pods.records:
                 self.situations.gpu_pod_seen(found)
-                if found.status.phase in ENDED:
+                if found.status.phase in ENDED_PHASES:
                     self._waits_no_longer(found.metadata.uid)
 
     def other_seen(self, other: OtherPod) -> bool:

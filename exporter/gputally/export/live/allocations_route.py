@@ -69,7 +69,12 @@ def cost_per_hour(pod: ActivePod) -> str | None:
         if price is None:
             return None
         total += quantity * price.rate
-    return f"{(Decimal(total) / (GPU * PICO)).normalize():f}"
+    return hourly_text(total)
+
+
+def hourly_text(cost: int) -> str:
+    """An exact cost per hour; `cost` is the sum of the rates times µGPU."""
+    return f"{(Decimal(cost) / (GPU * PICO)).normalize():f}"
 
 
 def _node(node: ActiveNode) -> NodeCapacity:

@@ -15,7 +15,7 @@ from gputally.ledger_commands.explain.explain_rows import (
 )
 from gputally.ledger_commands.explain.explain_table import explanation_lines
 from gputally.ledger_commands.plain_text import write_rows
-from gputally.ledger_commands.report.report_text import Scope, times
+from gputally.ledger_commands.report.report_text import document_head, times
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
@@ -36,7 +36,7 @@ def write_explanation(file: TextIO, explanation: Explanation, *, output: str) ->
 
 def _document(explanation: Explanation) -> Iterator[str]:
     """One JSON document with a line for each row; what is known only at the end follows the rows."""
-    yield f'{{\n  {_fields(_head(explanation.scope))},\n  "rows": ['
+    yield f'{{\n  {_fields(document_head(explanation.scope, version=VERSION))},\n  "rows": ['
     separator = "\n    "
     for row in rows_of_explanation(explanation):
         yield separator + _ENCODER.encode(row).decode()
@@ -46,17 +46,6 @@ def _document(explanation: Explanation) -> Iterator[str]:
 
 def _fields(values: dict[str, Any]) -> str:
     return ",\n  ".join(f'"{name}": {_ENCODER.encode(value).decode()}' for name, value in values.items())
-
-
-def _head(scope: Scope) -> dict[str, Any]:
-    zone = scope.query.calendar.zone
-    return {
-        "version": VERSION,
-        "cluster": scope.state.cluster,
-        "window": times(scope.query.window, zone),
-        "accounted": times(Window(scope.state.accounting_start_us, scope.state.accounted_us), zone),
-        "where": {each.column: each.globs for each in scope.query.filters},
-    }
 
 
 def _tail(explanation: Explanation) -> dict[str, Any]:

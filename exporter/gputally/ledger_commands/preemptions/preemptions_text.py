@@ -7,9 +7,8 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.ledger.records import Window
 from gputally.ledger_commands.plain_text import printable, write_document, write_rows
-from gputally.ledger_commands.report.report_text import Scope, times
+from gputally.ledger_commands.report.report_text import Scope, document_head
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row
 from gputally.report.job_preemptions.record_rows import JobPreemptionRow
@@ -45,15 +44,7 @@ def write_preemptions(
 
 def document(rows: Sequence[Struct], scope: Scope) -> dict[str, Any]:
     """The document with these rows."""
-    zone = scope.query.calendar.zone
-    return {
-        "version": VERSION,
-        "cluster": scope.state.cluster,
-        "window": times(scope.query.window, zone),
-        "accounted": times(Window(scope.state.accounting_start_us, scope.state.accounted_us), zone),
-        "where": {each.column: each.globs for each in scope.query.filters},
-        "rows": rows,
-    }
+    return document_head(scope, version=VERSION) | {"rows": rows}
 
 
 def _total(rows: Sequence[PreemptionRow]) -> str:

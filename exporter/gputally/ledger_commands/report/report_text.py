@@ -260,6 +260,18 @@ def write_json(
     write_document(file, document)
 
 
+def document_head(scope: Scope, *, version: int) -> dict[str, Any]:
+    """What the JSON of a period begins with."""
+    zone = scope.query.calendar.zone
+    return {
+        "version": version,
+        "cluster": scope.state.cluster,
+        "window": times(scope.query.window, zone),
+        "accounted": times(Window(scope.state.accounting_start_us, scope.state.accounted_us), zone),
+        "where": {each.column: each.globs for each in scope.query.filters},
+    }
+
+
 def times(window: Window, zone: tzinfo) -> dict[str, datetime]:
     """A period in a document."""
     start, end = (to_datetime(us).astimezone(zone) for us in window)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_labels, tier_of
 from gputally.errors import MalformedObject
+from gputally.model.objects.core_values import NEVER
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.advice import PriorityChoice, WhatIf
 from gputally.model.placement.needs import Needs
@@ -32,7 +33,6 @@ from gputally.shares.request import effective_units
 from gputally.shares.schemes import covered
 
 _NOWHERE: Final = Situation()
-_NEVER: Final = "Never"
 _OF_SYSTEM: Final = (
     PriorityChoice("system-cluster-critical", 2_000_000_000),
     PriorityChoice("system-node-critical", 2_000_001_000),
@@ -107,7 +107,7 @@ def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
         names = ", ".join(each.name for each in now.classes) or "none known"
         where = f"{planned.name}: " if planned.name else ""
         raise InvalidRequest(f"{where}PriorityClass '{name[:60]}' does not exist; there are {names}")
-    policy = spec.preemption_policy or (None if known.may_preempt else _NEVER)
+    policy = spec.preemption_policy or (None if known.may_preempt else NEVER)
     admitted = replace(spec, priority_class_name=name, priority=known.value, preemption_policy=policy)
     return replace(planned.pod, spec=admitted)
 

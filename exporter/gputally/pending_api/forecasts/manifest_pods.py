@@ -8,6 +8,7 @@ from msgspec import field
 
 from gputally.model.kube import AnnotatedMeta
 from gputally.model.objects.camel import Camel
+from gputally.model.objects.core_values import NEVER
 from gputally.model.objects.placeable_pod import PlaceablePod, PlaceableSpec
 from gputally.model.placement.advice import PriorityChoice
 from gputally.report_api.report_request import InvalidRequest
@@ -210,7 +211,7 @@ def _class(item: msgspec.Raw) -> PriorityChoice:
     except msgspec.ValidationError as error:
         name = msgspec.json.decode(item, type=_Owner).metadata.name[:_MOST_NAME]
         raise InvalidRequest(f"{PRIORITY_CLASS} {name}: {error}") from None
-    return PriorityChoice(found.metadata.name, found.value, found.preemption_policy != "Never")
+    return PriorityChoice(found.metadata.name, found.value, found.preemption_policy != NEVER)
 
 
 def _as_pod(template: PlannedTemplate, namespace: str) -> PlaceablePod:

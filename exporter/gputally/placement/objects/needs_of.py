@@ -8,6 +8,7 @@ from typing import Final
 from gputally.errors import MalformedObject
 from gputally.model.kube import Container, Resources
 from gputally.model.objects.affinity import NodeSelectorTerm
+from gputally.model.objects.core_values import NEVER
 from gputally.model.objects.placeable_pod import PlaceablePod, PlaceableSpec
 from gputally.model.objects.toleration import Toleration
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, SHARES, TOO_MANY, Amounts, Needs, Taken
@@ -42,7 +43,7 @@ def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
         amounts=amounts,
         gpus=tuple([name for name, _ in amounts if rule_of(name, rules)]),
         priority=spec.priority or 0,
-        may_preempt=spec.preemption_policy != "Never",
+        may_preempt=spec.preemption_policy != NEVER,
         class_name=spec.priority_class_name,
         scheduler=spec.scheduler_name or _DEFAULT_SCHEDULER,
         node_selector=() if is_much else tuple(sorted((spec.node_selector or {}).items())),

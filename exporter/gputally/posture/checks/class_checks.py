@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.posture.class_catalogue import NEVER, POLICIES, PREEMPTS, CatalogueClass, own_classes
+from gputally.model.objects.core_values import NEVER, PREEMPTS
+from gputally.posture.class_catalogue import POLICIES, CatalogueClass, own_classes
 from gputally.posture.finding import ObjectName, Remark
 from gputally.posture.posture_state import PostureState
 from gputally.posture.wording import listed
