@@ -129,7 +129,7 @@ def _put(found: Candidates, obstacles: Exclusions, group: NodeGroup) -> None:
 
 
 def _put_apart(needs: Needs, nodes: Mapping[str, NodeRoom], room: Room, found: Candidates) -> None:
-    """The nodes that the pod names, by what keeps it from them."""
+    """The nodes that the pod names, by the obstacles there."""
     groups: dict[Exclusions, WholeGroup] = {}
     for node in nodes.values():
         assert node.place is not None

@@ -58,7 +58,7 @@ class Steps(Protocol):
 
 
 class NodeGroup(Protocol):
-    """Nodes that accept the same pods; `offers` is the number of nodes by what they offer."""
+    """Nodes that accept the same pods. `offers` counts them by their allocatable amounts."""
 
     answers: Answers
 
@@ -68,7 +68,7 @@ class NodeGroup(Protocol):
 
     @property
     def offers(self) -> Mapping[Amounts, int]:
-        """The number of nodes by what they offer."""
+        """The number of nodes by their allocatable amounts."""
 
     def large(self, needs: Needs) -> int:
         """How many nodes are large enough for the pod."""

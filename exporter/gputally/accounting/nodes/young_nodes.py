@@ -7,9 +7,9 @@ from gputally.model.units import US_PER_SECOND
 YOUNG_US: Final = 900 * US_PER_SECOND
 """How long a node without GPUs may still turn out to have some."""
 MOST_NODES: Final = 5000
-"""Nodes of which pods are kept; beyond that, a list has to tell of them."""
+"""The most nodes whose pods are kept; the pods of further ones are listed."""
 MOST_UNKNOWN: Final = 500
-"""Names that only pods tell of are kept separately: whoever may create pods may make them up."""
+"""The most names of nodes that only pods mention: anyone who may create pods can make them up."""
 
 
 class YoungNodes:

@@ -72,7 +72,7 @@ class BudgetHistory:
 
 
 class DisruptionBudgets(StatePart[Struct]):
-    """The budgets that exist, and those deleted a moment ago; listed anew at each start.
+    """The budgets that exist, and those deleted within ten minutes. They are listed again at each start.
 
     `complete_us` says up to when their watch was complete.
     """

@@ -24,7 +24,7 @@ TierTenant = tuple[str, str]
 
 
 class Quotas(StatePart[Struct]):
-    """The existing quotas of GPUs by UID; listed anew at each start."""
+    """The existing quotas of GPUs by UID. They are listed again at each start."""
 
     name = "quota"
     kinds = (Kind.QUOTAS,)

@@ -51,7 +51,7 @@ class Total(StrEnum):
     SCHEDULING_TIME = "scheduling_time"
     """Sum of the times to schedule, µs."""
     PENDING = "pending"
-    """GPU-time of pods from their creation to their binding or deletion, by what it is charged to."""
+    """GPU-time that pods waited, from their creation until they were bound or deleted, by cause."""
     PENDING_COST = "pending_cost"
     """At the price of the GPU model that the pod selects."""
     PENDING_UNPRICED = "pending_unpriced"

@@ -52,8 +52,8 @@ def stranded_gpus(snapshot: Snapshot) -> Iterator[Row]:
 PENDING_GPU_SECONDS = Metric[Snapshot](
     name="gputally_pending_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds that pods waited from their creation to their binding or deletion, by what each is charged to, "
-    "and by the tier of the pods that hold what they wait for.",
+    help="GPU-seconds that pods waited, from their creation until they were bound or deleted, by cause and by the tier "
+    "that holds the GPUs.",
     labels=("tier", "occupying_tier", "cause"),
     rows=gpu_seconds(Total.PENDING),
 )

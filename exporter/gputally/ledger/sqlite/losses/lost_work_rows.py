@@ -46,7 +46,7 @@ def lost_pods(changes: Changes) -> Iterator[Row]:
 
 
 def revised(changes: Changes) -> Iterator[Row]:
-    """The victims whose pods are written anew, or not at all."""
+    """The victims whose pods are replaced or removed."""
     return ((uid,) for uid in changes.lost_work)
 
 
