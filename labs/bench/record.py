@@ -21,6 +21,7 @@ RESOURCES = {
     "/apis/batch/v1/jobs": "jobs",
     "/api/v1/nodes": "nodes",
     "/api/v1/events": "events",
+    "/api/v1/namespaces/default/events": "node-events",
     "/api/v1/pods": "pods",
 }
 """The recorded paths, each with the NAME of the file `NAME.list` for its streaming list."""

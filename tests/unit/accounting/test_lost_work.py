@@ -296,3 +296,16 @@ def test_nothing_is_kept_an_hour_later() -> None:
     )
     assert replay.memory.documents["lost-work"] == {}
     assert counted(replay, END + 2 * HOUR) == {(*LOW, "start"): 4 * (6 * HOUR + 30)}
+
+
+def test_a_loss_that_was_forgotten_before_it_was_written_is_still_written() -> None:
+    """Changes may wait for long, as while the ledger cannot be written."""
+    replay = cluster()
+    preempted(replay)
+    replay.fleet.advance(us(END + 20))
+    expected = loss(replay)
+    replay.fleet.advance(us(END + 2 * HOUR))
+    assert not replay.fleet.ends.lost_work.losses
+
+    assert replay.fleet.drain().lost_work == {"uid-a": expected}
+    assert replay.fleet.drain().lost_work == {}

@@ -25,6 +25,8 @@ class LossBook(KeyedDocuments[PodLoss]):
         """By UID of the victim."""
         self._changed: set[str] = set()
         """UIDs of victims whose loss changed since the last `drain_lost`."""
+        self._forgotten: dict[str, LostWork | None] = {}
+        """Losses that changed since then, and were forgotten before they were drained."""
 
     def of_group(self, group: PodGroup) -> AbstractSet[str]:
         """The pods of a group whose losses are kept."""
@@ -60,6 +62,9 @@ class LossBook(KeyedDocuments[PodLoss]):
     def forget(self, uid: str) -> None:
         """Drop a loss; the counters keep it."""
         loss = self.known[uid]
+        if loss.charged_to in self._changed:
+            self._changed.remove(loss.charged_to)
+            self._forgotten[loss.charged_to] = self.lost_work(loss.charged_to)
         self._remove(uid)
         _discard(self._charged, loss.charged_to, uid)
         if loss.work.group:
@@ -81,7 +86,8 @@ class LossBook(KeyedDocuments[PodLoss]):
     def drain_lost(self) -> dict[str, LostWork | None]:
         """New and corrected losses since the last call, by victim; None for a pod that proved to be none."""
         changed, self._changed = self._changed, set()
-        return {uid: self.lost_work(uid) for uid in changed if uid in self.known}
+        forgotten, self._forgotten = self._forgotten, {}
+        return forgotten | {uid: self.lost_work(uid) for uid in changed if uid in self.known}
 
 
 def _discard(index: dict[Key, set[str]], key: Key, uid: str) -> None:
