@@ -56,8 +56,8 @@ def by_preemptor(title: str, *, order: str) -> Any:  # noqa: ANN401 - as above
     """Who took GPUs from whom."""
     look = Look(
         title,
-        "GPUs that preempted pods of all tenants had, by the tier for which they were evicted. One that loses GPUs to a "
-        "lower tier has the wrong priority. `unknown` is a preemptor that no Event named.",
+        "GPUs that preempted pods of all tenants had, by the tier for which they were evicted. One that loses GPUs to a"
+        " lower tier has the wrong priority. `unknown` is a preemptor that no Event named.",
         empty="no preemptions",
         links=(Link("Pending pods of this tier", "pending", {"tier": "preemptor_tier"}),),
         width=12,
