@@ -51,13 +51,19 @@ class Workload:
 def workloads(draw: Draw, *, grouped: bool) -> Workload:
     """Any cluster whose pods may state checkpoints, and may be grouped."""
     cluster = draw(clusters(outages=True))
-    uids = dict.fromkeys(uid_of(told) for told in cluster.log if told.kind == "pod")
+    return Workload(log=draw(with_losses(cluster.log, grouped=grouped)))
+
+
+@st.composite
+def with_losses(draw: Draw, log: Sequence[Told], *, grouped: bool) -> tuple[Told, ...]:
+    """The same history, in which most pods are victims."""
+    uids = dict.fromkeys(uid_of(told) for told in log if told.kind == "pod")
     stated = {uid: draw(st.lists(st.integers(0, LATEST), max_size=2)) for uid in uids}
     labels = {uid: draw(st.sampled_from(GROUPS)) if grouped else {} for uid in uids}
     restarts = {uid: {JOB_VERSION: str(draw(st.integers(0, 2)))} if grouped else {} for uid in uids}
     victims = {uid for uid in uids if draw(st.integers(0, 3))}
-    log = (preempted(told) if told.kind == "pod" and uid_of(told) in victims else told for told in cluster.log)
-    return Workload(log=tuple(stating(told, stated, labels, restarts) for told in log))
+    marked = (preempted(told) if told.kind == "pod" and uid_of(told) in victims else told for told in log)
+    return tuple(stating(told, stated, labels, restarts) for told in marked)
 
 
 def preempted(told: Told) -> Told:
