@@ -309,3 +309,17 @@ def test_a_loss_that_was_forgotten_before_it_was_written_is_still_written() -> N
 
     assert replay.fleet.drain().lost_work == {"uid-a": expected}
     assert replay.fleet.drain().lost_work == {}
+
+
+def test_labels_that_come_long_before_the_next_write_correct_the_price_of_what_was_lost() -> None:
+    replay = Replay(book=BOOK)
+    replay.see(NodeForm(name="n1"), at=1)
+    preempted(replay)
+    replay.fleet.advance(us(END + 20))
+    replay.see(replace(NODE, version=2), at=END + 30)
+    replay.fleet.advance(us(END + 2 * HOUR))
+    replay.flush()
+
+    lost = replay.memory.history["lost_work"]["uid-a"]
+    assert isinstance(lost, LostWork)
+    assert lost.costs == (("EUR", 4 * (6 * HOUR + 30) * COST_UNIT),)

@@ -32,6 +32,10 @@ class LossBook(KeyedDocuments[PodLoss]):
         """The pods of a group whose losses are kept."""
         return self._of_group.get(group, _NONE)
 
+    def charged_with(self, loss: PodLoss) -> AbstractSet[str]:
+        """The pods that lost work to the same preemption, itself included: together they are what the ledger has."""
+        return self._charged[loss.charged_to] if loss.charged_to else {loss.work.uid}
+
     def keep(self, loss: PodLoss, *, at_us: int) -> None:
         """Store a loss, and correct the counters by the difference to what they have of it."""
         uid, known = loss.work.uid, self.known.get(loss.work.uid)

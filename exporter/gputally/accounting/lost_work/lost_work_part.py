@@ -58,7 +58,7 @@ class LostWorkPart(StatePart[PodLoss]):
         self.at_risk = AtRisk(pods, self.checkpoints, self.groups, rules)
         self._totals = totals
         self._pods: Mapping[str, PodRecord] = pods
-        self._changed = existing.handover.changed
+        self._handover = existing.handover
         self._jobs = jobs
         self._preempted = preempted
         self._rules = rules
@@ -95,12 +95,12 @@ class LostWorkPart(StatePart[PodLoss]):
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`: account what changed since the last call."""
         self._now_us = now_us
-        for uid in self._changed:
+        for uid in self._handover.changed:
             if record := self._pods.get(uid):
                 self._pod_changed(record)
             else:  # a deleted pod whose node was not known yet
                 self._drop(uid)
-        self._changed.clear()
+        self._handover.changed.clear()
         for uid in self._preempted.keys() - self._victims:
             self._add_victim(uid)
         self.at_risk.advance(now_us)
@@ -257,12 +257,17 @@ class LostWorkPart(StatePart[PodLoss]):
         self.book.keep(loss, at_us=self._now_us)
 
     def _forget(self, now_us: int) -> None:
-        """Drop what can change no more."""
+        """Drop what can change no more, after the revisions that no drain has handed over yet."""
+        self.revised(self._handover.revised)
         self._victims &= self._preempted.keys() | self._open | self.losses.keys()
         busy = self._by_group().keys() - {None}
-        for uid, loss in tuple(self.losses.items()):
-            is_busy = loss.work.group in busy
-            kept_us = _KEEP_US if loss.charged_to or is_busy else _UNCHARGED_US
-            is_kept = is_busy and bool(loss.charged_to)
-            if uid not in self._pods and not is_kept and loss.noticed_us < now_us - kept_us:
-                self.book.forget(uid)
+        over = {uid for uid, loss in self.losses.items() if self._is_over(loss, now_us, is_busy=loss.work.group in busy)}
+        forgotten = [uid for uid in over if self.book.charged_with(self.losses[uid]) <= over]
+        for uid in forgotten:
+            self.book.forget(uid)
+
+    def _is_over(self, loss: PodLoss, now_us: int, *, is_busy: bool) -> bool:
+        """Whether nothing can change about the loss of a pod; in a `busy` group, victims are not resolved yet."""
+        if loss.work.uid in self._pods or (is_busy and loss.charged_to):
+            return False
+        return loss.noticed_us < now_us - (_KEEP_US if loss.charged_to or is_busy else _UNCHARGED_US)
