@@ -57,6 +57,8 @@ class Disruptions(KeyedPart[Disruption]):
     def __init__(self, totals: Totals, pods: Pods, other: Surroundings, *, limit: Limit) -> None:
         super().__init__()
         self.announces = False
+        self.destroying: dict[str, Cause] = {}
+        """The causes of those that destroy work, by victim UID: who deletes a pod wants its end."""
         self.signals = NodeSignals(self._node_changed)
         self._counts = DisruptionCounts(totals, limit)
         self._aftermath = Aftermath(pods.on_node)
@@ -70,6 +72,7 @@ class Disruptions(KeyedPart[Disruption]):
         self.known = {each.victim_uid: no_later(each, at_us, *_TIMES) for each in documents}
         for each in self.known.values():
             self._aftermath.follow(each)
+            self._note_cause(each)
         self._job_preemptions.restore(self.known.values())
 
     def drain_counted(self) -> dict[str, Disruption | None]:
@@ -173,8 +176,15 @@ class Disruptions(KeyedPart[Disruption]):
             self._aftermath.forget(known)
         each = self._counts.recounted(each, at_us=at_us)
         self._store(each.victim_uid, each)
+        self._note_cause(each)
         self._unwritten[each.victim_uid] = each
         self._aftermath.follow(each)
+
+    def _note_cause(self, each: Disruption) -> None:
+        if each.cause is Cause.DELETION:
+            self.destroying.pop(each.victim_uid, None)
+        else:
+            self.destroying[each.victim_uid] = each.cause
 
     def _withdraw(self, known: Disruption, at_us: int) -> None:
         self._counts.withdraw(known, at_us=at_us)
@@ -183,5 +193,6 @@ class Disruptions(KeyedPart[Disruption]):
 
     def _forget(self, uid: str) -> None:
         if forgotten := self._remove(uid):
+            self.destroying.pop(uid, None)
             self._aftermath.forget(forgotten)
             self._job_preemptions.forget(forgotten)

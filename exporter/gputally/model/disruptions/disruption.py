@@ -35,6 +35,8 @@ class Cause(StrEnum):
     """A reason that Kubernetes does not define."""
 
 
+PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.KUBELET_ADMISSION})
+"""Somebody made room for a pod of higher priority."""
 OWN_JOB: Final = "Pod"
 """The kind of the job of a pod without an owner: nothing replaces it."""
 
