@@ -54,6 +54,11 @@ def counted(replay: Replay, at: int = END + 20) -> dict[tuple[str, ...], Fractio
     return replay.gpu_seconds(at, Total.LOST)
 
 
+def by_cause(replay: Replay, at: int = END + 30) -> dict[str, Fraction]:
+    replay.scrape(at)
+    return {labels[2]: value for labels, value in replay.gpu_seconds(at, Total.DISRUPTION_LOST).items()}
+
+
 def loss(replay: Replay, uid: str = "uid-a") -> LostWork:
     found = replay.fleet.ends.lost_work.book.lost_work(uid)
     assert found
@@ -175,12 +180,29 @@ def test_a_pod_that_ended_by_itself_before_its_deletion_lost_nothing() -> None:
     assert counted(replay) == {}
 
 
-def test_other_deletions_destroy_nothing_that_counts_here() -> None:
+def test_deletions_by_request_destroy_nothing_that_counts_here() -> None:
     replay = cluster()
     preempted(replay, marked=None)
 
     assert counted(replay) == {}
+    assert by_cause(replay) == {}
     assert replay.fleet.ends.lost_work.losses == {}
+
+
+def test_the_counters_have_what_preemptions_would_have_destroyed_at_other_intervals() -> None:
+    replay = cluster()
+    at = REQUESTED + 47 * MINUTE
+    replay.see(RUNNING, at=START)
+    replay.lose(replace(ENDED, marked=at, deleted=at, finished=at), at=at + 1)
+    replay.scrape(at + 20)
+    replay.restart()
+    replay.scrape(at + 30)
+
+    assert replay.gpu_seconds(at + 40, Total.LOST_AT_INTERVAL) == {
+        (*LOW, "10m"): 4 * 7 * MINUTE,
+        (*LOW, "30m"): 4 * 17 * MINUTE,
+        (*LOW, "1h"): 4 * 47 * MINUTE,
+    }
 
 
 def test_work_before_the_accounting_start_is_in_the_loss_but_in_no_counter() -> None:

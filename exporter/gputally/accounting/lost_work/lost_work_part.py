@@ -278,7 +278,9 @@ class LostWorkPart(StatePart[PodLoss]):
         known = self._causes.keys() | self._open | self.losses.keys()
         self._victims = {uid: cause for uid, cause in self._victims.items() if uid in known}
         busy = {group for group, _ in self._by_group() if group}
-        over = {uid for uid, loss in self.losses.items() if self._is_over(loss, now_us, is_busy=loss.work.group in busy)}
+        over = {
+            uid for uid, loss in self.losses.items() if self._is_over(loss, now_us, is_busy=loss.work.group in busy)
+        }
         forgotten = [uid for uid in over if self.book.charged_with(self.losses[uid]) <= over]
         for uid in forgotten:
             self.book.forget(uid)
