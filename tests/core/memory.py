@@ -81,8 +81,8 @@ class Memory:
         self.resumes |= changes.resumes
         self.interruptions |= changes.interruptions
         self.waits = without_dropped(self.waits | changes.waits)
-        for name, kept in self.history.items():
-            self.history[name] = without_dropped(kept | getattr(changes, name))
+        for name, rows in self.history.items():
+            self.history[name] = without_dropped(rows | getattr(changes, name))
         self.assignment_usage |= changes.assignment_usage
         self.unallocated_usage |= changes.unallocated_usage
 

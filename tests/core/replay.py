@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from gputally.accounting.changes import Changes
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.jobs.job_record import job_uid
 from gputally.accounting.present import at_present
@@ -20,6 +20,9 @@ from gputally.model.rules import Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from tests.core.manifests import Json, NodeForm, PodForm, as_class, as_event, as_namespace, as_node, as_pod, us
 from tests.core.memory import Memory
+
+if TYPE_CHECKING:
+    from gputally.accounting.changes import Changes
 
 Form = PodForm | NodeForm
 ZERO = Rules()

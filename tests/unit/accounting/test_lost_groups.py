@@ -10,8 +10,8 @@ from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
 from gputally.accounting.lost_work.incident import PATIENCE_US
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
-from gputally.model.units import GPU_SECOND, US_PER_SECOND
-from tests.core.manifests import NodeForm, PodForm, instant, us
+from gputally.model.units import US_PER_SECOND
+from tests.core.manifests import NodeForm, PodForm, instant
 from tests.core.replay import Replay
 from tests.unit.accounting.test_lost_work import loss
 
@@ -91,24 +91,6 @@ def test_a_gang_of_eight_that_restarts_as_a_whole_loses_eight_times_the_work(lab
     assert loss(replay, "uid-w0").members == 8
     assert loss(replay, "uid-w0").is_final
     assert stalled(replay, GROUP_END + 20) == {}
-
-
-def test_a_victim_that_is_corrected_hours_later_has_not_lost_the_work_of_its_group_again() -> None:
-    """Its pod is kept for its logs; those of the others are long gone."""
-    victim, *others = gang(LWS)
-    replay = cluster([victim, *others])
-    unknown = replace(ended(marked(victim)), lost=True, finished=None)  # its kubelet cannot find the container
-    replay.see(marked(victim), at=REQUESTED)
-    stop(replay, *others)
-    replay.see(unknown, at=VICTIM_END + 20)
-    assert lost(replay, GROUP_END + 30) == RAN_VICTIM + 20 + 7 * RAN_MEMBER
-
-    replay.fleet.advance(us(3 * PATIENCE))
-    replay.see(replace(ended(marked(victim)), version=9), at=3 * PATIENCE + 1)
-    replay.scrape(3 * PATIENCE + 10)
-
-    assert loss(replay, "uid-w0").gpu_time == (RAN_VICTIM + 7 * RAN_MEMBER) * GPU_SECOND
-    assert loss(replay, "uid-w0").members == 8
 
 
 def test_a_pytorchjob_loses_the_work_of_one_and_seven_stall_until_its_successor_runs() -> None:

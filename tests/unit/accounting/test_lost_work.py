@@ -10,7 +10,7 @@ from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVA
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.rules import CheckpointRule, Rules
-from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
+from gputally.model.units import COST_UNIT, GPU_SECOND
 from gputally.model.work.checkpoint import CheckpointSource
 from gputally.model.work.lost_work import LostWork
 from tests.core.manifests import NodeForm, PodForm, instant, us
@@ -82,19 +82,6 @@ def test_a_job_of_six_hours_loses_what_is_left_of_its_interval(interval: str, lo
 
     assert counted(replay) == {(*LOW, "interval"): 4 * lost}
     assert not loss(replay).is_upper_bound
-
-
-def test_a_job_shows_what_it_would_have_lost_with_other_intervals() -> None:
-    """Stopped 47 minutes after the full hour."""
-    replay = cluster()
-    at = REQUESTED + 47 * MINUTE
-    replay.see(RUNNING, at=START)
-    replay.lose(replace(ENDED, marked=at, deleted=at, finished=at), at=at + 1)
-    replay.scrape(at + 20)
-
-    intervals = {us // US_PER_SECOND // 60: amount // GPU_SECOND for us, amount in loss(replay).at_intervals}
-    assert intervals == {10: 4 * 7 * MINUTE, 30: 4 * 17 * MINUTE, 60: 4 * 47 * MINUTE}
-    assert loss(replay).gpu_time == 4 * (6 * HOUR + 47 * MINUTE) * GPU_SECOND
 
 
 def test_the_interval_of_the_configuration_applies_to_a_tier_and_an_annotation_comes_first() -> None:
@@ -189,22 +176,6 @@ def test_deletions_by_request_destroy_nothing_that_counts_here() -> None:
     assert replay.fleet.ends.lost_work.losses == {}
 
 
-def test_the_counters_have_what_preemptions_would_have_destroyed_at_other_intervals() -> None:
-    replay = cluster()
-    at = REQUESTED + 47 * MINUTE
-    replay.see(RUNNING, at=START)
-    replay.lose(replace(ENDED, marked=at, deleted=at, finished=at), at=at + 1)
-    replay.scrape(at + 20)
-    replay.restart()
-    replay.scrape(at + 30)
-
-    assert replay.gpu_seconds(at + 40, Total.LOST_AT_INTERVAL) == {
-        (*LOW, "10m"): 4 * 7 * MINUTE,
-        (*LOW, "30m"): 4 * 17 * MINUTE,
-        (*LOW, "1h"): 4 * 47 * MINUTE,
-    }
-
-
 def test_work_before_the_accounting_start_is_in_the_loss_but_in_no_counter() -> None:
     replay = cluster(opened=REQUESTED - 10)
     replay.see(RUNNING, at=REQUESTED - 5)
@@ -295,53 +266,3 @@ def test_a_scrape_reports_what_the_amendment_of_a_deleted_victim_takes_back() ->
     [row] = replay.scrape(END + 40).totals[Total.LOST]
 
     assert (row.value, row.ahead) == (4 * (6 * HOUR + 30) * GPU_SECOND, 2 * (6 * HOUR + 30) * GPU_SECOND)
-
-
-def test_nothing_is_kept_an_hour_later() -> None:
-    replay = cluster()
-    preempted(replay)
-    replay.scrape(END + 20)
-    replay.scrape(END + HOUR + 200)
-    replay.scrape(END + HOUR + 400)
-
-    part = replay.fleet.ends.lost_work
-    assert not any(
-        (
-            part.losses,
-            part._open,
-            part._victims,
-            part.book._of_group,
-            part.book._charged,
-            part._known,
-            part.checkpoints.known,
-        )
-    )
-    assert replay.memory.documents["lost-work"] == {}
-    assert counted(replay, END + 2 * HOUR) == {(*LOW, "start"): 4 * (6 * HOUR + 30)}
-
-
-def test_a_loss_that_was_forgotten_before_it_was_written_is_still_written() -> None:
-    """Changes may wait for long, as while the ledger cannot be written."""
-    replay = cluster()
-    preempted(replay)
-    replay.fleet.advance(us(END + 20))
-    expected = loss(replay)
-    replay.fleet.advance(us(END + 2 * HOUR))
-    assert not replay.fleet.ends.lost_work.losses
-
-    assert replay.fleet.drain().lost_work == {"uid-a": expected}
-    assert replay.fleet.drain().lost_work == {}
-
-
-def test_labels_that_come_long_before_the_next_write_correct_the_price_of_what_was_lost() -> None:
-    replay = Replay(book=BOOK)
-    replay.see(NodeForm(name="n1"), at=1)
-    preempted(replay)
-    replay.fleet.advance(us(END + 20))
-    replay.see(replace(NODE, version=2), at=END + 30)
-    replay.fleet.advance(us(END + 2 * HOUR))
-    replay.flush()
-
-    lost = replay.memory.history["lost_work"]["uid-a"]
-    assert isinstance(lost, LostWork)
-    assert lost.costs == (("EUR", 4 * (6 * HOUR + 30) * COST_UNIT),)

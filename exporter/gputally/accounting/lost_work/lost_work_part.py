@@ -182,7 +182,8 @@ class LostWorkPart(StatePart[PodLoss]):
     def _withdraw(self, uid: str) -> None:
         """A pod is no victim: nothing is charged to it."""
         self._open.discard(uid)
-        if uid not in self._causes and self._victims.pop(uid, None):
+        if uid in self._victims and uid not in self._causes:
+            del self._victims[uid]
             for each in self.book.charged_to(uid) - {uid}:
                 self._keep(replace(self.losses[each], charged_to=""))
 
