@@ -138,7 +138,12 @@ async def test_every_preemption_is_recorded_once_with_its_preemptor_and_its_loss
         named: dict[str, str] = dict(
             product.query("SELECT victim_uid, preemptor_uid FROM preemptions ORDER BY recorded_us")
         )
-        lost: dict[str, str] = dict(product.query(f"SELECT victim_uid, gpu_time FROM lost_work {PREEMPTED}"))
+        lost: dict[str, str] = dict(
+            product.query(
+                "SELECT victim_uid, gpu_time FROM lost_work JOIN disruptions USING (victim_uid) "
+                "WHERE cause = 'preemption'"
+            )
+        )
     finally:
         await asyncio.gather(product.kill(), endpoint.stop())
     victims = recorder.victims()
