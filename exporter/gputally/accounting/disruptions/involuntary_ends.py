@@ -41,6 +41,7 @@ class InvoluntaryEnds:
         other = Surroundings(
             is_spot=lambda uid: _is_spot(others.nodes, uid),
             policy_of=others.jobs.policy_of,
+            suspended_us=others.jobs.suspension_of,
             complete_us=lambda: others.coverage.complete_us(Kind.PODS),
             violates=self._covered.violated,
         )
