@@ -12,6 +12,7 @@ from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
+from gputally.pending_api.forecasts.policy_now import NO_POLICY, PolicyNow, read_budgets, read_policy
 from gputally.placement.room import Room
 
 
@@ -42,7 +43,8 @@ class PendingNow(NamedTuple):
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known.
-    `room` is empty unless it was asked for. `default_class` is that of pods that name none, "" for none.
+    `room` and `policy` are empty unless they were asked for. `default_class` is that of pods that name none, "" for
+    none.
     """
 
     at_us: int
@@ -58,6 +60,7 @@ class PendingNow(NamedTuple):
     room: Room
     classes: Sequence[PriorityChoice]
     default_class: str
+    policy: PolicyNow = NO_POLICY
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -77,6 +80,10 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
     fleet.waiting.judge(at_us=fleet.now_us)
     book, namespaces = fleet.pricing.book, fleet.pods.namespaces
     records = dict(fleet.pods.records)
+    room = Room()
+    if with_room:
+        room = fleet.waiting.room.copy()
+        room.budgets = read_budgets(fleet, records)
     return PendingNow(
         at_us=fleet.now_us,
         currency=book.currency if book else "",
@@ -88,7 +95,8 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         risks={each.record.uid: each for each in fleet.ends.lost_work.at_risk.pods()},
         preemptions=dict(fleet.ends.preemptions.known),
         finished=tuple(fleet.waiting.book.finished),
-        room=fleet.waiting.room.copy() if with_room else Room(),
+        room=room,
         classes=fleet.policy.classes.choices(),
         default_class=fleet.policy.classes.default(),
+        policy=read_policy(fleet) if with_room else NO_POLICY,
     )

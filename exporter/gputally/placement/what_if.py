@@ -3,14 +3,16 @@
 from typing import Final
 
 from gputally.model.placement.advice import WhatIf
-from gputally.model.placement.needs import Needs, Taken
+from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Eviction, Reason, Verdict
 from gputally.placement.candidates import available_on, candidates_for
 from gputally.placement.eviction import would_evict
 from gputally.placement.fit import copies
 from gputally.placement.judge import NOWHERE, judged
+from gputally.placement.planned import TRIED
 from gputally.placement.room import Room
+from gputally.placement.seating import taken_by
 
 MAX_EVICTIONS: Final = 256
 """Each of them compares many nodes."""
@@ -39,7 +41,7 @@ def what_if(
         return WhatIf(fitting=fitting, nodes=nodes, copies=room_for)
     full = room.copy()
     for name, number in by_node.items():
-        full.bind(name, f"what-if {name}", taken_by(needs, number, needs.priority))
+        full.bind(name, f"{TRIED}{name}", taken_by(needs, number, needs.priority))
     evictions, last = _evictions(needs, full, situation, count - fitting)
     return WhatIf(fitting=fitting, nodes=nodes, copies=room_for, evictions=evictions, verdict=last)
 
@@ -57,11 +59,6 @@ def place(found: WhatIf, needs: Needs, room: Room, *, key: str) -> None:
     for index, eviction in enumerate(found.evictions):
         room.evict(eviction)
         room.bind(eviction.node, f"{key}{index} evicting", taken_by(needs, 1, _HIGHEST))
-
-
-def taken_by(needs: Needs, number: int, priority: int) -> Taken:
-    """What so many equal pods take, as if they were one."""
-    return Taken(tuple([(resource, amount * number) for resource, amount in needs.amounts]), priority)
 
 
 def _fitting(needs: Needs, room: Room) -> dict[str, int]:
@@ -82,7 +79,7 @@ def _evictions(
             return tuple(found), judged(needs, room, situation)
         found.append(eviction)
         room.evict(eviction)
-        room.bind(eviction.node, f"what-if evicting {len(found)}", taken_by(needs, 1, needs.priority))
+        room.bind(eviction.node, f"{TRIED}evicting {len(found)}", taken_by(needs, 1, needs.priority))
     return tuple(found), None
 
 

@@ -171,12 +171,12 @@ def _span(wait: PastWait, document: WhyDocument) -> str:
     return f"({clock(wait.start, now=document.at)} to {clock(wait.end, now=document.at)})"
 
 
-def others_lines(head: str, others_waiting: int, *, width: int) -> Iterator[str]:
-    """How many pods wait already that may be bound first, if any."""
+def others_lines(head: str, others_waiting: int, *, width: int, more: str = "") -> Iterator[str]:
+    """How many pods wait already that may be bound first, if any, and what `more` is known of them."""
     if others_waiting:
         verb = "waits" if others_waiting == 1 else "wait"
         yield from headed(
-            head, f"{pods(others_waiting)} of the same or a higher priority {verb} for the same", width=width
+            head, f"{pods(others_waiting)} of the same or a higher priority {verb} for the same{more}", width=width
         )
 
 

@@ -76,7 +76,7 @@ def test_a_quota_that_refuses_it_is_the_answer() -> None:
 
     found = answer(now)
     assert found.pod.text == "its quota gpus is used up: 4 GPUs needed, 6 of 6 used"
-    assert [each.text for each in found.helps] == ["raise quota gpus: requests.nvidia.com/gpu by 4"]
+    assert [each.text for each in found.helps] == ["raise quota gpus by 4 GPUs"]
 
 
 def test_pods_of_lower_priority_that_it_cannot_preempt_are_noted_as_far_as_the_reader_may_know() -> None:

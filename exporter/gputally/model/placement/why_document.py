@@ -43,7 +43,8 @@ class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
     who is restricted to tenants sees only the tier, the GPUs and whether the pod may preempt them: all else is None.
     `cost_per_hour` and `lost_cost` are decimals, None if a price is missing. `lost_gpu_hours` is the work that its
     preemption would destroy now; None if unknown. It is an upper bound (`is_lost_upper_bound`) if no checkpoint of the
-    pod is known: all that it has done counts.
+    pod is known: all that it has done counts. `budget` is the PodDisruptionBudget that does not allow its preemption,
+    as far as known, with its namespace.
     """
 
     tier: str
@@ -62,6 +63,7 @@ class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
     lost_gpu_hours: float | None = None
     lost_cost: str | None = None
     is_lost_upper_bound: bool = False
+    budget: str = ""
 
 
 class PastWait(Struct, frozen=True, kw_only=True, gc=False):
