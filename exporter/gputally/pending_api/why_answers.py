@@ -32,7 +32,7 @@ from gputally.pending_api.words.priority_words import priority_note
 from gputally.pending_api.words.suggestion_words import help_of
 from gputally.pending_api.words.verdict_words import NODE_COUNTS, obstacle_text
 from gputally.placement.findings import findings
-from gputally.placement.planned import is_planned
+from gputally.placement.planning.planned import is_planned
 from gputally.placement.suggestions import suggestions
 
 _MOST_HELPS: Final = 5

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from gputally.model.placement.needs import Place, Taken
 from gputally.model.placement.verdict import Eviction
 from gputally.placement.answers import Answers
-from gputally.placement.budgets import NO_BUDGETS
 from gputally.placement.node_group import HOSTNAME, NodeGrouping
 from gputally.placement.node_room import NodeRoom
+from gputally.placement.policy.budgets import NO_BUDGETS
 
 
 class Room:

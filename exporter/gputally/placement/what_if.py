@@ -10,9 +10,9 @@ from gputally.placement.candidates import available_on, candidates_for
 from gputally.placement.eviction import would_evict
 from gputally.placement.fit import copies
 from gputally.placement.judge import NOWHERE, judged
-from gputally.placement.planned import TRIED
+from gputally.placement.planning.planned import TRIED
+from gputally.placement.planning.seating import taken_by
 from gputally.placement.room import Room
-from gputally.placement.seating import taken_by
 
 MAX_EVICTIONS: Final = 256
 """Each of them compares many nodes."""

@@ -13,8 +13,8 @@ from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods, plain_pod
 from gputally.pending_api.forecasts.policy_now import PolicyNow
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
-from gputally.placement.budgets import Budget, Budgets
-from gputally.placement.quotas import PodQuota
+from gputally.placement.policy.budgets import Budgets, PodBudget
+from gputally.placement.policy.pod_quotas import PodQuota
 from gputally.report_api.report_request import InvalidRequest
 from tests.unit.pending_api.pending_world import holds, node, waits, world
 
@@ -136,7 +136,7 @@ def test_what_was_not_considered_is_said() -> None:
 
 def test_victims_whose_budget_allows_no_disruption_are_marked() -> None:
     now = cluster()
-    budget = Budget(namespace="ml", name="b", selector=Selector(match_labels={"app": "c"}), allowed=0)
+    budget = PodBudget(namespace="ml", name="b", selector=Selector(match_labels={"app": "c"}), allowed=0)
     now.room.budgets = Budgets([budget], lambda _: "ml", lambda uid: {"app": uid.removeprefix("uid-")})
 
     [one] = asked(pods(4, 2, priorityClassName="top"), now=now).forecasts

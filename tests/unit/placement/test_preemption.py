@@ -2,8 +2,8 @@ import pytest
 
 from gputally.model.objects.label_selector import Selector
 from gputally.model.placement.verdict import Eviction
-from gputally.placement.budgets import Budget, Budgets
 from gputally.placement.eviction import would_evict
+from gputally.placement.policy.budgets import Budgets, PodBudget
 from gputally.placement.what_if import what_if
 from tests.unit.placement.cluster import needs, place, room, taken
 
@@ -13,7 +13,7 @@ SELECTOR = Selector(match_labels=APP)
 
 def budgets(allowed: int, *uids: str) -> Budgets:
     """One budget that selects these pods."""
-    one = Budget(namespace="ml", name="budget", selector=SELECTOR, allowed=allowed)
+    one = PodBudget(namespace="ml", name="budget", selector=SELECTOR, allowed=allowed)
     return Budgets([one], lambda _: "ml", lambda uid: APP if uid in uids else {})
 
 
@@ -123,7 +123,9 @@ def test_each_preemption_uses_up_what_a_budget_allows() -> None:
 
 
 def test_an_empty_selector_and_pods_without_labels_are_out_of_any_budget() -> None:
-    empty = Budgets([Budget(namespace="ml", name="all", selector=Selector(), allowed=0)], lambda _: "ml", lambda _: APP)
+    empty = Budgets(
+        [PodBudget(namespace="ml", name="all", selector=Selector(), allowed=0)], lambda _: "ml", lambda _: APP
+    )
     bare = budgets(0)
 
     assert not empty.violated([("a", taken())])
@@ -132,14 +134,14 @@ def test_an_empty_selector_and_pods_without_labels_are_out_of_any_budget() -> No
 
 
 def test_pods_whose_labels_are_not_known_make_the_answer_partial() -> None:
-    found = Budgets([Budget(namespace="ml", name="b", selector=SELECTOR, allowed=0)], lambda _: "ml", lambda _: None)
+    found = Budgets([PodBudget(namespace="ml", name="b", selector=SELECTOR, allowed=0)], lambda _: "ml", lambda _: None)
 
     assert not found.violated([("a", taken())])
     assert found.is_partial
 
 
 def test_only_so_many_pods_are_compared_with_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputally.placement.budgets.MOST_COMPARED", 1)
+    monkeypatch.setattr("gputally.placement.policy.budgets.MOST_COMPARED", 1)
     found = budgets(0, "a", "b")
 
     assert found.violated([("a", taken()), ("b", taken())]) == {"a": "ml/budget"}

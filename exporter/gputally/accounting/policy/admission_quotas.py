@@ -10,7 +10,7 @@ from gputally.model.kube import Kind, Object, ResourceQuota
 from gputally.placement.objects.quota_usage import quota_of
 
 if TYPE_CHECKING:
-    from gputally.placement.quotas import PodQuota
+    from gputally.placement.policy.pod_quotas import PodQuota
 
 
 class AdmissionQuotas(StatePart[Struct]):

@@ -16,7 +16,7 @@ from gputally.model.disruptions.disruption import Cause, Disrupted
 from gputally.model.kube import Kind, Object, PodDisruptionBudget
 from gputally.model.objects.label_selector import Selector, selects
 from gputally.model.units import US_PER_SECOND, to_us
-from gputally.placement.budgets import Budget
+from gputally.placement.policy.budgets import PodBudget
 
 _KEEP_US: Final = 600 * US_PER_SECOND
 """How long deleted budgets are kept: disruptions are observed within seconds."""
@@ -124,12 +124,12 @@ class DisruptionBudgets(StatePart[Struct]):
                 if not self.in_namespace[each.namespace]:
                     del self.in_namespace[each.namespace]
 
-    def read(self) -> list[Budget] | None:
+    def read(self) -> list[PodBudget] | None:
         """The budgets that exist; None before all of them were listed."""
         if self._listed_us is None:
             return None
         return [
-            Budget(namespace=each.namespace, name=each.name, selector=each.selector, allowed=each.allowed)
+            PodBudget(namespace=each.namespace, name=each.name, selector=each.selector, allowed=each.allowed)
             for each in self._known.values()
             if each.gone_us is None
         ]

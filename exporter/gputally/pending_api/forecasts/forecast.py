@@ -27,8 +27,8 @@ from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
 from gputally.pending_api.words.verdict_words import sentence
 from gputally.placement.judge import judged
 from gputally.placement.objects.quota_usage import counted_pod, resource_of, usage_of
-from gputally.placement.planned import PLANNED, is_planned
-from gputally.placement.quotas import Admission, Quotas
+from gputally.placement.planning.planned import PLANNED, is_planned
+from gputally.placement.policy.pod_quotas import Admission, PodQuotas
 from gputally.placement.room import Room
 from gputally.placement.what_if import place, what_if
 from gputally.report_api.report_request import InvalidRequest
@@ -39,7 +39,7 @@ _MILLI: Final = 1000
 _BY_PODS: Final = (Reason.CAPACITY, Reason.INVERSION)
 
 
-class _Result(NamedTuple):
+class _Outcome(NamedTuple):
     """What becomes of the pods that quotas admit, and what refuses the others."""
 
     admission: Admission
@@ -61,7 +61,7 @@ def forecast(
     """
     now = now._replace(classes=list({each.name: each for each in (*now.classes, *classes)}.values()))
     candidates = candidates_of(now, list(planned))
-    quotas = Quotas(each for each in now.policy.quotas if viewer.sees(now.policy.tenants[each.namespace]))
+    quotas = PodQuotas(each for each in now.policy.quotas if viewer.sees(now.policy.tenants[each.namespace]))
     has_others = any(others_waiting(now, each.needs, viewer) for each in candidates)
     first = WaitingFirst(now, viewer) if has_others else None
     found: list[PodForecast] = []
@@ -89,7 +89,7 @@ def _document(now: PendingNow, found: list[PodForecast]) -> WhatIfDocument:
     )
 
 
-def _result(candidate: Candidate, room: Room, quotas: Quotas, left: int) -> _Result:
+def _result(candidate: Candidate, room: Room, quotas: PodQuotas, left: int) -> _Outcome:
     """What becomes of the pods, of which `left` are evaluated. Raises: InvalidRequest."""
     planned, pod, needs = candidate.planned, candidate.pod, candidate.needs
     try:
@@ -101,7 +101,7 @@ def _result(candidate: Candidate, room: Room, quotas: Quotas, left: int) -> _Res
     if found.verdict is None and admission.refusal and admission.number <= left:
         refused = judged(needs, room, Situation(quota=admission.refusal))
         found = replace(found, verdict=refused)
-    return _Result(admission, found)
+    return _Outcome(admission, found)
 
 
 def _tried(needs: Needs, room: Room, count: int) -> WhatIf:
@@ -111,7 +111,7 @@ def _tried(needs: Needs, room: Room, count: int) -> WhatIf:
     return replace(found, verdict=None) if is_cut else found
 
 
-def _after_waiting(candidate: Candidate, first: WaitingFirst, now: _Result, *, key: str) -> AfterWaiting:
+def _after_waiting(candidate: Candidate, first: WaitingFirst, now: _Outcome, *, key: str) -> AfterWaiting:
     """What becomes of the pods if those that wait and precede them have their places before."""
     first.place_before(candidate.needs)
     found = _tried(candidate.needs, first.room, now.bound)
@@ -125,7 +125,7 @@ def _after_waiting(candidate: Candidate, first: WaitingFirst, now: _Result, *, k
 
 
 def _forecast(
-    now: PendingNow, candidate: Candidate, result: _Result, viewer: Viewer, after: AfterWaiting | None
+    now: PendingNow, candidate: Candidate, result: _Outcome, viewer: Viewer, after: AfterWaiting | None
 ) -> PodForecast:
     """The pods that were bound have their places in `now.room`. If one waits, so do all after it."""
     planned, needs, found = candidate.planned, candidate.needs, result.found

@@ -8,8 +8,8 @@ from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.verdict import Reason
 from gputally.pending_api.pending_now import PendingNow, Viewer
-from gputally.placement.planned import PLANNED
-from gputally.placement.seating import seat, seat_nominated
+from gputally.placement.planning.planned import PLANNED
+from gputally.placement.planning.seating import seat, seat_nominated
 
 MOST_LOOKS: Final = 300_000
 """Nodes, or groups of them, after which further pods are left out; each takes some microseconds."""

@@ -13,7 +13,7 @@ from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS,
 from gputally.placement.objects.needs_of import amounts_of
 from gputally.placement.objects.quantity import amount_of
 from gputally.placement.objects.quota_scopes import CountedPod, terms_of
-from gputally.placement.quotas import PodQuota
+from gputally.placement.policy.pod_quotas import PodQuota
 from gputally.shares.peak import peak_of
 
 _REQUESTS: Final = "requests."

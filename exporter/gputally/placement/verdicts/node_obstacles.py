@@ -13,7 +13,7 @@ from gputally.placement.candidates import Excluding, available_on, with_enough
 from gputally.placement.fit import by_importance, fits, must_go
 from gputally.placement.node_group import NodeGroup
 from gputally.placement.node_room import NodeRoom, add
-from gputally.placement.planned import is_planned
+from gputally.placement.planning.planned import is_planned
 
 COMPARED_NODES: Final = 16
 """Nodes of each group of which the obstacles are compared: those with the most GPUs available."""

@@ -35,7 +35,7 @@ class Admission(NamedTuple):
     refusal: QuotaState | None
 
 
-class Quotas:
+class PodQuotas:
     """The quotas of a cluster, as pods use them up that are created one after the other."""
 
     def __init__(self, quotas: Iterable[PodQuota]) -> None:

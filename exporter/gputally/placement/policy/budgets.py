@@ -17,7 +17,7 @@ LabelsOf = Callable[[str], Mapping[str, str] | None]
 """The labels of the pod with a UID, None if they are not known."""
 
 
-class Budget(Struct, frozen=True, kw_only=True, gc=False):
+class PodBudget(Struct, frozen=True, kw_only=True, gc=False):
     """A PodDisruptionBudget with the disruptions that its status allows."""
 
     namespace: str
@@ -37,11 +37,11 @@ class Budgets:
     It `is_partial` if it was asked about pods whose labels are not known, or about too many.
     """
 
-    def __init__(self, budgets: Iterable[Budget], namespace_of: Callable[[str], str], labels_of: LabelsOf) -> None:
+    def __init__(self, budgets: Iterable[PodBudget], namespace_of: Callable[[str], str], labels_of: LabelsOf) -> None:
         self.is_partial = False
         self._namespace_of = namespace_of
         self._labels_of = labels_of
-        self._in_namespace: dict[str, list[Budget]] = {}
+        self._in_namespace: dict[str, list[PodBudget]] = {}
         self._allowed: dict[str, int] = {}
         self._of: dict[str, tuple[str, ...]] = {}
         """The titles of the budgets that select a pod, by its UID."""
@@ -89,7 +89,7 @@ class Budgets:
             known = self._of[uid] = tuple(each.title for each in self._compare(uid))
         return known
 
-    def _compare(self, uid: str) -> list[Budget]:
+    def _compare(self, uid: str) -> list[PodBudget]:
         budgets = self._in_namespace.get(self._namespace_of(uid), [])
         if not budgets:
             return []
