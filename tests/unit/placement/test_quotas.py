@@ -69,7 +69,7 @@ def test_what_a_quota_does_not_limit_or_has_not_counted_yet_is_admitted() -> Non
     ],
 )
 def test_scopes_decide_which_pods_a_quota_counts(
-    scope: str, operator: str, values: tuple[str, ...] | None, is_counted: bool
+    *, scope: str, operator: str, values: tuple[str, ...] | None, is_counted: bool
 ) -> None:
     assert counts([ScopeExpression(scope_name=scope, operator=operator, values=values)], POD) is is_counted
 
@@ -104,11 +104,8 @@ def test_only_cpu_and_memory_make_a_pod_more_than_best_effort() -> None:
 
 def read(hard: object, used: object = None) -> PodQuota:
     status = {"hard": hard, "used": used} if used else {}
-    return quota_of(
-        msgspec.convert(
-            {"metadata": {"name": "q", "namespace": "ml"}, "spec": {"hard": hard}, "status": status}, ResourceQuota
-        )
-    )
+    manifest = {"metadata": {"name": "q", "namespace": "ml"}, "spec": {"hard": hard}, "status": status}
+    return quota_of(msgspec.convert(manifest, ResourceQuota))
 
 
 def test_a_quota_is_read_in_the_units_of_requests() -> None:
