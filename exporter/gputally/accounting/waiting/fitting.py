@@ -14,6 +14,8 @@ NodeLabels = tuple[str, str]
 """The exported GPU model and pool."""
 MOST_NODES: Final = 50
 """Changed nodes that are looked at in one step, some 40 µs for each."""
+MOST_AT_READ: Final = 16
+"""As many at the time of a scrape, so that what fits agrees with what is free."""
 
 
 class Fitting:
@@ -41,9 +43,9 @@ class Fitting:
         """Whether nodes are still to be looked at."""
         return bool(self._outdated)
 
-    def step(self) -> None:
+    def step(self, *, most: int = MOST_NODES) -> None:
         """Look at some of the nodes that have changed."""
-        for _ in range(min(len(self._outdated), MOST_NODES)):
+        for _ in range(min(len(self._outdated), most)):
             name = self._outdated.pop()
             if known := self._of.pop(name, None):
                 self._add(*known, sign=-1)

@@ -8,7 +8,7 @@ from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.blame import blame
-from gputally.accounting.waiting.fitting import Fitting
+from gputally.accounting.waiting.fitting import MOST_AT_READ, Fitting
 from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
 from gputally.accounting.waiting.rank_findings import RankFindings
 from gputally.accounting.waiting.situations import Situations
@@ -108,10 +108,13 @@ class Waiting(StatePart[PodWait]):
         return sorted(found, key=lambda each: (each.since_us, each.record.uid))
 
     def read(self) -> WaitingNow | None:
-        """Sums as of the last `judge`; None without the feature."""
+        """Sums as of the last `judge`, and what fits now; None without the feature."""
         if not self.is_on:
             return None
         is_known = self.live.is_judgeable and self.live.is_complete and self._fitting.is_complete
+        if is_known:
+            self._fitting.outdate(self.live.changed)  # of which verdicts follow later
+            self._fitting.step(most=MOST_AT_READ)
         return WaitingNow(
             reasons=dict(self.book.sums),
             findings=self._findings.pods(self.book.tier_of),

@@ -120,7 +120,7 @@ STRANDED_GPUS = Metric[Snapshot](
     name="gputally_stranded_gpus",
     kind=MetricType.GAUGE,
     help="Free GPUs that are not available to all pods, since CPU, memory or pods per node are used up, their node is "
-    "cordoned, or too few others are free beside them (fragment).",
+    "cordoned, not ready or being removed (not_ready), or too few others are free beside them (fragment).",
     labels=("gpu_model", "pool", "reason"),
     rows=stranded_gpus,
 )
