@@ -16,8 +16,7 @@ def full(*names: str) -> Replay:
     replay = Replay()
     replay.relist(Kind.NODES, *(NodeForm(name=name) for name in names), at=1, since=None)
     replay.relist(Kind.PODS, *(replace(POD, name=f"on-{name}", node=name) for name in names), at=10, since=None)
-    while replay.fleet.waiting.is_behind:
-        replay.fleet.waiting.judge(at_us=us(11))
+    replay.fleet.waiting.judge(at_us=us(11))
     return replay
 
 
@@ -45,4 +44,5 @@ def test_a_scrape_looks_only_at_some_of_many_changed_nodes(monkeypatch: pytest.M
     replay.lose(*(replace(POD, name=f"on-{name}", node=name) for name in ("n1", "n2")), at=20)
 
     assert fitting(replay) == 1
+    replay.fleet.waiting.judge(at_us=us(21))
     assert fitting(replay) == 2
