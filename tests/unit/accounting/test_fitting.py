@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.waiting import waiting
+from gputally.accounting.waiting import fitting as fitting_module
 from gputally.model.kube import Kind
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
@@ -38,7 +38,7 @@ def test_a_scrape_right_after_a_change_shows_what_fits_then() -> None:
 
 
 def test_a_scrape_looks_only_at_some_of_many_changed_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "MOST_AT_READ", 1)
+    monkeypatch.setattr(fitting_module, "MOST_AT_READ", 1)
     replay = full("n1", "n2")
 
     replay.lose(*(replace(POD, name=f"on-{name}", node=name) for name in ("n1", "n2")), at=20)
