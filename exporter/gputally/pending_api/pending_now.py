@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import PodAtRisk
 from gputally.accounting.terms.tenant import UNASSIGNED
+from gputally.accounting.waiting.fit.packing import Job, JobNodes
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import PriorityChoice
@@ -44,7 +45,7 @@ class PendingNow(NamedTuple):
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known.
     `room` and `policy` are empty unless they were asked for. `default_class` is that of pods that name none, "" for
-    none.
+    none. `packing` has the nodes of jobs.
     """
 
     at_us: int
@@ -61,6 +62,7 @@ class PendingNow(NamedTuple):
     classes: Sequence[PriorityChoice]
     default_class: str
     policy: PolicyNow = NO_POLICY
+    packing: Mapping[Job, JobNodes] = {}
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -99,4 +101,5 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         classes=fleet.policy.classes.choices(),
         default_class=fleet.policy.classes.default(),
         policy=read_policy(fleet) if with_room else NO_POLICY,
+        packing=dict(fleet.waiting.fitting.packing.of),
     )

@@ -42,13 +42,13 @@ _MOST_ANSWERS: Final = 10
 """In one document: pods of a job have few verdicts."""
 
 
-def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer, *, bound: int = 0) -> WhyDocument:
+def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer) -> WhyDocument:
     """One answer for each request and verdict of these pods, about the oldest pod."""
     alike: dict[tuple[Needs | None, Verdict], list[WaitingPod]] = {}
     for each in found:
         alike.setdefault((each.needs, each.verdict), []).append(each)
     answers = [_answer(now, pods[0], viewer, pods=len(pods)) for pods in islice(alike.values(), _MOST_ANSWERS)]
-    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=answers, bound=bound)
+    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=answers)
 
 
 def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) -> WhyAnswer:

@@ -37,7 +37,8 @@ def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
         yield from _answer(answer, document, width)
     if document.bound and document.answers:
         yield ""
-        yield f"{pods(document.bound)} of the same job {'has its' if document.bound == 1 else 'have their'} GPUs."
+        have = f"{pods(document.bound)} of the same job {'has its' if document.bound == 1 else 'have their'} GPUs"
+        yield from paragraph(f"{have}{_on_nodes(document)}.", width)
 
 
 def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:
@@ -62,6 +63,15 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
     yield from would_help(answer.helps, document.currency, width=width)
     if answer.scheduler_message:
         yield from headed("Scheduler", answer.scheduler_message, width=width)
+
+
+def _on_nodes(document: WhyDocument) -> str:
+    """`, on 8 nodes; 2 such nodes would hold them`."""
+    used, needed = document.nodes_used, document.nodes_needed
+    if used is None or needed is None:
+        return ""
+    on = f", on {used:,} node{'' if used == 1 else 's'}"
+    return f"{on}; {needed:,} such node{'' if needed == 1 else 's'} would hold them" if needed < used else on
 
 
 def _headline(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:

@@ -22,8 +22,8 @@ def pod(**spec: Any) -> Any:  # noqa: ANN401 - a manifest
     return plain_pod({"metadata": {"namespace": "ml"}, "spec": spec})
 
 
-def quota(name: str = "q", *, hard: int = 4, used: int = 0, key: str = GPUS, **more: Any) -> PodQuota:  # noqa: ANN401
-    return PodQuota(namespace="ml", name=name, hard=((key, hard),), used=((key, used),), **more)
+def quota(name: str = "q", *, hard: int = 4, used: int = 0, key: str = GPUS) -> PodQuota:
+    return PodQuota(namespace="ml", name=name, hard=((key, hard),), used=((key, used),))
 
 
 def test_the_smallest_of_several_quotas_admits_and_names_what_it_refuses() -> None:

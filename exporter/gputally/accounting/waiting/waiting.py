@@ -8,7 +8,7 @@ from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.blame import blame
-from gputally.accounting.waiting.fitting import Fitting
+from gputally.accounting.waiting.fit.fitting import Fitting
 from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
 from gputally.accounting.waiting.rank_findings import RankFindings
 from gputally.accounting.waiting.situations import Situations

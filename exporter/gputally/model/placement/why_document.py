@@ -150,7 +150,8 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
 class WhyDocument(Struct, frozen=True, kw_only=True):
     """The answers about a pod, or about the pods of a job: one for each verdict and request.
 
-    `bound` pods of the job have their GPUs. `currency` is empty without a price book.
+    `bound` pods of the job have their GPUs. If these have equal requests, they occupy `nodes_used` nodes, of which
+    `nodes_needed` would hold them if they were empty. `currency` is empty without a price book.
     """
 
     version: int = WHY_VERSION
@@ -158,3 +159,5 @@ class WhyDocument(Struct, frozen=True, kw_only=True):
     currency: str
     answers: list[WhyAnswer]
     bound: int = 0
+    nodes_used: int | None = None
+    nodes_needed: int | None = None

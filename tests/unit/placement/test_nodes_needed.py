@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.placement.fit import copies
-from gputally.placement.packing import nodes_needed
+from gputally.placement.planning.nodes_needed import nodes_needed
 from tests.unit.placement.cluster import amounts
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from gputally.model.disruptions.disruption import OWN_JOB
 from gputally.model.placement.needs import Amounts
 from gputally.model.pod import PodRecord
-from gputally.placement.packing import nodes_needed
+from gputally.placement.planning.nodes_needed import nodes_needed
 from gputally.placement.room import Room
 
 MOST_JOBS: Final = 20

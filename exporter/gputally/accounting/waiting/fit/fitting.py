@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.waiting.packing import Packing
+from gputally.accounting.waiting.fit.packing import Packing
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.placement.pod_sizes import SIZES, Capacity
 from gputally.model.rules import Rules
