@@ -7,20 +7,8 @@ from gputally.model.placement.what_if_document import AfterWaiting, PodForecast,
 from gputally.model.placement.why_document import Help
 from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.what_if_text import what_if_lines
-from tests.unit.why_command.why_documents import NEEDS, NOON, POD, SWEEP, before
-
-FORECAST = PodForecast(
-    name="Job ml/train",
-    pods=2,
-    gpus=8,
-    tier="training",
-    class_name="gpu-training",
-    priority=1000,
-    may_preempt=True,
-    needs=NEEDS,
-    bound=2,
-    nodes=["gpu-1", "gpu-3"],
-)
+from tests.unit.why_command.what_if_documents import FORECAST
+from tests.unit.why_command.why_documents import NOON, POD, SWEEP, before
 
 
 def shown(*forecasts: PodForecast, lost: float | None = 0.0, cost: str | None = "0") -> list[str]:
