@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
+from gputally.accounting.shared import shared
 from gputally.model.disruptions.disruption import OWN_JOB
-from gputally.model.placement.needs import Amounts
+from gputally.model.placement.needs import Amounts, Place
 from gputally.model.pod import PodRecord
 from gputally.placement.planning.nodes_needed import nodes_needed
 from gputally.placement.room import Room
@@ -46,7 +47,7 @@ class Packing:
         self._due: dict[Job, None] = {}
         self._offers: dict[str, Counter[Amounts]] = {}
         """The number of nodes by GPU model and allocatable amounts."""
-        self._offer_of: dict[str, tuple[str, Amounts]] = {}
+        self._offer_of: dict[str, tuple[str, Place]] = {}
 
     @property
     def is_behind(self) -> bool:
@@ -99,19 +100,19 @@ class Packing:
             del self._jobs[job], self._tiers[job]
 
     def _offer(self, name: str) -> None:
-        node = self._room.nodes.get(name)
-        new = (self._labels_of(name)[0], node.place.offered) if node and node.place else None
-        old = self._offer_of.get(name)
-        if new == old:
-            return
-        if old:
-            del self._offer_of[name]
-            self._offers[old[0]][old[1]] -= 1
-            if not self._offers[old[0]][old[1]]:
-                del self._offers[old[0]][old[1]]
-        if new:
-            self._offer_of[name] = new
-            self._offers.setdefault(new[0], Counter())[new[1]] += 1
+        node, known = self._room.nodes.get(name), self._offer_of.get(name)
+        place = node.place if node else None
+        if place is (known[1] if known else None):
+            return  # only its pods have changed
+        if known:
+            model, old = self._offer_of.pop(name)
+            self._offers[model][old.offered] -= 1
+            if not self._offers[model][old.offered]:
+                del self._offers[model][old.offered]
+        if place:
+            model = self._labels_of(name)[0]
+            self._offer_of[name] = model, place
+            self._offers.setdefault(model, Counter())[place.offered] += 1
 
     def _look(self, job: Job) -> JobNodes | None:
         """The nodes of a job, if it can be said how few would do."""
@@ -132,4 +133,5 @@ class Packing:
 
 
 def _job_of(record: PodRecord) -> Job:
-    return record.namespace, record.job_kind, record.job
+    job: Job = shared((record.namespace, record.job_kind, record.job))
+    return job
