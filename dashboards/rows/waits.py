@@ -3,7 +3,7 @@
 from monitoring.board import Row
 from monitoring.panel import ORANGE, RED, Column, Look, Query, stat, table, timeseries
 from monitoring.selector import Selectors
-from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY_PER_HOUR, SECONDS
+from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY_PER_HOUR, RATIO, SECONDS
 
 select = Selectors("cluster", "tier", "tenant")
 
@@ -16,6 +16,9 @@ CHARGED_COST = select("gputally_pending_cost_total")
 PARTIAL_GANGS = select.now("gputally_incomplete_gangs", 'bound="some"')
 FITTING = select.now("gputally_fitting_pods")
 STRANDED = select.now("gputally_stranded_gpus")
+UNUSED = select.now("gputally_preemption_unused_gpus")
+NODES = select.now("gputally_job_nodes")
+NODES_NEEDED = select.now("gputally_job_nodes_needed")
 LAG = select("gputally_verdict_lag_seconds_bucket")
 
 REASONS = Row(
@@ -119,6 +122,28 @@ REASONS = Row(
             {"gpu_model": "GPU model", "reason": "Reason"},
             Column(head="GPUs", expression=f"sum by (gpu_model, reason) ({STRANDED}) > 0", unit=GPUS),
             order="GPUs",
+        ),
+        timeseries(
+            Look(
+                "GPUs freed by preemptions and not used",
+                "Freed within the last hour, and not taken by the preemptor or any other pod since.",
+                unit=GPUS,
+                empty="no data from the exporter",
+                width=12,
+            ),
+            Query(f"sum by (tier) ({UNUSED})", "{{tier}}"),
+            stacked=True,
+        ),
+        timeseries(
+            Look(
+                "Nodes used over nodes needed by jobs",
+                "Of running jobs with several equal pods. 100 % is as few as possible; at 200 %, half as many nodes "
+                "would hold them.",
+                unit=RATIO,
+                empty="no job has several equal pods",
+                width=12,
+            ),
+            Query(f"sum by (tier) ({NODES}) / (sum by (tier) ({NODES_NEEDED}) > 0)", "{{tier}}"),
         ),
     ),
 )

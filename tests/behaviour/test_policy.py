@@ -1,5 +1,7 @@
 """Optional watches on both clusters: which preemptions violate a budget, and what quotas allow."""
 
+import json
+
 import pytest
 
 from gputally.model.rules import OPTIONAL_RESOURCES
@@ -15,6 +17,7 @@ from tests.cluster.manifests import (
     pod_disruption_budget,
     resource_quota,
 )
+from tests.fakes.command import run
 
 TIERS = {"training": 100, "serving": 1_000}
 TEAMS = {"ml": "research"}
@@ -64,6 +67,45 @@ async def test_a_preemption_violates_the_budget_that_allowed_none(watching: Stag
     assert total(samples, name) == total(samples, name, tier="training", tenant="research", cause="preemption") == 1
     await watching.delete_all("/api/v1/namespaces/ml/pods/serve")
     await watching.api.delete(budget)
+
+
+async def test_a_forecast_respects_budgets_and_quotas(watching: Stage, plane: ControlPlane | None) -> None:
+    await watching.create(pod_disruption_budget("guard", "ml", labels={"app": "guarded"}, min_available=1))
+    await watching.create(train("guarded"), train("free"))
+    await watching.running(2, tier="training")
+    budget = "/apis/policy/v1/namespaces/ml/poddisruptionbudgets/guard"
+    await watching.api.wait_for(budget, lambda found: found is not None and guards(found))
+
+    preferred = await forecast(watching, "--gpus", "2", "--class", "serving")
+    assert [(each["pod"], each["budget"]) for each in preferred["victims"]] == [("free", "")]
+    forced = await forecast(watching, "--gpus", "4", "--class", "serving")
+    assert {each["pod"]: each["budget"] for each in forced["victims"]} == {"free": "", "guarded": "ml/guard"}
+
+    if plane:  # the simulated cluster counts no use
+        await watching.create(resource_quota("gpus", "ml", gpus=5))
+        await watching.product.until(lambda found: total(found, "gputally_quota_used_gpus") == 4)
+        refused = await forecast(watching, "--gpus", "1", "--count", "3", "--class", "serving", "--namespace", "ml")
+        assert (refused["bound"], refused["refused"], refused["reason"]) == (1, 2, "quota")
+        assert refused["quota"] == {
+            "name": "gpus",
+            "resource": "requests.nvidia.com/gpu",
+            "hard": 5,
+            "used": 5,
+            "requested": 1,
+        }
+        await watching.api.delete("/api/v1/namespaces/ml/resourcequotas/gpus")
+    await watching.delete_all("/api/v1/namespaces/ml/pods/free", "/api/v1/namespaces/ml/pods/guarded")
+    await watching.api.delete(budget)
+
+
+async def forecast(stage: Stage, *arguments: str) -> Json:
+    """The only forecast, for which nothing is unknown."""
+    found = await run("what-if", "--output", "json", "--url", stage.product.url, *arguments)
+    assert (found.status, found.err) == (0, "")
+    document: Json = json.loads(found.out)
+    assert document["not_considered"] == {}
+    [only] = document["forecasts"]
+    return dict(only)
 
 
 def guards(budget: Json) -> bool:

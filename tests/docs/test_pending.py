@@ -5,17 +5,20 @@ import argparse
 from gputally.cli import parser
 from gputally.model.placement.verdict import Reason
 from gputally.pending_api.forecasts.manifest_pods import READERS
+from gputally.why_command.what_if_text import what_if_lines
 from gputally.why_command.why_text import why_lines
 from tests.docs.pages import TEXTS, blocks, table
+from tests.unit.why_command.what_if_documents import EXAMPLE
 from tests.unit.why_command.why_documents import ANSWER, why
 
 PAGE = TEXTS["docs/pending.md"]
 
 
 def test_the_example_is_what_the_command_prints() -> None:
-    [shown] = blocks(PAGE, "text")
+    shown, forecast = blocks(PAGE, "text")
 
     assert shown.splitlines() == list(why_lines(why(ANSWER), width=96))
+    assert forecast.splitlines() == list(what_if_lines(EXAMPLE, width=96))
 
 
 def test_every_verdict_is_explained_in_its_order() -> None:

@@ -13,12 +13,12 @@ from gputally.model.placement.verdict import Reason
 from tests.cluster.api import Api
 from tests.e2e.oracle.board import Board
 from tests.e2e.oracle.examination import Examiner, Report
-from tests.e2e.oracle.sample import mixed
+from tests.e2e.oracle.sample import mixed, with_budgets
 from tests.e2e.oracle.state import State, classes
 
 pytestmark = pytest.mark.e2e
 
-FEW, MANY = 15, 240
+FEW, MANY, GUARDED = 15, 240, 48
 SEED: Final = int(os.environ.get("GPUTALLY_ORACLE_SEED") or 1)
 """Another one finds other states."""
 AT_ONCE: Final = 24
@@ -26,14 +26,15 @@ AT_ONCE: Final = 24
 
 
 async def test_the_scheduler_confirms_verdicts_predictions_and_suggestions(api: Api) -> None:
-    await assert_confirmed(api, list(mixed(FEW, seed=3, prefix="few", most=2)))
+    await assert_confirmed(api, [*mixed(FEW, seed=3, prefix="few", most=2), *with_budgets(4, seed=3, prefix="few")])
 
 
 @pytest.mark.campaign
 async def test_the_scheduler_confirms_every_verdict_of_many_states(
     api: Api, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reports = await examined(api, list(mixed(MANY, seed=SEED, prefix="many", most=MANY // 10)))
+    states = [*mixed(MANY, seed=SEED, prefix="many", most=MANY // 10), *with_budgets(GUARDED, seed=SEED, prefix="many")]
+    reports = await examined(api, states)
     with capsys.disabled():
         sys.stdout.write(f"\n{precision(reports)}\n")
     assert not errors(reports), errors(reports)

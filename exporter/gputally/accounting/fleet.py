@@ -254,6 +254,7 @@ class Fleet:
                 self._save_checkpoint(Kind.PODS, version, since_us)
             case ListedBeside():
                 self.waiting.beside(observation)
+                self.policy.labels.beside(observation, self.pods.records)
             case OwnerResolved():
                 self.pods.owner_seen(observation, at_us=self.now_us)
             case UsageReported():

@@ -49,7 +49,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     `wanted` is the µGPU that pending pods request, by required GPU model, `any` for none. `differences` compare
     independently computed sums, in µs·µGPU, and must be 0. `allocation_differences` are the µGPU that only the API
     server or only the kubelets report as allocated, by pool and side. `priority_classes` are the highest ones, each
-    with its exported tier; `quotas` are by exported tier and tenant. `waits` is None if reasons are not determined.
+    with its exported tier; `quotas` are by exported tier and tenant. `unused_after_preemption` are the µGPU that
+    preemptions freed and no pod has taken since, by exported tier. `waits` is None if reasons are not determined.
     """
 
     now_us: int
@@ -77,6 +78,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     repeat_victims: Mapping[tuple[str, str], int]
     priority_classes: tuple[tuple[str, ClassVersion], ...] = ()
     quotas: Mapping[tuple[str, str], QuotaUse] = {}
+    unused_after_preemption: Mapping[str, int] = {}
     waits: WaitingNow | None = None
     book: PriceBook | None = None
 
@@ -117,6 +119,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         repeat_victims=fleet.ends.repeat_victims.counted(evaluated_us),
         priority_classes=tuple(_classes(fleet)),
         quotas=fleet.policy.quotas.read(),
+        unused_after_preemption=fleet.ends.disruptions.unused.read(fleet.nodes.known),
         waits=fleet.waiting.read(),
         book=fleet.pricing.book,
     )

@@ -145,7 +145,9 @@ def _body_problem(request: web.Request, most: int | None) -> str:
     if most is None or request.method != "POST":
         return "requests with a body are rejected"
     length = request.content_length
-    return "" if length is not None and length <= most else f"the body must state its length, up to {most} bytes"
+    if length is None:
+        return f"the body must state its length, up to {most:,} bytes"
+    return "" if length <= most else f"the body has {length:,} bytes, and {most:,} at most are read; send fewer objects"
 
 
 def _names(request: web.Request) -> list[str]:

@@ -43,13 +43,13 @@ ON_REQUEST: Final = (
         kind=Kind.DISRUPTION_BUDGETS,
         path="/apis/policy/v1/poddisruptionbudgets",
         type=PodDisruptionBudget,
-        without="it is not known which disruptions violate a PodDisruptionBudget",
+        without="it is not known which disruptions violate a PodDisruptionBudget, nor which ones would",
     ),
     Resource(
         kind=Kind.QUOTAS,
         path="/api/v1/resourcequotas",
         type=ResourceQuota,
-        without="the quotas of tenants are not exported",
+        without="the quotas of tenants are not exported, and forecasts do not consider them",
     ),
 )
 """Watched only if the rules name them: those of `OPTIONAL_RESOURCES`."""

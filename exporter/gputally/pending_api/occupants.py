@@ -15,10 +15,6 @@ from gputally.pending_api.pending_now import PendingNow, Viewer
 
 _PLACES: Final = 6
 """Of the cost of work that would be lost, which is no bill."""
-PLANNED: Final = "planned "
-"""Begins what stands for the UID of a pod that does not exist yet."""
-_TRIED: Final = "what-if "
-"""The same within one forecast."""
 OF_OTHERS: Final = "another tenant's pod"
 """Why a pod may not be preempted, for a reader who may not know its priority."""
 MOST_OCCUPANTS: Final = 50
@@ -105,11 +101,6 @@ def _counted(key: tuple[str, bool], pods: Sequence[OccupantPod]) -> OccupantPod:
     why_not = "" if may_be_preempted else OF_OTHERS
     gpus = sum(each.gpus for each in pods)
     return OccupantPod(tier=tier, gpus=gpus, pods=None, may_be_preempted=may_be_preempted, why_not=why_not)
-
-
-def is_planned(uid: str) -> bool:
-    """Whether a pod is one of a forecast."""
-    return uid.startswith((PLANNED, _TRIED))
 
 
 def limited(found: list[OccupantPod]) -> tuple[list[OccupantPod], int]:

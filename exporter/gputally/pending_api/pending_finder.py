@@ -38,14 +38,27 @@ def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: Pa
     _expect_one_place(found, asked)
     if found.others and not found.waiting and all(map(_is_pending, found.others)):
         raise NotYetJudged(asked.subject)
-    bound = sum(each.end_us is None and not _is_pending(each) for each in found.others) if asked.job else 0
+    bound = [each for each in found.others if each.end_us is None and not _is_pending(each)] if asked.job else []
+    return _with_nodes(_document(now, asked, viewer, found=found, past=past), bound, now)
+
+
+def _document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, found: Found, past: PastPods) -> WhyDocument:
     if found.waiting:
-        return why_waiting(now, found.waiting, viewer, bound=bound)
+        return why_waiting(now, found.waiting, viewer)
     if not found.others:
         return _gone(now, asked, viewer, past)
     latest = max(found.others, key=lambda each: (not _is_pending(each), each.created_us))
     waits, tenant = past.waits(latest.uid), tenant_of(now, latest)
-    return replace(why_waited(now, latest, viewer, tenant=tenant, waits=waits), bound=bound)
+    return why_waited(now, latest, viewer, tenant=tenant, waits=waits)
+
+
+def _with_nodes(document: WhyDocument, bound: Sequence[PodRecord], now: PendingNow) -> WhyDocument:
+    """With the number of pods of the job that have their GPUs, and of the nodes that they occupy."""
+    jobs = {(each.namespace, each.job_kind, each.job) for each in bound}
+    nodes = now.packing.get(jobs.pop()) if len(jobs) == 1 else None
+    if nodes is None:
+        return replace(document, bound=len(bound))
+    return replace(document, bound=len(bound), nodes_used=nodes.used, nodes_needed=nodes.needed)
 
 
 def _expect_one_place(found: Found, asked: WhyRequest) -> None:

@@ -7,12 +7,14 @@ from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import PodAtRisk
 from gputally.accounting.lost_work.risk_lines import pods_at_risk
 from gputally.accounting.terms.tenant import UNASSIGNED
+from gputally.accounting.waiting.fit.packing import Job, JobNodes
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
+from gputally.pending_api.forecasts.policy_now import NO_POLICY, PolicyNow, read_budgets, read_policy
 from gputally.placement.room import Room
 
 
@@ -43,8 +45,8 @@ class PendingNow(NamedTuple):
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known. `risks`
-    are the running pods that would lose work. `room` is empty unless it was asked for. `default_class` is that of pods
-    that name none, "" for none.
+    are the running pods that would lose work. `room` and `policy` are empty unless they were asked for. `default_class`
+    is that of pods that name none, "" for none. `packing` has the nodes of jobs.
     """
 
     at_us: int
@@ -60,6 +62,8 @@ class PendingNow(NamedTuple):
     room: Room
     classes: Sequence[PriorityChoice]
     default_class: str
+    policy: PolicyNow = NO_POLICY
+    packing: Mapping[Job, JobNodes] = {}
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -79,6 +83,10 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
     fleet.waiting.judge(at_us=fleet.now_us)
     book, namespaces = fleet.pricing.book, fleet.pods.namespaces
     records = dict(fleet.pods.records)
+    room = Room()
+    if with_room:
+        room = fleet.waiting.room.copy()
+        room.budgets = read_budgets(fleet, records)
     return PendingNow(
         at_us=fleet.now_us,
         currency=book.currency if book else "",
@@ -90,7 +98,9 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         risks={each.record.uid: each for each in pods_at_risk(fleet)},
         preemptions=dict(fleet.ends.preemptions.known),
         finished=tuple(fleet.waiting.book.finished),
-        room=fleet.waiting.room.copy() if with_room else Room(),
+        room=room,
         classes=fleet.policy.classes.choices(),
         default_class=fleet.policy.classes.default(),
+        policy=read_policy(fleet) if with_room else NO_POLICY,
+        packing=dict(fleet.waiting.fitting.packing.of),
     )

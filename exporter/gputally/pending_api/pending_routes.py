@@ -14,7 +14,7 @@ from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
 from gputally.export.web import compressed, joined
 from gputally.model.placement.pending_document import PENDING_PATH
-from gputally.model.placement.what_if_document import WHAT_IF_PATH
+from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH
 from gputally.model.placement.why_document import NOT_FOUND_HEADER, WHY_PATH
 from gputally.pending_api.evaluation import Evaluation, TooBusy
 from gputally.pending_api.forecasts.forecast import forecast
@@ -29,8 +29,6 @@ from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from gputally.report_api.report_request import InvalidRequest, expect_known
 
 PENDING_PAGE_PATH: Final = "/pending"
-BODY_BYTES: Final = 256 * 1024
-"""A manifest, after the values that decide nothing were left out."""
 BODIES: Final = {WHAT_IF_PATH: BODY_BYTES}
 MAX_READING: Final = 8
 """Bodies that arrive at the same time; further ones are rejected."""

@@ -22,7 +22,7 @@ from gputally.model.placement.why_document import (
 )
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND, to_datetime
-from gputally.pending_api.occupants import Rank, is_planned, limited, occupants
+from gputally.pending_api.occupants import Rank, limited, occupants
 from gputally.pending_api.others_waiting import may_be_next, others_waiting
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer
@@ -32,6 +32,7 @@ from gputally.pending_api.words.priority_words import priority_note
 from gputally.pending_api.words.suggestion_words import help_of
 from gputally.pending_api.words.verdict_words import NODE_COUNTS, obstacle_text
 from gputally.placement.findings import findings
+from gputally.placement.planning.planned import is_planned
 from gputally.placement.suggestions import suggestions
 
 _MOST_HELPS: Final = 5
@@ -41,13 +42,13 @@ _MOST_ANSWERS: Final = 10
 """In one document: pods of a job have few verdicts."""
 
 
-def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer, *, bound: int = 0) -> WhyDocument:
+def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer) -> WhyDocument:
     """One answer for each request and verdict of these pods, about the oldest pod."""
     alike: dict[tuple[Needs | None, Verdict], list[WaitingPod]] = {}
     for each in found:
         alike.setdefault((each.needs, each.verdict), []).append(each)
     answers = [_answer(now, pods[0], viewer, pods=len(pods)) for pods in islice(alike.values(), _MOST_ANSWERS)]
-    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=answers, bound=bound)
+    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=answers)
 
 
 def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) -> WhyAnswer:

@@ -4,7 +4,7 @@ Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption/default_pre
 pkg/scheduler/framework/preemption/preemption.go, pickOneNodeForPreemption.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
@@ -15,25 +15,34 @@ from gputally.model.placement.verdict import Eviction
 from gputally.placement.candidates import available_on, candidates_for, with_enough
 from gputally.placement.fit import by_importance, fits, must_go, start_of
 from gputally.placement.node_room import NodeRoom
+from gputally.placement.policy.budgets import Budgets
 from gputally.placement.room import Room
 
 COMPARED: Final = 100
-"""Of more nodes, the scheduler compares a random sample of a tenth, at least so many."""
+"""Of more nodes, the scheduler compares a random sample of a tenth, at least so many, and more until one has no pod
+that a budget protects."""
+_MOST_COMPARED: Final = 1000
 _OFFSET: Final = 2**31
 """Added to each priority in a sum, so that fewer victims have a smaller one."""
 
 
-def would_evict(needs: Needs, room: Room, *, protected: Collection[str] = (), uid: str = "") -> Eviction | None:
+def would_evict(needs: Needs, room: Room, *, uid: str = "") -> Eviction | None:
     """The node and the victims that the default preemption chooses; None if there are none, or if it may not preempt.
 
-    `protected` are the UIDs of pods whose disruption their budgets do not allow. `uid` as in `Situation`. In a cluster
-    with more than COMPARED possible nodes, the scheduler may choose another one.
+    It prefers victims whose disruption their budgets allow (`Room.budgets`), and preempts others if it must. `uid` as
+    in `Situation`. In a cluster with more than COMPARED possible nodes, the scheduler may choose another one.
     """
     if not needs.may_preempt:
         return None
-    found = islice(_possible(needs, room, uid), COMPARED)
-    evictions = ((node, _victims(node, needs, protected, uid)) for node in found)
-    return min(evictions, key=lambda pair: (_preference(*pair), pair[0].name), default=(None, None))[1]
+    compared: list[tuple[NodeRoom, Eviction]] = []
+    is_allowed = False
+    for node in islice(_possible(needs, room, uid), _MOST_COMPARED):
+        if len(compared) >= COMPARED and is_allowed:
+            break
+        eviction = _victims(node, needs, room.budgets, uid)
+        compared.append((node, eviction))
+        is_allowed = is_allowed or not eviction.violating
+    return min(compared, key=lambda pair: (_preference(*pair), pair[0].name), default=(None, None))[1]
 
 
 def allowed(needs: Needs) -> Needs:
@@ -51,21 +60,22 @@ def _possible(needs: Needs, room: Room, uid: str) -> Iterator[NodeRoom]:
                 yield node
 
 
-def _victims(node: NodeRoom, needs: Needs, protected: Collection[str], uid: str) -> Eviction:
+def _victims(node: NodeRoom, needs: Needs, budgets: Budgets, uid: str) -> Eviction:
     key = ("victims", needs.amounts, needs.priority)
-    is_plain = not protected and not (uid and uid in node.nominated)
+    is_plain = not (uid and uid in node.nominated)
     if is_plain and isinstance(known := node.memo.get(key), Eviction):
         return known
     lower = by_importance([pod for pod in node.taken.items() if pod[1].priority < needs.priority])
-    first = [pod for pod in lower if pod[0] in protected]
-    order = (*first, *(pod for pod in lower if pod[0] not in protected))
+    violated = budgets.violated(lower)
+    first = [pod for pod in lower if pod[0] in violated]
+    order = (*first, *(pod for pod in lower if pod[0] not in violated))
     going = set(must_go(needs.amounts, available_on(node, needs, uid), order))
     found = Eviction(
         node=node.name,
         victims=tuple([each for each, _ in lower if each in going]),
-        violations=sum(each in going for each, _ in first),
+        violating=tuple([(each, violated[each]) for each, _ in first if each in going]),
     )
-    if is_plain:
+    if is_plain and not budgets.select(lower):  # what they allow changes without the node
         node.memo[key] = found
     return found
 
@@ -76,7 +86,7 @@ def _preference(node: NodeRoom, eviction: Eviction) -> tuple[float, ...]:
     highest = max((each.priority for each in victims), default=-_OFFSET)
     first = min((start_of(each) for each in victims if each.priority == highest), default=0)
     return (
-        eviction.violations,
+        len(eviction.violating),
         highest,
         sum(each.priority + _OFFSET for each in victims),
         len(victims),

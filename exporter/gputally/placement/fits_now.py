@@ -15,6 +15,10 @@ from gputally.shares.schemes import describes, rule_of
 LEAST_PER_GPU: Final[Amounts] = ((CPU, 1000), (MEMORY, 2**30))
 """What a pod needs for each GPU at least; a GPU beside less is of no use."""
 _SCARCE: Final = {CPU: Stranded.CPU, MEMORY: Stranded.MEMORY, PODS: Stranded.PODS}
+_OF_NODES: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Begin the keys of taints that say what is wrong with a node. Source: k8s.io/api core/v1/well_known_taints.go."""
+_PREFERENCE: Final = "PreferNoSchedule"
+_OF_AUTOSCALERS: Final = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
 Labels = tuple[str, ...]
 
 
@@ -33,8 +37,8 @@ def fits_now(
 def capacity_of(node: NodeRoom, *, gpu: str, per_gpu: Amounts = LEAST_PER_GPU) -> Capacity:
     """How many pods of each size fit, by GPUs of the resource `gpu` and `per_gpu` of other resources for each.
 
-    Pods tolerate the node's taints, which reserve it for pods with GPUs, but no cordon. Pods that are nominated to the
-    node have not taken anything yet.
+    Pods tolerate the node's taints, which reserve it for pods with GPUs, but no cordon, and no taint of a node that is
+    not ready or is being removed. Pods that are nominated to the node have not taken anything yet.
     """
     key = ("capacity", gpu, per_gpu)
     if isinstance(known := node.memo.get(key), Capacity):
@@ -45,8 +49,8 @@ def capacity_of(node: NodeRoom, *, gpu: str, per_gpu: Amounts = LEAST_PER_GPU) -
 
 def _capacity(node: NodeRoom, gpu: str, per_gpu: Amounts) -> Capacity:
     free = max(node.free.get(gpu, 0), 0)
-    if node.place is None or node.place.is_cordoned:
-        return Capacity(free=free, stranded=((Stranded.CORDON, free),) if free else ())
+    if why := _closed(node.place):
+        return Capacity(free=free, stranded=((why, free),) if free else ())
     fits = tuple([copies(_sized(size, gpu, per_gpu), node.free) for size in SIZES])
     largest = max((size for size in SIZES if size <= dict(node.offered).get(gpu, 0)), default=1)
     stranded = {
@@ -54,6 +58,15 @@ def _capacity(node: NodeRoom, gpu: str, per_gpu: Amounts) -> Capacity:
         Stranded.FRAGMENT: fits[0] - largest * fits[SIZES.index(largest)],
     }
     return Capacity(fits=fits, free=free, stranded=tuple([(why, count) for why, count in stranded.items() if count]))
+
+
+def _closed(place: Place | None) -> Stranded | None:
+    """Why the node accepts no further pods, if it does not."""
+    if place is None or place.is_cordoned:
+        return Stranded.CORDON
+    keys = [each.key for each in place.taints if each.effect != _PREFERENCE]
+    is_out = any(key.startswith(_OF_NODES) or key in _OF_AUTOSCALERS for key in keys)
+    return Stranded.NOT_READY if is_out else None
 
 
 def _sized(size: int, gpu: str, per_gpu: Amounts) -> Amounts:

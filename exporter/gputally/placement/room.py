@@ -4,20 +4,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gputally.model.placement.needs import Place, Taken
+from gputally.model.placement.verdict import Eviction
 from gputally.placement.answers import Answers
 from gputally.placement.node_group import HOSTNAME, NodeGrouping
 from gputally.placement.node_room import NodeRoom
+from gputally.placement.policy.budgets import NO_BUDGETS
 
 
 class Room:
     """All nodes with GPUs, by name. Pods may be known before their nodes.
 
     `is_complete` says whether the pods without GPUs are known, so that free CPU, memory and pods per node are right.
+    `budgets` are those that preemptions prefer to respect; none unless they were given.
     """
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeRoom] = {}
         self.is_complete = True
+        self.budgets = NO_BUDGETS
         self.stopping: set[str] = set()
         """Names of nodes on which pods are stopping."""
         self.answers = Answers()
@@ -64,6 +68,12 @@ class Room:
             found.stopping.add(uid)
             self._changed(found)
 
+    def evict(self, eviction: Eviction) -> None:
+        """The victims of a preemption are gone."""
+        for uid in eviction.victims:
+            self.budgets.disrupt(uid)
+            self.release(eviction.node, uid)
+
     def nominate(self, node: str, uid: str, taken: Taken) -> None:
         """Room is made on `node` for a waiting pod."""
         found = self._at(node)
@@ -95,7 +105,7 @@ class Room:
     def copy(self) -> "Room":
         """An independent copy."""
         found = Room()
-        found.is_complete = self.is_complete
+        found.is_complete, found.budgets = self.is_complete, self.budgets.copy()
         found.nodes = {name: node.copy(found.answers) for name, node in self.nodes.items()}
         found._keys, found._hosts = self._keys.copy(), {host: dict(names) for host, names in self._hosts.items()}
         found.stopping = set(self.stopping)
@@ -104,7 +114,7 @@ class Room:
     def only(self, node: NodeRoom) -> "Room":
         """A room with that node alone: what happens on a node depends on it alone."""
         found = Room()
-        found.is_complete = self.is_complete
+        found.is_complete, found.budgets = self.is_complete, self.budgets
         found.nodes[node.name] = node
         found._index(None, node.place)
         found.stopping = self.stopping & {node.name}

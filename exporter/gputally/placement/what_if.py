@@ -1,16 +1,17 @@
 """What would happen to pods that do not exist yet."""
 
-from collections.abc import Collection
 from typing import Final
 
 from gputally.model.placement.advice import WhatIf
-from gputally.model.placement.needs import Needs, Taken
+from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Eviction, Reason, Verdict
 from gputally.placement.candidates import available_on, candidates_for
 from gputally.placement.eviction import would_evict
 from gputally.placement.fit import copies
 from gputally.placement.judge import NOWHERE, judged
+from gputally.placement.planning.planned import TRIED
+from gputally.placement.planning.seating import taken_by
 from gputally.placement.room import Room
 
 MAX_EVICTIONS: Final = 256
@@ -24,12 +25,11 @@ def what_if(
     situation: Situation = NOWHERE,
     *,
     count: int = 1,
-    protected: Collection[str] = (),
 ) -> WhatIf:
     """What would happen to `count` identical pods that are created now, one after the other.
 
     As long as they fit, the scheduler preempts nobody for them; after MAX_EVICTIONS, the verdict is `preempting`.
-    `situation` says what else concerns them, such as a quota; `protected` as in `would_evict`.
+    `situation` says what else concerns them, such as a quota.
     """
     verdict = judged(needs, room, situation)
     if verdict.reason not in _BINDING:
@@ -41,8 +41,8 @@ def what_if(
         return WhatIf(fitting=fitting, nodes=nodes, copies=room_for)
     full = room.copy()
     for name, number in by_node.items():
-        full.bind(name, f"what-if {name}", taken_by(needs, number, needs.priority))
-    evictions, last = _evictions(needs, full, situation, count - fitting, protected)
+        full.bind(name, f"{TRIED}{name}", taken_by(needs, number, needs.priority))
+    evictions, last = _evictions(needs, full, situation, count - fitting)
     return WhatIf(fitting=fitting, nodes=nodes, copies=room_for, evictions=evictions, verdict=last)
 
 
@@ -57,14 +57,8 @@ def place(found: WhatIf, needs: Needs, room: Room, *, key: str) -> None:
             room.bind(node, f"{key}{node}", taken_by(needs, bound, _HIGHEST))
             rest -= bound
     for index, eviction in enumerate(found.evictions):
-        for uid in eviction.victims:
-            room.release(eviction.node, uid)
+        room.evict(eviction)
         room.bind(eviction.node, f"{key}{index} evicting", taken_by(needs, 1, _HIGHEST))
-
-
-def taken_by(needs: Needs, number: int, priority: int) -> Taken:
-    """What so many equal pods take, as if they were one."""
-    return Taken(tuple([(resource, amount * number) for resource, amount in needs.amounts]), priority)
 
 
 def _fitting(needs: Needs, room: Room) -> dict[str, int]:
@@ -75,18 +69,17 @@ def _fitting(needs: Needs, room: Room) -> dict[str, int]:
 
 
 def _evictions(
-    needs: Needs, room: Room, situation: Situation, count: int, protected: Collection[str]
+    needs: Needs, room: Room, situation: Situation, count: int
 ) -> tuple[tuple[Eviction, ...], Verdict | None]:
     """The preemptions for `count` pods in `room`, which they change; and the verdict on the first without a place."""
     found: list[Eviction] = []
     while len(found) < count:
-        eviction = would_evict(needs, room, protected=protected) if len(found) < MAX_EVICTIONS else None
+        eviction = would_evict(needs, room) if len(found) < MAX_EVICTIONS else None
         if eviction is None:
             return tuple(found), judged(needs, room, situation)
         found.append(eviction)
-        for uid in eviction.victims:
-            room.release(eviction.node, uid)
-        room.bind(eviction.node, f"what-if evicting {len(found)}", taken_by(needs, 1, needs.priority))
+        room.evict(eviction)
+        room.bind(eviction.node, f"{TRIED}evicting {len(found)}", taken_by(needs, 1, needs.priority))
     return tuple(found), None
 
 

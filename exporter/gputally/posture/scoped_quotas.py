@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, structs
 
-from gputally.accounting.policy.quota_limits import BY_CLASS, QuotaLimit, quota_limits
+from gputally.accounting.policy.quota_limits import QuotaLimit, quota_limits
 from gputally.model.kube import Node
 from gputally.model.objects.quota_spec import ScopeExpression
 from gputally.model.rules import Rules
+from gputally.placement.objects.quota_scopes import BY_CLASS
 from gputally.posture.gpu_workloads import namespace_of
 from gputally.posture.posture_objects import QuotaObject
 from gputally.posture.wording import listed

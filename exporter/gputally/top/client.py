@@ -25,13 +25,14 @@ _REMEDIES: Final = {
     HTTPStatus.FORBIDDEN: "this user or certificate may not read it; see docs/web.md",
     HTTPStatus.NOT_FOUND: "this is no aggregator of gputally, or an older one; check --url",
 }
+_INVALID: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 class InvalidQuestion(AggregatorRefused):
-    """The request is not valid: `answer` says what to change."""
+    """The request is not valid, or too large: `answer` says what to change."""
 
-    def __init__(self, url: str, answer: str) -> None:
-        super().__init__(f"{url}: HTTP {HTTPStatus.BAD_REQUEST.value}: {answer or 'the request is not valid'}")
+    def __init__(self, url: str, status: int, answer: str) -> None:
+        super().__init__(f"{url}: HTTP {status}: {answer or 'the request is not valid'}")
         self.answer = answer
 
 
@@ -110,8 +111,8 @@ async def _body(response: ClientResponse, url: str) -> bytes:
         text = printable((await response.text(errors="replace"))[:_MOST_TEXT].strip())
         if response.status == HTTPStatus.NOT_FOUND and response.headers.get(NOT_FOUND_HEADER):
             raise NotFound(text)
-        if response.status == HTTPStatus.BAD_REQUEST:
-            raise InvalidQuestion(url, text)
+        if response.status in _INVALID:
+            raise InvalidQuestion(url, response.status, text)
         remedy = _REMEDIES.get(HTTPStatus(response.status), text or "see the aggregator's log")
         kind = AggregatorRefused if response.status < HTTPStatus.INTERNAL_SERVER_ERROR else AggregatorUnreachable
         raise kind(f"{url}: HTTP {response.status}: {remedy}")

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from gputally.errors import ConfigError, Problem
-from gputally.model.placement.what_if_document import WHAT_IF_PATH, WHAT_IF_VERSION, WhatIfDocument
+from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH, WHAT_IF_VERSION, WhatIfDocument
 from gputally.pending_api.forecasts.manifest_pods import PRIORITY_CLASS, READERS
 from gputally.pending_api.forecasts.what_if_request import PARAMETERS
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_objects
@@ -94,7 +94,11 @@ def _manifests(parsed: Namespace, found: Sequence[ManifestObject]) -> bytes:
         text = f"has no object that creates pods; use one of {', '.join(READERS)}"
         raise ConfigError([Problem(str(parsed.file), "", text)])
     sent = [_reduced(each, parsed.namespace) for each in found if each.value["kind"] in (*READERS, PRIORITY_CLASS)]
-    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": sent})
+    body = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": sent})
+    if len(body) > BODY_BYTES:  # the aggregator would close the connection before it has read all of it
+        text = f"has {len(body):,} bytes of pod templates, and the aggregator reads {BODY_BYTES:,} at most; split it"
+        raise ConfigError([Problem(str(parsed.file), "", text)])
+    return body
 
 
 def _reduced(found: ManifestObject, namespace: str) -> dict[str, Any]:

@@ -3,14 +3,18 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
+from gputally.model.placement.what_if_document import PodForecast, QuotaRefusal, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
-from gputally.pending_api.words.amount_words import pods_words
+from gputally.pending_api.words.amount_words import listed, pods_words
 from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods
 from gputally.why_command.why_text import needs_words, obstacle_lines, occupant_lines, others_lines, would_help
 
 _MOST_NODES: Final = 4
+_MOST_BUDGETS: Final = 3
 _ONE: Final = 1
+_QUOTAS: Final = ("quota", "quota_never")
+_KINDS: Final = {"resourcequotas": "ResourceQuotas", "poddisruptionbudgets": "PodDisruptionBudgets"}
+_OF_VICTIMS: Final = "poddisruptionbudgets"
 
 
 def what_if_lines(document: WhatIfDocument, *, width: int) -> Iterator[str]:
@@ -23,6 +27,10 @@ def what_if_lines(document: WhatIfDocument, *, width: int) -> Iterator[str]:
         yield ""
         victims = [victim for each in document.forecasts for victim in each.victims]
         yield from headed("In all", _lost(victims, document), width=width)
+    has_victims = any(each.victims for each in document.forecasts)
+    for name, why in document.not_considered.items():
+        if has_victims or name != _OF_VICTIMS:
+            yield from headed("Not known", f"{_KINDS.get(name, name)}: {why}", width=width)
 
 
 def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterator[str]:
@@ -39,26 +47,85 @@ def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterat
         yield from occupant_lines("Evicts", each.victims, document.currency, width=width)
         if document.lost_gpu_hours is not None and len(document.forecasts) == _ONE:
             yield from headed("Destroys", _lost(each.victims, document), width=width)
+        if budgets := _budgets(each.victims):
+            yield from headed("Budgets", budgets, width=width)
+    if each.quota and each.reason not in _QUOTAS:
+        yield from headed("Quota", _quota(each.quota), width=width)
     yield from obstacle_lines(each.obstacles, width=width)
     yield from occupant_lines("Held by", each.occupants, document.currency, width=width)
-    yield from others_lines("Others", each.others_waiting, width=width)
+    yield from others_lines("Others", each.others_waiting, width=width, more=_of_others(each))
     yield from would_help(each.helps, document.currency, width=width)
 
 
 def _headline(each: PodForecast) -> str:
-    """`train: 1 of 2 pods would be bound now; the other would wait: ...`."""
+    """`train: 1 of 2 pods with 8 GPUs each fits now; 1 would wait: ...`."""
+    name = f"{each.name}: " if each.name else ""
     what = f"{pods(each.pods)} with {gpus(each.gpus)}{'' if each.pods == _ONE else ' each'}"
-    subject = f"{each.name}: {what}" if each.name else what
     evicting = f", by preempting {pods_words(each.victims)}" if each.victims else ""
-    rest = each.pods - each.bound - each.not_evaluated
     if each.bound == each.pods:
-        return f"{subject} would be bound now{evicting}."
-    if rest == each.pods:
-        return f"{subject} would wait: {each.text}."
-    ends = [f"{each.bound:,} would be bound now{evicting}"] if each.bound else []
-    ends += [f"{rest:,} would wait: {each.text}"] if rest else []
-    ends += [f"{each.not_evaluated:,} not evaluated, as one request has too many pods"] if each.not_evaluated else []
-    return f"{subject}: {'; '.join(ends)}."
+        return f"{name}{what} would be bound now{evicting}{_behind(each)}."
+    ends = list(_ends(each))
+    if each.bound:
+        fits = f"{each.bound:,} of {what} {'fits' if each.bound == _ONE else 'fit'} now{evicting}{_behind(each)}"
+        return f"{name}{'; '.join([fits, *ends])}."
+    if len(ends) == _ONE:
+        return f"{name}{what} {ends[0].partition(' ')[2]}."
+    return f"{name}{what}: {'; '.join(ends)}."
+
+
+def _ends(each: PodForecast) -> Iterator[str]:
+    """What becomes of the pods that are not bound: `3 would wait: ...`."""
+    is_by_quota = each.reason in _QUOTAS
+    rest = each.pods - each.bound - each.not_evaluated - each.refused
+    if rest:
+        yield f"{rest:,} would wait: {each.text}"
+    if each.refused:
+        why = each.text if is_by_quota else f"quota {each.quota.name} is used up" if each.quota else "a quota"
+        yield f"{each.refused:,} would be refused: {why}"
+    if each.not_evaluated:
+        yield f"{each.not_evaluated:,} not evaluated, as one request has too many pods"
+
+
+def _behind(each: PodForecast) -> str:
+    """What changes if the pods that wait have their places first."""
+    after = each.after_waiting
+    if after is None or after.bound >= each.bound:
+        return ""
+    others = f"{pods(after.placed)} of the same or a higher priority"
+    wait = "waits for such GPUs: after it" if after.placed == _ONE else "wait for such GPUs: after them"
+    is_one = each.bound == _ONE
+    rest = f"{after.bound:,} would fit" if after.bound else f"{'it' if is_one else 'none'} would {'not ' * is_one}fit"
+    return f"; but {others} {wait}, {rest}"
+
+
+def _of_others(each: PodForecast) -> str:
+    """Whether the pods that wait would be bound first."""
+    after = each.after_waiting
+    if after is None:
+        return ""
+    beginning = "" if after.is_complete else "at least "
+    if not after.placed:
+        return ", and none of them fits now" if after.is_complete else ""
+    return f", of which {beginning}{after.placed:,} {'fits' if after.placed == _ONE else 'fit'} now"
+
+
+def _quota(quota: QuotaRefusal) -> str:
+    """`gpus: 2 requests.nvidia.com/gpu requested, 3 of 4 used`."""
+    used = f"{quota.used:,g} of {quota.hard:,g} used"
+    return f"{quota.name}: {quota.requested:,g} {quota.resource} requested for each, {used}"
+
+
+def _budgets(victims: Sequence[OccupantPod]) -> str:
+    """That the scheduler preempts pods whose budgets do not allow it."""
+    violated = [each for each in victims if each.budget]
+    if not violated:
+        return ""
+    names = list(dict.fromkeys(each.budget for each in violated))
+    shown = names[:_MOST_BUDGETS] + ([f"{len(names) - _MOST_BUDGETS:,} more"] if len(names) > _MOST_BUDGETS else [])
+    are = "is" if len(violated) == _ONE else "are"
+    return (
+        f"{pods(len(violated))} of these {are} preempted although PodDisruptionBudget {listed(shown)} does not allow it"
+    )
 
 
 def _lost(victims: Sequence[OccupantPod], document: WhatIfDocument) -> str:

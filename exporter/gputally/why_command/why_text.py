@@ -38,7 +38,8 @@ def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
         yield from _answer(answer, document, width)
     if document.bound and document.answers:
         yield ""
-        yield f"{pods(document.bound)} of the same job {'has its' if document.bound == 1 else 'have their'} GPUs."
+        have = f"{pods(document.bound)} of the same job {'has its' if document.bound == 1 else 'have their'} GPUs"
+        yield from paragraph(f"{have}{_on_nodes(document)}.", width)
 
 
 def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:
@@ -63,6 +64,15 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
     yield from would_help(answer.helps, document.currency, width=width)
     if answer.scheduler_message:
         yield from headed("Scheduler", answer.scheduler_message, width=width)
+
+
+def _on_nodes(document: WhyDocument) -> str:
+    """`, on 8 nodes; 2 such nodes would hold them`."""
+    used, needed = document.nodes_used, document.nodes_needed
+    if used is None or needed is None:
+        return ""
+    on = f", on {used:,} node{'' if used == 1 else 's'}"
+    return f"{on}; {needed:,} such node{'' if needed == 1 else 's'} would hold them" if needed < used else on
 
 
 def _headline(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:
@@ -179,12 +189,12 @@ def _span(wait: PastWait, document: WhyDocument) -> str:
     return f"({clock(wait.start, now=document.at)} to {clock(wait.end, now=document.at)})"
 
 
-def others_lines(head: str, others_waiting: int, *, width: int) -> Iterator[str]:
-    """How many pods wait already that may be bound first, if any."""
+def others_lines(head: str, others_waiting: int, *, width: int, more: str = "") -> Iterator[str]:
+    """How many pods wait already that may be bound first, if any, and what `more` is known of them."""
     if others_waiting:
         verb = "waits" if others_waiting == 1 else "wait"
         yield from headed(
-            head, f"{pods(others_waiting)} of the same or a higher priority {verb} for the same", width=width
+            head, f"{pods(others_waiting)} of the same or a higher priority {verb} for the same{more}", width=width
         )
 
 

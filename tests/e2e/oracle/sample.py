@@ -15,6 +15,7 @@ from gputally.placement.objects.needs_of import needs_of, taken_of
 from gputally.placement.objects.place_of import place_of
 from gputally.placement.room import Room
 from tests.cluster.manifests import Json
+from tests.e2e.oracle.guarded import guarded
 from tests.e2e.oracle.state import NEVER, State, priority_of, state
 from tests.e2e.oracle.trial import RULES, is_serving, situation_of
 
@@ -30,6 +31,12 @@ def mixed(count: int, *, seed: int, prefix: str, most: int) -> Iterator[State]:
             yield drawn
         if found.total() == count:
             return
+
+
+def with_budgets(count: int, *, seed: int, prefix: str) -> Iterator[State]:
+    """States in which PodDisruptionBudgets decide about the victims of a preemption."""
+    chance = Random(seed)
+    return (guarded(chance, f"{prefix}-guarded-{number}") for number in range(count))
 
 
 def expected(drawn: State) -> Reason:

@@ -14,6 +14,8 @@ SERVING: Final = "serving"
 """The label of pods that serve users."""
 VALUES: Final = tuple(range(10, 210, 10))
 """Priorities, each with a class that preempts and one that never does."""
+GUARD: Final = "guard"
+"""The label that budgets select."""
 NEVER: Final = "-never"
 GIB: Final = 2**30
 TAINTS: Final = (
@@ -44,7 +46,8 @@ REQUIREMENTS: Final = (
 class State:
     """One cluster: nodes, pods on them, of which some are stopping, and a pod that waits; all by manifest.
 
-    `quota` is the number of GPUs that the namespace's quota admits; None without one.
+    `quota` is the number of GPUs that the namespace's quota admits; None without one. `budgets` are
+    PodDisruptionBudgets: the value of GUARD that each selects, and how many of its pods must stay.
     """
 
     name: str
@@ -53,6 +56,7 @@ class State:
     pod: Json
     stopping: frozenset[str] = frozenset()
     quota: int | None = None
+    budgets: tuple[tuple[str, int], ...] = ()
 
     def renamed(self, name: str) -> "State":
         """The same state beside this one, in a namespace and with nodes of its own."""
@@ -158,13 +162,13 @@ def plain_pod(chance: Random, owner: str, *, gpus: int, priority: int) -> Json:
     )
 
 
-def holder(name: str, on: Json, *, gpus: int, priority: int) -> Json:
+def holder(name: str, on: Json, *, gpus: int, priority: int, labels: dict[str, str] | None = None) -> Json:
     owner = on["metadata"]["labels"][ORACLE]
     return pod(
         name,
         owner,
         requests(gpus=gpus, cpu="1", memory="1Gi"),
-        labels={},
+        labels=labels or {},
         nodeName=on["metadata"]["name"],
         priorityClassName=class_name(priority),
         tolerations=[{"operator": "Exists"}],

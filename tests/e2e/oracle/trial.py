@@ -8,18 +8,19 @@ from typing import Final, Self
 import msgspec
 from msgspec import structs
 
-from gputally.model.kube import Node
+from gputally.model.kube import Node, PodDisruptionBudget
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.situation import QuotaState, Situation
 from gputally.model.rules import Rules
 from gputally.placement.objects.needs_of import taken_of
 from gputally.placement.objects.place_of import place_of
+from gputally.placement.policy.budgets import Budgets, PodBudget
 from gputally.placement.room import Room
 from tests.cluster.api import Api, Refused
-from tests.cluster.manifests import GPU, Json, resource_quota
+from tests.cluster.manifests import GPU, Json, pod_disruption_budget, resource_quota
 from tests.cluster.objects import condition
 from tests.e2e.oracle.board import Board
-from tests.e2e.oracle.state import SERVING, State, own_namespace
+from tests.e2e.oracle.state import GUARD, SERVING, State, own_namespace
 
 WAITING: Final = "waiting"
 SETTLED: Final = 2.5
@@ -72,8 +73,29 @@ class Trial:
             self.names[made["metadata"]["uid"]] = made["metadata"]["name"]
         for name in self.state.stopping:
             await self.api.delete(self.path(name), grace_seconds=STOPPING_SECONDS)
+        for value, stay in self.state.budgets:
+            await self.guard(value, stay)
         for node in self.state.nodes:
             await self.api.wait_for(f"/api/v1/nodes/{node['metadata']['name']}", is_ready, within=PATIENCE)
+
+    async def guard(self, value: str, stay: int) -> None:
+        """A budget for the pods with this label, which are ready, and its status."""
+        pods = [each for each in self.state.holders if each["metadata"]["labels"].get(GUARD) == value]
+        for pod in pods:
+            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            await self.api.patch(f"{self.path(pod['metadata']['name'])}/status", {"status": ready})
+        budget = pod_disruption_budget(value, self.state.name, labels={GUARD: value}, min_available=stay)
+        await self.api.create(budget)
+
+        def is_counted(found: Json | None) -> bool:
+            status = found["status"] if found else {}
+            return bool(status.get("observedGeneration")) and status.get("currentHealthy") == len(pods)
+
+        await self.api.wait_for(f"{self.budgets_path}/{value}", is_counted, within=PATIENCE)
+
+    @property
+    def budgets_path(self) -> str:
+        return f"/apis/policy/v1/namespaces/{self.state.name}/poddisruptionbudgets"
 
     async def set_quota(self, gpus: int) -> None:
         """A quota of as many GPUs beyond those of the holders, which it counts as they are created."""
@@ -106,17 +128,20 @@ class Trial:
             self.refusal = refusal
 
     async def room(self) -> Room:
-        """What the API server says about the nodes and their pods."""
-        room = Room()
+        """What the API server says about the nodes, their pods and the budgets of these."""
+        room, labels = Room(), dict[str, dict[str, str]]()
         for node in self.state.nodes:
             found = await self.api.get(f"/api/v1/nodes/{node['metadata']['name']}")
             room.put_node(place_of(msgspec.convert(found, Node)))
         for item in (await self.api.list(f"/api/v1/namespaces/{self.state.name}/pods"))["items"]:
             pod = msgspec.convert(item, PlaceablePod)
+            labels[pod.metadata.uid] = pod.metadata.labels or {}
             if pod.spec.node_name:
                 room.bind(pod.spec.node_name, pod.metadata.uid, taken_of(pod, is_serving=is_serving(item)))
                 if pod.metadata.deletion_timestamp:
                     room.stop(pod.spec.node_name, pod.metadata.uid)
+        found = (await self.api.list(self.budgets_path))["items"] if self.state.budgets else []
+        room.budgets = Budgets(map(budget_of, found), lambda _: self.state.name, labels.get)
         return room
 
     def situation(self, outcome: Outcome) -> Situation:
@@ -151,6 +176,12 @@ class Trial:
 
     def path(self, pod: str) -> str:
         return f"/api/v1/namespaces/{self.state.name}/pods/{pod}"
+
+
+def budget_of(item: Json) -> PodBudget:
+    found = msgspec.convert(item, PodDisruptionBudget)
+    meta, allowed = found.metadata, found.status.disruptions_allowed
+    return PodBudget(namespace=meta.namespace, name=meta.name, selector=found.spec.selector, allowed=allowed)
 
 
 def held(state: State) -> int:

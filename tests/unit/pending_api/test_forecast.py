@@ -4,14 +4,21 @@ from typing import Any
 
 import pytest
 
+from gputally.model.objects.label_selector import Selector
 from gputally.model.placement.advice import PriorityChoice
-from gputally.model.placement.what_if_document import WhatIfDocument
+from gputally.model.placement.needs import Taken
+from gputally.model.placement.situation import QuotaState, Situation
+from gputally.model.placement.what_if_document import AfterWaiting, QuotaRefusal, WhatIfDocument
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods, plain_pod
+from gputally.pending_api.forecasts.policy_now import PolicyNow
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
+from gputally.placement.policy.budgets import Budgets, PodBudget
+from gputally.placement.policy.pod_quotas import PodQuota
 from gputally.report_api.report_request import InvalidRequest
 from tests.unit.pending_api.pending_world import holds, node, waits, world
 
+GPUS = "requests.nvidia.com/gpu"
 CLASSES = [PriorityChoice("top", 9000), PriorityChoice("low", 1), PriorityChoice("quiet", 9000, may_preempt=False)]
 
 
@@ -26,6 +33,10 @@ def cluster() -> PendingNow:
     low = {"tier": "low", "priority": 1}
     held = [holds("b", 2, on="g1", namespace="lab", **low), holds("c", 2, on="g1", **low)]  # type: ignore[arg-type] # its fields
     return world([node("g1", 4), node("g2", 4)], held, classes=CLASSES)
+
+
+def with_quotas(*quotas: PodQuota) -> PendingNow:
+    return cluster()._replace(policy=PolicyNow(quotas, {each.namespace: each.namespace for each in quotas}))
 
 
 def asked(*planned: PlannedPods, viewer: Viewer = ALL, now: PendingNow | None = None) -> WhatIfDocument:
@@ -60,14 +71,77 @@ def test_each_kind_of_pods_takes_its_place_before_the_next() -> None:
     assert (first.bound, second.bound, second.reason) == (1, 0, "capacity")
 
 
-def test_what_would_help_counts_the_pods_that_found_a_place_and_names_none_of_them() -> None:
+def test_pods_that_found_a_place_are_never_to_blame_if_others_suffice() -> None:
     found = asked(pods(4, 2))
 
     [one] = found.forecasts
     assert (one.bound, one.reason) == (1, "capacity")
-    assert not [each for each in one.occupants if each.pod is None]
-    [first, *_] = one.helps
-    assert (first.text, sorted(str(each.pod) for each in first.victims)) == ("ask for PriorityClass top", ["b", "c"])
+    assert [each.text for each in one.obstacles] == ["g1: 4 GPUs needed, 0 available"]
+    assert sorted(str(each.pod) for each in one.occupants) == ["b", "c"]
+    wait, ask, *_ = one.helps
+    assert wait.text == "wait until lab/b and ml/c on g1 end"
+    assert (ask.text, sorted(str(each.pod) for each in ask.victims)) == ("ask for PriorityClass top", ["b", "c"])
+
+
+def test_where_only_pods_of_the_request_hold_what_the_next_one_needs_the_answer_says_so() -> None:
+    [one] = asked(pods(4, 2), now=world([node("g1", 4)], [])).forecasts
+
+    assert (one.bound, one.reason, one.obstacles, one.occupants) == (1, "capacity", [], [])
+    assert one.text == "the pods of this request before it take what fits"
+
+
+def test_a_quota_admits_some_of_the_pods_and_refuses_the_others_by_name() -> None:
+    quota = PodQuota(namespace="ml", name="gpus", hard=((GPUS, 4),), used=((GPUS, 1),))
+
+    [one] = asked(pods(2, 4), now=with_quotas(quota)).forecasts
+
+    assert (one.bound, one.refused, one.reason) == (1, 3, "quota")
+    assert one.quota == QuotaRefusal(name="gpus", resource=GPUS, hard=4, used=3, requested=2)
+    assert one.text == "its quota gpus is used up: 2 GPUs needed, 3 of 4 used"
+    assert one.helps[0].text == "raise quota gpus by 1 GPU"
+
+
+def test_pods_that_wait_for_nodes_use_the_quota_too() -> None:
+    quota = PodQuota(namespace="ml", name="gpus", hard=((GPUS, 12),), used=((GPUS, 0),))
+
+    first, second = asked(pods(4, 2), pods(4, 2), now=with_quotas(quota)).forecasts
+
+    assert (first.bound, first.refused, first.reason, first.quota) == (1, 0, "capacity", None)
+    assert (second.bound, second.refused, second.reason) == (0, 1, "capacity")
+
+
+def test_a_quota_that_can_never_admit_the_pods_is_named() -> None:
+    quota = PodQuota(namespace="ml", name="cpus", hard=(("requests.cpu", 500),), used=(("requests.cpu", 0),))
+    container = {"resources": {"limits": {"nvidia.com/gpu": 1, "cpu": "2"}}}
+
+    [one] = asked(pods(1, containers=[container]), now=with_quotas(quota)).forecasts
+
+    assert (one.bound, one.refused, one.reason) == (0, 1, "quota_never")
+    assert one.quota == QuotaRefusal(name="cpus", resource="requests.cpu", hard=0.5, used=0, requested=2)
+
+
+def test_quotas_of_tenants_that_the_reader_may_not_know_are_not_told() -> None:
+    quota = PodQuota(namespace="ml", name="gpus", hard=((GPUS, 0),), used=((GPUS, 0),))
+
+    [one] = asked(pods(1), viewer=Viewer({"lab"}), now=with_quotas(quota)).forecasts
+
+    assert (one.bound, one.quota) == (1, None)
+
+
+def test_what_was_not_considered_is_said() -> None:
+    now = cluster()._replace(policy=PolicyNow(unknown={"resourcequotas": "they are still being listed"}))
+
+    assert asked(pods(1), now=now).not_considered == {"resourcequotas": "they are still being listed"}
+
+
+def test_victims_whose_budget_allows_no_disruption_are_marked() -> None:
+    now = cluster()
+    budget = PodBudget(namespace="ml", name="b", selector=Selector(match_labels={"app": "c"}), allowed=0)
+    now.room.budgets = Budgets([budget], lambda _: "ml", lambda uid: {"app": uid.removeprefix("uid-")})
+
+    [one] = asked(pods(4, 2, priorityClassName="top"), now=now).forecasts
+
+    assert sorted((str(each.pod), each.budget) for each in one.victims) == [("b", ""), ("c", "ml/b")]
 
 
 def test_what_all_victims_would_lose_is_added_up_once() -> None:
@@ -132,6 +206,51 @@ def test_pods_that_wait_for_the_same_already_are_counted_as_far_as_they_precede(
     [restricted] = asked(pods(1, priorityClassName="batch"), viewer=Viewer({"ml"}), now=now).forecasts
 
     assert (one.bound, one.others_waiting, restricted.others_waiting) == (1, 2, 1)
+
+
+def test_pods_that_wait_with_a_higher_priority_have_their_places_first() -> None:
+    now = world([node("g1", 8)], [holds("b", 4, on="g1", priority=1), waits("first", 6, priority=500)], classes=CLASSES)
+
+    [one] = asked(pods(2, 2), now=now).forecasts
+    assert (one.bound, one.others_waiting) == (2, 1)
+    assert one.after_waiting == AfterWaiting(placed=1, bound=1, reason="capacity")
+
+
+def test_pods_that_wait_and_do_not_fit_leave_everything_as_it_is() -> None:
+    now = world([node("g1", 8)], [holds("b", 4, on="g1", priority=900), waits("first", 8, priority=500)])
+
+    [one] = asked(pods(2, 2), now=now).forecasts
+
+    assert one.after_waiting == AfterWaiting(placed=0, bound=2)
+
+
+def test_pods_that_wait_for_something_else_than_nodes_take_no_place() -> None:
+    gated = {"gated": Situation(quota=QuotaState(name="q", what="requests.cpu", hard=0, used=0, needed=1))}
+    now = world([node("g1", 8)], [waits("gated", 8, priority=500)], situations=gated)
+
+    [one] = asked(pods(2), now=now).forecasts
+
+    assert (one.bound, one.others_waiting, one.after_waiting) == (1, 0, None)
+
+
+def test_too_many_waiting_pods_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputally.pending_api.forecasts.waiting_first.MOST_PLACED", 1)
+    now = world([node("g1", 8)], [waits("a", 1), waits("b", 2)], classes=CLASSES)
+
+    [one] = asked(pods(8), now=now).forecasts
+
+    assert one.after_waiting == AfterWaiting(placed=1, bound=0, reason="capacity", is_complete=False)
+
+
+def test_a_pod_for_which_room_is_made_takes_it_first() -> None:
+    nominated = {"first": Situation(uid="uid-first", nominated_node="g1")}
+    low, first = holds("b", 8, on="g1", priority=1), waits("first", 8, priority=500)
+    now = world([node("g1", 8), node("g2", 8)], [low, holds("c", 4, on="g2"), first], situations=nominated)
+    now.room.nominate("g1", "uid-first", Taken((("nvidia.com/gpu", 8),), 500))
+
+    [one] = asked(pods(4, 2), now=now).forecasts
+
+    assert (one.bound, one.after_waiting) == (1, AfterWaiting(placed=1, bound=1))
 
 
 def test_a_thousand_pods_are_counted() -> None:

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.web import serve
 from gputally.model.placement.advice import PriorityChoice
+from gputally.model.placement.what_if_document import BODY_BYTES
 from gputally.model.placement.why_document import NOT_FOUND_HEADER
 from gputally.pending_api import evaluation, pending_routes
 from gputally.pending_api.pending_now import PendingNow, WaitsUnexplained
-from gputally.pending_api.pending_routes import BODIES, BODY_BYTES, PendingRoutes
+from gputally.pending_api.pending_routes import BODIES, PendingRoutes
 from tests.fakes.policies import SiteClient
 from tests.unit.export.test_web import site
 from tests.unit.pending_api.pending_world import Past, holds, node, waits, world

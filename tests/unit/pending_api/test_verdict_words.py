@@ -75,7 +75,11 @@ def test_a_verdict_is_a_sentence_with_its_names_and_numbers(found: Verdict, situ
         (obstacle(ObstacleKind.TAINT, "a=b:NoSchedule", "g1"), "g1: taint a=b:NoSchedule is not tolerated"),
         (obstacle(ObstacleKind.CORDON, node="g1"), "g1: cordoned"),
         (obstacle(ObstacleKind.SELECTOR, "pool=a", "g1"), "g1: does not match pool=a"),
-        (obstacle(ObstacleKind.QUOTA, "q: gpus"), "quota q: gpus: 8 needed, 2 left"),
+        (obstacle(ObstacleKind.QUOTA, f"q: requests.{GPU}"), "quota q: 8 GPUs needed, 2 left"),
+        (
+            obstacle(ObstacleKind.QUOTA, "q: limits.cpu", needed=8000, free=500),
+            "quota q: 8 CPUs as limits needed, 0.5 left",
+        ),
         (obstacle(ObstacleKind.GANG, "train"), "gang train: 8 pods at once, 2 possible"),
         (obstacle(ObstacleKind.POLICY, "preemptionPolicy: Never"), "preemptionPolicy: Never"),
     ],

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
+from gputally.accounting.waiting.fit.packing import JobNodes
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.situation import QuotaState, Situation
@@ -76,7 +77,7 @@ def test_a_quota_that_refuses_it_is_the_answer() -> None:
 
     found = answer(now)
     assert found.pod.text == "its quota gpus is used up: 4 GPUs needed, 6 of 6 used"
-    assert [each.text for each in found.helps] == ["raise quota gpus: requests.nvidia.com/gpu by 4"]
+    assert [each.text for each in found.helps] == ["raise quota gpus by 4 GPUs"]
 
 
 def test_pods_of_lower_priority_that_it_cannot_preempt_are_noted_as_far_as_the_reader_may_know() -> None:
@@ -241,6 +242,19 @@ def test_pods_of_a_job_with_one_verdict_share_an_answer() -> None:
         ("c", 1, "schedulable"),
     ]
     assert found.bound == 1
+
+
+def test_a_job_that_has_its_gpus_is_answered_with_its_nodes() -> None:
+    now = world([node("g1"), node("g2")], [holds("a", 1, on="g1"), holds("b", 1, on="g2"), holds("c", 1, on="g1")])
+    records = {uid: replace(each, job_kind="Job", job="train") for uid, each in now.records.items() if uid != "uid-c"}
+    jobs = {("ml", "Job", "train"): JobNodes("batch", 2, 1), ("lab", "Job", "train"): JobNodes("batch", 9, 9)}
+    now = now._replace(records=records, packing=jobs)
+
+    found = why_document(now, WhyRequest("ml", "", "train"), ALL, past=NOTHING)
+    assert (found.bound, found.nodes_used, found.nodes_needed) == (2, 2, 1)
+
+    single = why_document(now, WhyRequest("ml", "a", ""), ALL, past=NOTHING)
+    assert (single.bound, single.nodes_used) == (0, None)
 
 
 def test_a_wait_does_not_begin_anew_when_its_occupants_change() -> None:

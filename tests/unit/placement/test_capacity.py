@@ -1,4 +1,6 @@
-from gputally.model.placement.needs import Place
+import pytest
+
+from gputally.model.placement.needs import Place, Taint
 from gputally.model.placement.pod_sizes import Capacity, Stranded
 from gputally.model.rules import Rules
 from gputally.placement.fits_now import capacity_of, fits_now
@@ -36,6 +38,25 @@ def test_gpus_on_a_node_without_room_for_pods_or_with_a_cordon_are_stranded() ->
     assert capacity_of(room(place(is_cordoned=True)).nodes["n1"], gpu=GPU) == Capacity(
         free=8, stranded=((Stranded.CORDON, 8),)
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "effect", "is_out"),
+    [
+        ("node.kubernetes.io/not-ready", "NoSchedule", True),
+        ("node.kubernetes.io/unreachable", "NoExecute", True),
+        ("node.kubernetes.io/memory-pressure", "NoSchedule", True),
+        ("ToBeDeletedByClusterAutoscaler", "NoSchedule", True),
+        ("karpenter.sh/disrupted", "NoSchedule", True),
+        ("node.kubernetes.io/busy", "PreferNoSchedule", False),
+        ("nvidia.com/gpu", "NoSchedule", False),
+    ],
+)
+def test_gpus_on_a_node_that_is_not_ready_or_that_goes_are_stranded(key: str, effect: str, *, is_out: bool) -> None:
+    found = capacity_of(room(place(taints=(Taint(key, "", effect),))).nodes["n1"], gpu=GPU)
+
+    out = Capacity(free=8, stranded=((Stranded.NOT_READY, 8),))
+    assert found == (out if is_out else Capacity(fits=(8, 4, 2, 1), free=8))
 
 
 def test_an_overcommitted_node_fits_nothing_and_has_nothing_free() -> None:

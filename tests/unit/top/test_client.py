@@ -11,7 +11,7 @@ from aiohttp import ClientSession, web
 from gputally.errors import AggregatorUnreachable, ConfigError
 from gputally.model.allocations_document import PATH
 from gputally.top.authorization import Credentials
-from gputally.top.client import AggregatorClient
+from gputally.top.client import AggregatorClient, InvalidQuestion
 from gputally.top.options import Service
 from gputally.top.port_forward import forwarded
 from tests.unit.top.documents import document
@@ -45,6 +45,15 @@ def answering(body: bytes = b"", status: int = 200) -> Handler:
 async def test_the_document_is_read() -> None:
     async with client(answering(msgspec.json.encode(document()))) as found:
         assert await found.allocations() == document()
+
+
+@pytest.mark.parametrize("status", [400, 413])
+async def test_a_request_that_can_never_be_answered_says_what_to_change(status: int) -> None:
+    async with client(answering(b"send fewer objects", status=status)) as found:
+        with pytest.raises(InvalidQuestion, match=f"HTTP {status}: send fewer objects") as error:
+            await found.read()
+
+    assert error.value.answer == "send fewer objects"
 
 
 @pytest.mark.parametrize(

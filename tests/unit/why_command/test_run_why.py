@@ -165,6 +165,18 @@ async def test_wrong_flags_are_named_before_anything_is_asked(arguments: tuple[s
     assert (found.status, found.err) == (2, f"gputally: {message}\n")
 
 
+async def test_a_file_that_is_too_large_for_a_request_names_the_limit(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "large.yaml"
+    labels = "\n".join(f"    label-{number}: {'x' * 60}" for number in range(4000))
+    file.write_text(f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  labels:\n{labels}\nspec: {{containers: []}}\n")
+
+    found = await run("what-if", file, "--url", url)
+
+    assert (found.status, found.out) == (2, "")
+    assert "large.yaml: has 3" in found.err
+    assert "bytes of pod templates, and the aggregator reads 262,144 at most; split it" in found.err
+
+
 async def test_a_file_without_workloads_names_what_can_be_forecast(tmp_path: Path) -> None:
     file = tmp_path / "node.yaml"
     file.write_text("{apiVersion: v1, kind: Node, metadata: {name: a}}")

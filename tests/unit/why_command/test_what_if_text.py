@@ -5,24 +5,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gputally.model.placement.pending_document import PendingDocument, PendingReason, PendingTenant
-from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
+from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, QuotaRefusal, WhatIfDocument
 from gputally.model.placement.why_document import Help
 from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.what_if_text import what_if_lines
-from tests.unit.why_command.why_documents import NEEDS, NOON, POD, SWEEP, before
-
-FORECAST = PodForecast(
-    name="Job ml/train",
-    pods=2,
-    gpus=8,
-    tier="training",
-    class_name="gpu-training",
-    priority=1000,
-    may_preempt=True,
-    needs=NEEDS,
-    bound=2,
-    nodes=["gpu-1", "gpu-3"],
-)
+from tests.unit.why_command.what_if_documents import FORECAST
+from tests.unit.why_command.why_documents import NOON, POD, SWEEP, before
 
 
 def shown(*forecasts: PodForecast, lost: float | None = 0.0, cost: str | None = "0") -> list[str]:
@@ -54,8 +42,64 @@ def test_pods_that_would_wait_say_why_and_what_would_help() -> None:
     waits = replace(FORECAST, bound=1, reason="capacity", text="pods hold it", helps=[Help(text="request only 4 GPUs")])
     lines = shown(waits)
 
-    assert lines[0] == "Job ml/train: 2 pods with 8 GPUs each: 1 would be bound now; 1 would wait: pods hold it."
+    assert lines[0] == "Job ml/train: 1 of 2 pods with 8 GPUs each fits now; 1 would wait: pods hold it."
     assert lines[-1] == "Would help  - request only 4 GPUs: it then fits"
+
+
+QUOTA = QuotaRefusal(name="gpus", resource="requests.nvidia.com/gpu", hard=8, used=8, requested=8)
+
+
+def test_pods_that_a_quota_refuses_are_counted_apart() -> None:
+    by_quota = replace(FORECAST, pods=4, bound=1, refused=3, reason="quota", text="its quota is used up", quota=QUOTA)
+    both = replace(FORECAST, pods=4, bound=1, refused=2, reason="capacity", text="pods hold it", quota=QUOTA)
+    none = replace(by_quota, bound=0, refused=4)
+
+    assert shown(by_quota)[0] == (
+        "Job ml/train: 1 of 4 pods with 8 GPUs each fits now; 3 would be refused: its quota is used up."
+    )
+    assert shown(none)[0] == "Job ml/train: 4 pods with 8 GPUs each would be refused: its quota is used up."
+    assert " ".join(shown(both)[:2]) == (
+        "Job ml/train: 1 of 4 pods with 8 GPUs each fits now; 1 would wait: pods hold it; 2 would be "
+        "refused: quota gpus is used up."
+    )
+    assert shown(both)[5] == "Quota       gpus: 8 requests.nvidia.com/gpu requested for each, 8 of 8 used"
+
+
+def test_pods_that_wait_and_go_first_are_part_of_the_answer() -> None:
+    late = replace(FORECAST, others_waiting=12, after_waiting=AfterWaiting(placed=5, bound=0, reason="capacity"))
+    some = replace(late, after_waiting=AfterWaiting(placed=1, bound=1, reason="capacity", is_complete=False))
+    same = replace(late, after_waiting=AfterWaiting(placed=0, bound=2))
+
+    assert " ".join(shown(late)[:2]) == (
+        "Job ml/train: 2 pods with 8 GPUs each would be bound now; but 5 pods of the same or a higher "
+        "priority wait for such GPUs: after them, none would fit."
+    )
+    assert (
+        shown(late)[-1] == "Others      12 pods of the same or a higher priority wait for the same, of which 5 fit now"
+    )
+    assert " ".join(shown(some)[:2]).endswith("waits for such GPUs: after it, 1 would fit.")
+    assert "of which at least 1 fits now" in " ".join(" ".join(shown(some)[-2:]).split())
+    assert shown(same)[0] == "Job ml/train: 2 pods with 8 GPUs each would be bound now."
+    assert " ".join(" ".join(shown(same)[-2:]).split()).endswith("wait for the same, and none of them fits now")
+
+
+def test_budgets_that_a_preemption_breaks_and_what_is_not_known_are_named() -> None:
+    unknown = {"resourcequotas": "they are not watched", "poddisruptionbudgets": "they are still being listed"}
+    evicting = replace(FORECAST, victims=[replace(SWEEP, budget="lab/sweep")])
+    document = WhatIfDocument(
+        at=NOON, currency="USD", forecasts=[evicting], lost_gpu_hours=0, lost_cost="0", not_considered=unknown
+    )
+    harmless = replace(document, forecasts=[FORECAST])
+
+    lines = list(what_if_lines(document, width=120))
+    assert "Budgets     1 pod of these is preempted although PodDisruptionBudget lab/sweep does not allow it" in lines
+    assert lines[-2:] == [
+        "Not known   ResourceQuotas: they are not watched",
+        "Not known   PodDisruptionBudgets: they are still being listed",
+    ]
+    assert [line for line in what_if_lines(harmless, width=120) if "Not known" in line] == [
+        "Not known   ResourceQuotas: they are not watched"
+    ]
 
 
 def pending(

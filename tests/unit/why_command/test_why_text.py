@@ -1,5 +1,6 @@
 """The text of `gputally why`."""
 
+import pytest
 from msgspec.structs import replace
 
 from gputally.model.placement.why_document import PreemptedBy, WhyAnswer
@@ -44,6 +45,21 @@ def test_pods_of_a_job_that_wait_alike_have_one_answer() -> None:
 
     assert first == "ml-research/train-0 and 3 pods like it have waited up to 26 min for 8 GPUs each, 30.00 USD per"
     assert last == "2 pods of the same job have their GPUs."
+
+
+@pytest.mark.parametrize(
+    ("used", "needed", "end"),
+    [
+        (8, 1, "GPUs, on 8 nodes; 1 such node would hold them."),
+        (2, 2, "GPUs, on 2 nodes."),
+        (1, 1, "GPUs, on 1 node."),
+    ],
+)
+def test_the_nodes_of_a_job_are_named_with_how_few_would_do(used: int, needed: int, end: str) -> None:
+    document = replace(why(ANSWER, bound=8), nodes_used=used, nodes_needed=needed)
+    *_, last = why_lines(document, width=96)
+
+    assert last == f"8 pods of the same job have their {end}"
 
 
 def test_of_other_tenants_a_restricted_reader_sees_only_tiers_and_gpus() -> None:

@@ -10,6 +10,7 @@ from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
 from gputally.accounting.disruptions.disruption_verdict import SuspendedUs, reported_of, verdict_of
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions
 from gputally.accounting.disruptions.node_signals import NodeSignals
+from gputally.accounting.disruptions.unused_gpus import UnusedGpus
 from gputally.accounting.groups.pod_group import group_of
 from gputally.accounting.jobs.job_policy import JobPolicy, uses_retry
 from gputally.accounting.pods.pods import Pods
@@ -37,7 +38,7 @@ class Surroundings(NamedTuple):
 
     `suspended_us` returns when that was suspended, `complete_us` up to when the watch of pods is complete. `violates`
     says whether a disruption that is first observed at some time violates a PodDisruptionBudget; None if that is not
-    known.
+    known. `preemptor_of` returns the UID of the preemptor of a victim, None if it is not known.
     """
 
     is_spot: Callable[[str], bool]
@@ -45,6 +46,7 @@ class Surroundings(NamedTuple):
     suspended_us: SuspendedUs
     complete_us: Callable[[], int]
     violates: Callable[[PodRecord, Disrupted, int], bool | None]
+    preemptor_of: Callable[[str], str | None]
 
 
 class Disruptions(KeyedPart[Disruption]):
@@ -64,6 +66,7 @@ class Disruptions(KeyedPart[Disruption]):
         self.signals = NodeSignals(self._node_changed)
         self._counts = DisruptionCounts(totals, limit)
         self._aftermath = Aftermath(pods.on_node)
+        self.unused = UnusedGpus(pods.on_node, other.preemptor_of)
         self._unwritten: dict[str, Disruption | None] = {}
         self._pods = pods
         self._job_preemptions = JobPreemptions(other.complete_us)
@@ -75,6 +78,7 @@ class Disruptions(KeyedPart[Disruption]):
         for each in self.known.values():
             self._aftermath.follow(each)
             self._note_cause(each)
+            self.unused.follow(each)
         self._job_preemptions.restore(self.known.values())
 
     def drain_counted(self) -> dict[str, Disruption | None]:
@@ -89,6 +93,7 @@ class Disruptions(KeyedPart[Disruption]):
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed pod, as a victim or as one that follows a victim."""
+        self.unused.bound(record)
         for each in self._aftermath.after(record):
             self._keep(each, at_us=at_us)
         if is_gone:
@@ -190,6 +195,7 @@ class Disruptions(KeyedPart[Disruption]):
         self._note_cause(each)
         self._unwritten[each.victim_uid] = each
         self._aftermath.follow(each)
+        self.unused.follow(each)
 
     def _note_cause(self, each: Disruption) -> None:
         if each.cause is Cause.DELETION:
@@ -206,4 +212,5 @@ class Disruptions(KeyedPart[Disruption]):
         if forgotten := self._remove(uid):
             self.destroying.pop(uid, None)
             self._aftermath.forget(forgotten)
+            self.unused.forget(forgotten)
             self._job_preemptions.forget(forgotten)

@@ -44,6 +44,7 @@ class InvoluntaryEnds:
             suspended_us=others.jobs.suspension_of,
             complete_us=lambda: others.coverage.complete_us(Kind.PODS),
             violates=self._covered.violated,
+            preemptor_of=self._preemptor_of,
         )
         self.disruptions = Disruptions(totals, pods, other, limit=limiter.limit)
         self.lost_work = LostWorkPart(totals, pods, others.jobs, victims=self.disruptions.destroying, rules=rules)
@@ -54,6 +55,10 @@ class InvoluntaryEnds:
         """The parts of the state."""
         own = (self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals, self._reclaims)
         return self.budgets, self._covered, *own, *self.lost_work.parts
+
+    def _preemptor_of(self, victim_uid: str) -> str | None:
+        found = self.preemptions.known.get(victim_uid)
+        return found.preemptor.uid if found and found.preemptor else None
 
     def last_seen(self, pod: Pod, *, at_us: int) -> None:
         """The last state of a deleted pod, whose record is still there."""

@@ -16,6 +16,7 @@ from gputally.model.disruptions.disruption import Cause, Disrupted
 from gputally.model.kube import Kind, Object, PodDisruptionBudget
 from gputally.model.objects.label_selector import Selector, selects
 from gputally.model.units import US_PER_SECOND, to_us
+from gputally.placement.policy.budgets import PodBudget
 
 _KEEP_US: Final = 600 * US_PER_SECOND
 """How long deleted budgets are kept: disruptions are observed within seconds."""
@@ -38,6 +39,7 @@ class BudgetHistory:
     def __init__(self, found: PodDisruptionBudget, at_us: int) -> None:
         created = found.metadata.creation_timestamp
         self.namespace = found.metadata.namespace
+        self.name = found.metadata.name
         self.selector: Selector | None = found.spec.selector
         self.created_us = to_us(created) if created else at_us
         self.gone_us: int | None = None
@@ -51,6 +53,11 @@ class BudgetHistory:
         allowed = found.status.disruptions_allowed if is_computed else None
         if not self._states or self._states[-1][1] != allowed:
             self._states.append((at_us, allowed))
+
+    @property
+    def allowed(self) -> int:
+        """The disruptions that it allows now; none before they are computed, as the scheduler takes it."""
+        return (self._states[-1][1] or 0) if self._states else 0
 
     def existed(self, decided_us: int) -> bool:
         """Whether the budget existed then."""
@@ -116,6 +123,16 @@ class DisruptionBudgets(StatePart[Struct]):
                 del self.in_namespace[each.namespace][uid]
                 if not self.in_namespace[each.namespace]:
                     del self.in_namespace[each.namespace]
+
+    def read(self) -> list[PodBudget] | None:
+        """The budgets that exist; None before all of them were listed."""
+        if self._listed_us is None:
+            return None
+        return [
+            PodBudget(namespace=each.namespace, name=each.name, selector=each.selector, allowed=each.allowed)
+            for each in self._known.values()
+            if each.gone_us is None
+        ]
 
     def selecting(self, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...] | None:
         """UIDs of the budgets that select a pod with these labels; None in a namespace with too many."""

@@ -1,25 +1,30 @@
-"""What the PriorityClasses and quotas of the cluster say."""
+"""What the PriorityClasses and quotas of the cluster say, and whom its disruption budgets select."""
 
 from typing import Any
 
+from gputally.accounting.policy.admission_quotas import AdmissionQuotas
 from gputally.accounting.policy.class_versions import ClassVersions
+from gputally.accounting.policy.pod_labels import PodLabels
 from gputally.accounting.policy.quotas import Quotas
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.class_tiers import ClassTiers
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.model.kube import Kind
 from gputally.model.rules import Rules
 
 
 class Policy:
-    """The classes with their versions, and the quotas of tenants."""
+    """The classes with their versions, the quotas of tenants, and the labels that disruption budgets select."""
 
     def __init__(self, rules: Rules, namespaces: Namespaces, limiter: LabelLimiter) -> None:
         self.classes = ClassVersions()
         self.quotas = Quotas(rules, namespaces, self.classes, limiter)
+        self.admission = AdmissionQuotas()
+        self.labels = PodLabels(is_on=Kind.DISRUPTION_BUDGETS in rules.watched)
         self._tiers = ClassTiers(rules, limiter)
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
         """The parts of the state."""
-        return self._tiers, self.classes, self.quotas
+        return self._tiers, self.classes, self.quotas, self.admission, self.labels

@@ -7,13 +7,12 @@ from msgspec import Struct
 
 from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus, ScopeExpression
 from gputally.model.rules import Rules
+from gputally.placement.objects.quota_scopes import BY_CLASS, matches_class, terms_of
 from gputally.shares.request import requested
 from gputally.shares.schemes import describes, rule_of
 
 REQUESTS: Final = "requests."
 """Quotas of extended resources have this prefix. Source: k8s.io/kubernetes pkg/apis/core/helper/helpers.go."""
-BY_CLASS: Final = "PriorityClass"
-"""The scope that reads the class of a pod."""
 
 
 class QuotaLimit(Struct, frozen=True, kw_only=True):
@@ -45,14 +44,14 @@ class QuotaLimit(Struct, frozen=True, kw_only=True):
 
         Source: k8s.io/kubernetes pkg/quota/v1/evaluator/core/pods.go, podMatchesScopeFunc.
         """
-        return self.is_by_class and all(_matches(each, class_name) for each in self.terms)
+        return self.is_by_class and all(matches_class(each, class_name) for each in self.terms)
 
 
 def quota_limits(
     namespace: str, name: str, spec: QuotaSpec, status: QuotaStatus, *, rules: Rules
 ) -> Iterator[QuotaLimit]:
     """The limits of a quota for GPU resources."""
-    terms = _terms(spec)
+    terms = terms_of(spec)
     for key, limit in (spec.hard or {}).items():
         resource = key.removeprefix(REQUESTS)
         if not key.startswith(REQUESTS) or not rule_of(resource, rules) or describes(resource, rules):
@@ -75,23 +74,3 @@ def _amount(limit: str | int) -> tuple[int, str]:
         return requested(limit), ""
     except ValueError as error:
         return 0, str(error)
-
-
-def _terms(spec: QuotaSpec) -> tuple[ScopeExpression, ...]:
-    """The requirements of the selector, and the older scopes as such."""
-    selector = spec.scope_selector
-    expressions = (selector.match_expressions or ()) if selector else ()
-    return (*expressions, *(ScopeExpression(scope_name=name, operator="Exists") for name in spec.scopes or ()))
-
-
-def _matches(term: ScopeExpression, class_name: str) -> bool:
-    """As a label selector on the class name: NotIn and DoesNotExist also match pods without a class."""
-    match term.operator:
-        case "In":
-            return class_name in (term.values or ())
-        case "NotIn":
-            return class_name not in (term.values or ())
-        case "Exists":
-            return bool(class_name)
-        case _:
-            return not class_name

@@ -8,7 +8,7 @@ from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.blame import blame
-from gputally.accounting.waiting.fitting import Fitting
+from gputally.accounting.waiting.fit.fitting import Fitting
 from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
 from gputally.accounting.waiting.rank_findings import RankFindings
 from gputally.accounting.waiting.situations import Situations
@@ -65,7 +65,7 @@ class Waiting(StatePart[PodWait]):
         self.situations = Situations(self.live, rules)
         self._rules = rules
         self._is_idle = is_idle
-        self._fitting = Fitting(self.room, nodes.labels_at, rules)
+        self.fitting = Fitting(self.room, nodes.labels_at, rules)
         self._findings = RankFindings(self.room, self.verdicts.classes)
         self._pods = pods
         self._terms = book.terms
@@ -108,17 +108,16 @@ class Waiting(StatePart[PodWait]):
         return sorted(found, key=lambda each: (each.since_us, each.record.uid))
 
     def read(self) -> WaitingNow | None:
-        """Sums as of the last `judge`; None without the feature."""
+        """Sums as of the last `judge`, and what fits now; None without the feature."""
         if not self.is_on:
             return None
-        is_known = self.live.is_judgeable and self.live.is_complete and self._fitting.is_complete
-        return WaitingNow(
+        now = WaitingNow(
             reasons=dict(self.book.sums),
             findings=self._findings.pods(self.book.tier_of),
             gangs=self.situations.gangs.incomplete(),
-            fits=dict(self._fitting.fits) if is_known else {},
-            stranded=dict(self._fitting.stranded) if is_known else {},
         )
+        is_known = self.live.is_judgeable and self.live.is_complete and self.fitting.is_complete
+        return self.fitting.added_to(now, self.live.changed) if is_known else now
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.seen`; comes after `Pods` has seen the pod."""
@@ -172,6 +171,7 @@ class Waiting(StatePart[PodWait]):
         """Update from a changed or deleted pod with GPUs. `WaitBook.bound` has settled the wait of a bound one."""
         if not self.is_on and record.uid not in self.book.known:
             return
+        self.fitting.packing.pod_changed(record, is_gone=is_gone)
         if record.scheduled_us is not None or record.end_us is not None or is_gone:
             self._waits_no_longer(record.uid)
         if record.scheduled_us is None and record.end_us is not None:
@@ -203,7 +203,7 @@ class Waiting(StatePart[PodWait]):
     @property
     def is_behind(self) -> bool:
         """Whether `judge` has left some pods for the next call."""
-        is_behind = bool(self._unjudged) or self.verdicts.is_behind or self._fitting.is_behind
+        is_behind = bool(self._unjudged) or self.verdicts.is_behind or self.fitting.is_behind
         return self.live.is_judgeable and is_behind
 
     def drain(self) -> dict[str, PodWait | None]:
@@ -230,6 +230,7 @@ class Waiting(StatePart[PodWait]):
         for record in records.values() if self.is_on else ():
             if record.node and record.end_by is None:
                 self.live.restored(record)
+                self.fitting.packing.pod_changed(record, is_gone=False)
             elif record.scheduled_us is None and record.end_by is None:
                 self._unjudged.add(record.uid)
 
@@ -244,7 +245,7 @@ class Waiting(StatePart[PodWait]):
             for uid in changed:
                 self._classify(uid, at_us)
             changed.update(self._renewed())
-            self._fitting.step()
+            self.fitting.step()
         for uid in changed:
             record = self._pods.records.get(uid)
             if record and record.scheduled_us is None and record.end_us is None:
@@ -277,7 +278,7 @@ class Waiting(StatePart[PodWait]):
         is_same = self.room.is_complete is self.live.is_complete and not self.live.places_changed
         self.room.is_complete, self.live.places_changed = self.live.is_complete, False
         changed, self.live.changed = self.live.changed, set()
-        self._fitting.outdate(changed)
+        self.fitting.outdate(changed)
         return self.verdicts.renew(changed if is_same else None)
 
     def _verdict(self, record: PodRecord) -> Verdict:

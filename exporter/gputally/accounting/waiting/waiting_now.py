@@ -10,7 +10,8 @@ class WaitingNow(Struct, frozen=True, kw_only=True):
 
     `reasons` are pending pods and their µGPU by exported tier and reason. `findings` are pending pods by exported tier
     and kind. `gangs` are the incomplete ones by whether some of their pods are bound. `fits` are pods that would fit
-    now, by exported GPU model, pool and GPUs of each pod, and `stranded` free GPUs by model, pool and reason; both are
+    now, by exported GPU model, pool and GPUs of each pod, `stranded` free GPUs by model, pool and reason, and
+    `job_nodes` the nodes that the pods of jobs occupy, and how few would hold them, by exported tier. All three are
     empty until all pods on the nodes are known.
     """
 
@@ -19,3 +20,4 @@ class WaitingNow(Struct, frozen=True, kw_only=True):
     gangs: Mapping[bool, int] = {}
     fits: Mapping[tuple[str, str, int], int] = {}
     stranded: Mapping[tuple[str, str, str], int] = {}
+    job_nodes: Mapping[str, tuple[int, int]] = {}

@@ -39,6 +39,12 @@ def preempting_oldest(snapshot: Snapshot) -> Iterator[Row]:
     return (Row(tiers, each.oldest_us / US_PER_SECOND) for tiers, each in sorted(snapshot.preempting.items()))
 
 
+def unused_gpus(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every known tier, including 0."""
+    found = dict.fromkeys(snapshot.tiers, 0) | dict(snapshot.unused_after_preemption)
+    yield from (Row((tier,), quantity / GPU) for tier, quantity in found.items())
+
+
 def preemption_steps(snapshot: Snapshot) -> Iterator[HistogramRow]:
     """Every step, including 0."""
     counts = {p.labels: p.value for p in snapshot.totals[Total.PREEMPTION_STEPS]}
@@ -151,8 +157,16 @@ BUDGET_VIOLATIONS = Metric[Snapshot](
     rows=counts(Total.BUDGET_VIOLATIONS),
 )
 
+UNUSED_GPUS = Metric[Snapshot](
+    name="gputally_preemption_unused_gpus",
+    kind=MetricType.GAUGE,
+    help="GPUs that preemptions of the last hour freed and that no pod has taken since, by the tier of the victims.",
+    labels=("tier",),
+    rows=unused_gpus,
+)
+
 METRICS = (
     *(PREEMPTIONS, PREEMPTED_GPUS, TENANT_PREEMPTIONS, FORBIDDEN_PREEMPTIONS),
-    *(PREEMPTING_VICTIMS, PREEMPTING_GPUS, PREEMPTING_OLDEST),
+    *(PREEMPTING_VICTIMS, PREEMPTING_GPUS, PREEMPTING_OLDEST, UNUSED_GPUS),
     *(DISRUPTIONS, GRACE_EXCEEDED, BUDGET_VIOLATIONS, REPEAT_VICTIMS, PREEMPTION_STEPS),
 )

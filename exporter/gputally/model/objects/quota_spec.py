@@ -28,6 +28,7 @@ class QuotaSpec(Camel, frozen=True):
 
 
 class QuotaStatus(Camel, frozen=True):
-    """What the quota controller counted."""
+    """What the quota controller counted, and the limits that admission enforces."""
 
     used: dict[str, Quantity] | None = None
+    hard: dict[str, Quantity] | None = None

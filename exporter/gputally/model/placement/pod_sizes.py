@@ -13,6 +13,8 @@ class Stranded(StrEnum):
     """Why a free GPU is not available to all pods."""
 
     CORDON = "cordon"
+    NOT_READY = "not_ready"
+    """Its node is not ready, lacks memory or disk, or is being removed, as taints say that no pod tolerates."""
     CPU = "cpu"
     MEMORY = "memory"
     PODS = "pods"

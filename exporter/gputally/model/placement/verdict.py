@@ -121,8 +121,11 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Eviction(Struct, frozen=True, kw_only=True, gc=False):
-    """A preemption: the `victims` on `node` by UID, most important first; of `violations`, a budget says they stay."""
+    """A preemption: the `victims` on `node` by UID, most important first.
+
+    `violating` are those that a PodDisruptionBudget does not allow to go, with its namespace and name.
+    """
 
     node: str
     victims: tuple[str, ...]
-    violations: int = 0
+    violating: tuple[tuple[str, str], ...] = ()

@@ -43,7 +43,8 @@ class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
     who is restricted to tenants sees only the tier, the GPUs and whether the pod may preempt them: all else is None.
     `cost_per_hour` and `lost_cost` are decimals, None if a price is missing. `lost_gpu_hours` is the work that its
     preemption would destroy now; None if unknown, and for a pod that `serves_users`, which saves no work. It is an
-    upper bound (`is_lost_upper_bound`) if no checkpoint of the pod is known: all that it has done counts.
+    upper bound (`is_lost_upper_bound`) if no checkpoint of the pod is known: all that it has done counts. `budget` is
+    the PodDisruptionBudget that does not allow its preemption, as far as known, with its namespace.
     """
 
     tier: str
@@ -63,6 +64,7 @@ class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
     lost_cost: str | None = None
     is_lost_upper_bound: bool = False
     serves_users: bool = False
+    budget: str = ""
 
 
 class PastWait(Struct, frozen=True, kw_only=True, gc=False):
@@ -149,7 +151,8 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
 class WhyDocument(Struct, frozen=True, kw_only=True):
     """The answers about a pod, or about the pods of a job: one for each verdict and request.
 
-    `bound` pods of the job have their GPUs. `currency` is empty without a price book.
+    `bound` pods of the job have their GPUs. If these have equal requests, they occupy `nodes_used` nodes, of which
+    `nodes_needed` would hold them if they were empty. `currency` is empty without a price book.
     """
 
     version: int = WHY_VERSION
@@ -157,3 +160,5 @@ class WhyDocument(Struct, frozen=True, kw_only=True):
     currency: str
     answers: list[WhyAnswer]
     bound: int = 0
+    nodes_used: int | None = None
+    nodes_needed: int | None = None

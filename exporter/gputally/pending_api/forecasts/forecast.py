@@ -7,51 +7,47 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.terms.serving_tiers import serves
-from gputally.accounting.terms.tier import tier_labels, tier_of
 from gputally.errors import MalformedObject
-from gputally.model.objects.core_values import NEVER
-from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.advice import PriorityChoice, WhatIf
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Eviction, Reason
-from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
+from gputally.model.placement.needs import CPU, Needs
+from gputally.model.placement.situation import QuotaState, Situation
+from gputally.model.placement.verdict import Eviction, Reason, Verdict
+from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, QuotaRefusal, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
 from gputally.model.units import GPU, to_datetime
+from gputally.pending_api.forecasts.candidate import Candidate, candidates_of, tier_of_candidate
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods
-from gputally.pending_api.occupants import PLANNED, Rank, decimal_text, is_planned, limited, occupants
+from gputally.pending_api.forecasts.policy_now import not_considered
+from gputally.pending_api.forecasts.waiting_first import WaitingFirst
+from gputally.pending_api.occupants import decimal_text, limited, occupants
 from gputally.pending_api.others_waiting import others_waiting
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import shown_verdict
 from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
 from gputally.pending_api.words.verdict_words import sentence
-from gputally.placement.objects.needs_of import needs_of
+from gputally.placement.judge import judged
+from gputally.placement.objects.quota_usage import counted_pod, resource_of, usage_of
+from gputally.placement.planning.planned import PLANNED, is_planned
+from gputally.placement.policy.pod_quotas import Admission, PodQuotas
 from gputally.placement.room import Room
 from gputally.placement.what_if import place, what_if
 from gputally.report_api.report_request import InvalidRequest
-from gputally.shares.request import effective_units
-from gputally.shares.schemes import covered
 
-_NOWHERE: Final = Situation()
-_OF_SYSTEM: Final = (
-    PriorityChoice("system-cluster-critical", 2_000_000_000),
-    PriorityChoice("system-node-critical", 2_000_001_000),
-)
-"""Exist in every cluster. Source: kubernetes pkg/apis/scheduling/types.go, v1/helpers.go."""
 MOST_EVALUATED: Final = 1_000
 """Pods of all kinds of one request that find a place; where further ones fit is not evaluated."""
+_MILLI: Final = 1000
+_BY_PODS: Final = (Reason.CAPACITY, Reason.INVERSION)
 
 
-class _Candidate(NamedTuple):
-    planned: PlannedPods
-    pod: PlaceablePod
-    needs: Needs
-    quantity: int
-    """µGPU of each."""
+class _Outcome(NamedTuple):
+    """What becomes of the pods that quotas admit, and what refuses the others."""
+
+    admission: Admission
+    found: WhatIf
 
     @property
-    def rank(self) -> Rank:
-        return Rank(self.needs.priority, self.needs.may_preempt, self.needs.class_name)
+    def bound(self) -> int:
+        return self.found.fitting + len(self.found.evictions)
 
 
 def forecast(
@@ -64,17 +60,22 @@ def forecast(
     Raises: InvalidRequest for a class that does not exist, an invalid request, or pods without GPUs.
     """
     now = now._replace(classes=list({each.name: each for each in (*now.classes, *classes)}.values()))
-    with_gpus = [each for each in planned if _candidate(each, each.pod, now).needs.gpus]
-    candidates = [_candidate(each, _admitted(each, now), now) for each in with_gpus]
-    if not candidates:
-        raise InvalidRequest("these pods request no GPU; gputally says where pods with GPUs fit")
+    candidates = candidates_of(now, list(planned))
+    quotas = PodQuotas(each for each in now.policy.quotas if viewer.sees(now.policy.tenants[each.namespace]))
+    has_others = any(others_waiting(now, each.needs, viewer) for each in candidates)
+    first = WaitingFirst(now, viewer) if has_others else None
     found: list[PodForecast] = []
     left = MOST_EVALUATED
     for index, each in enumerate(candidates):
-        result = _tried(each.needs, now.room, min(each.planned.number, left))
-        left -= result.fitting + len(result.evictions)
-        place(result, each.needs, now.room, key=f"{PLANNED}{index}/")
-        found.append(_forecast(now, each, result, viewer))
+        result = _result(each, now.room, quotas, left)
+        left -= result.bound
+        place(result.found, each.needs, now.room, key=f"{PLANNED}{index}/")
+        after = _after_waiting(each, first, result, key=f"{PLANNED}{index}/") if first else None
+        found.append(_forecast(now, each, result, viewer, after))
+    return _document(now, found)
+
+
+def _document(now: PendingNow, found: list[PodForecast]) -> WhatIfDocument:
     victims = [victim for each in found for victim in each.victims]
     is_known = all(victim.pod for victim in victims if victim.tier)
     return WhatIfDocument(
@@ -84,32 +85,23 @@ def forecast(
         lost_gpu_hours=sum(each.lost_gpu_hours or 0 for each in victims) if is_known else None,
         lost_cost=_lost_cost(victims) if is_known and now.currency else None,
         is_lost_upper_bound=is_known and any(each.is_lost_upper_bound for each in victims),
+        not_considered=not_considered(now.policy, now.room.budgets),
     )
 
 
-def _candidate(planned: PlannedPods, pod: PlaceablePod, now: PendingNow) -> _Candidate:
-    """What the planned pods need if they are created as `pod`. Raises: InvalidRequest."""
+def _result(candidate: Candidate, room: Room, quotas: PodQuotas, left: int) -> _Outcome:
+    """What becomes of the pods, of which `left` are evaluated. Raises: InvalidRequest."""
+    planned, pod, needs = candidate.planned, candidate.pod, candidate.needs
     try:
-        needs, quantity = needs_of(pod, now.rules), covered(effective_units(pod, now.rules), (), now.rules)
+        usage = usage_of(pod)
     except MalformedObject as error:
         raise InvalidRequest(f"{planned.name or 'the pod'}: {str(error).partition(': ')[2]}") from None
-    return _Candidate(planned, pod, needs, quantity)
-
-
-def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
-    """The pod with what admission writes: its class, the priority and the policy. Raises: InvalidRequest."""
-    spec = planned.pod.spec
-    name = spec.priority_class_name or now.default_class
-    if not name:
-        return planned.pod
-    known = next((each for each in (*now.classes, *_OF_SYSTEM) if each.name == name), None)
-    if known is None:
-        names = ", ".join(each.name for each in now.classes) or "none known"
-        where = f"{planned.name}: " if planned.name else ""
-        raise InvalidRequest(f"{where}PriorityClass '{name[:60]}' does not exist; there are {names}")
-    policy = spec.preemption_policy or (None if known.may_preempt else NEVER)
-    admitted = replace(spec, priority_class_name=name, priority=known.value, preemption_policy=policy)
-    return replace(planned.pod, spec=admitted)
+    admission = quotas.admit(pod.metadata.namespace, counted_pod(pod), usage, planned.number)
+    found = _tried(needs, room, min(admission.number, left))
+    if found.verdict is None and admission.refusal and admission.number <= left:
+        refused = judged(needs, room, Situation(quota=admission.refusal))
+        found = replace(found, verdict=refused)
+    return _Outcome(admission, found)
 
 
 def _tried(needs: Needs, room: Room, count: int) -> WhatIf:
@@ -119,14 +111,31 @@ def _tried(needs: Needs, room: Room, count: int) -> WhatIf:
     return replace(found, verdict=None) if is_cut else found
 
 
-def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Viewer) -> PodForecast:
+def _after_waiting(candidate: Candidate, first: WaitingFirst, now: _Outcome, *, key: str) -> AfterWaiting:
+    """What becomes of the pods if those that wait and precede them have their places before."""
+    first.place_before(candidate.needs)
+    found = _tried(candidate.needs, first.room, now.bound)
+    place(found, candidate.needs, first.room, key=key)
+    return AfterWaiting(
+        placed=first.placed(candidate.needs),
+        is_complete=first.is_complete,
+        bound=found.fitting + len(found.evictions),
+        reason=found.verdict.reason.value if found.verdict else "",
+    )
+
+
+def _forecast(
+    now: PendingNow, candidate: Candidate, result: _Outcome, viewer: Viewer, after: AfterWaiting | None
+) -> PodForecast:
     """The pods that were bound have their places in `now.room`. If one waits, so do all after it."""
-    bound = result.fitting + len(result.evictions)
-    planned, needs = candidate.planned, candidate.needs
-    verdict = shown_verdict(result.verdict, viewer) if result.verdict else None
+    planned, needs, found = candidate.planned, candidate.needs, result.found
+    tier = tier_of_candidate(candidate, now)
+    refused = planned.number - result.admission.number
+    situation = Situation(is_serving=serves(tier, now.rules))
+    if found.verdict and result.bound == result.admission.number:
+        situation = replace(situation, quota=result.admission.refusal)
+    verdict = shown_verdict(found.verdict, viewer) if found.verdict else None
     named = [uid for each in verdict.obstacles for uid in each.pods if not is_planned(uid)] if verdict else []
-    tier = _tier(candidate, now)
-    situation = replace(_NOWHERE, is_serving=serves(tier, now.rules))
     return PodForecast(
         name=planned.name,
         pods=planned.number,
@@ -136,32 +145,63 @@ def _forecast(now: PendingNow, candidate: _Candidate, result: WhatIf, viewer: Vi
         priority=needs.priority,
         may_preempt=needs.may_preempt,
         needs=needed(needs),
-        bound=bound,
+        bound=result.bound,
+        refused=refused,
+        quota=_refusal(result.admission.refusal),
         others_waiting=others_waiting(now, needs, viewer),
-        not_evaluated=0 if verdict else planned.number - bound,
-        nodes=list(_nodes(result)) if viewer.sees_nodes else None,
-        victims=occupants(now, _evicted(result.evictions), candidate.rank, viewer),
+        after_waiting=after,
+        not_evaluated=0 if verdict else result.admission.number - result.bound,
+        nodes=list(_nodes(found)) if viewer.sees_nodes else None,
+        victims=_victims(now, candidate, found.evictions, viewer),
         reason=verdict.reason.value if verdict else "",
-        text=sentence(verdict, needs, _NOWHERE) if verdict else "",
-        obstacles=obstacle_texts(verdict, viewer) if verdict else [],
+        text=_text(verdict, needs, situation) if verdict else "",
+        obstacles=obstacle_texts(_without_planned(verdict), viewer) if verdict else [],
         occupants=limited(occupants(now, named, candidate.rank, viewer))[0],
-        helps=helps_of(now, result.verdict, needs, situation, rank=candidate.rank, viewer=viewer),
+        helps=helps_of(now, found.verdict, needs, situation, rank=candidate.rank, viewer=viewer),
     )
 
 
-def _tier(candidate: _Candidate, now: PendingNow) -> str:
-    keys, labels = tier_labels(now.rules), candidate.pod.metadata.labels or {}
-    chosen = tuple((key, value) for key, value in labels.items() if key in keys)
-    return tier_of(candidate.needs.class_name, candidate.needs.priority, now.rules, chosen)
+def _refusal(quota: QuotaState | None) -> QuotaRefusal | None:
+    if quota is None:
+        return None
+    scale = _MILLI if resource_of(quota.what) == CPU else 1
+    return QuotaRefusal(
+        name=quota.name,
+        resource=quota.what,
+        hard=quota.hard / scale,
+        used=quota.used / scale,
+        requested=quota.needed / scale,
+    )
+
+
+def _victims(now: PendingNow, candidate: Candidate, evictions: Sequence[Eviction], viewer: Viewer) -> list[OccupantPod]:
+    """The pods that would be preempted, with the budgets that do not allow that."""
+    uids = [uid for each in evictions for uid in each.victims]
+    budgets = dict(pair for each in evictions for pair in each.violating)
+    found = occupants(now, uids, candidate.rank, viewer)
+    return [replace(each, budget=budgets[each.uid]) if each.uid in budgets else each for each in found]
+
+
+def _text(verdict: Verdict, needs: Needs, situation: Situation) -> str:
+    """Why the next pod waits; not because of pods that do not exist, if others suffice to explain it."""
+    text = sentence(verdict, needs, situation)
+    if not any(map(is_planned, (uid for each in verdict.obstacles for uid in each.pods))):
+        return text
+    if verdict.reason in _BY_PODS:
+        return "the pods of this request before it take what fits"
+    return f"{text}, beside the pods of this request before it"
+
+
+def _without_planned(verdict: Verdict) -> Verdict:
+    """Without what pods of the request hold."""
+    return replace(
+        verdict, obstacles=tuple([each for each in verdict.obstacles if not any(map(is_planned, each.pods))])
+    )
 
 
 def _nodes(result: WhatIf) -> Iterator[str]:
     """Where the first pod fits, and where pods are evicted for others."""
     yield from dict.fromkeys((*result.nodes, *(each.node for each in result.evictions)))
-
-
-def _evicted(evictions: Sequence[Eviction]) -> list[str]:
-    return [uid for each in evictions for uid in each.victims]
 
 
 def _lost_cost(victims: Sequence[OccupantPod]) -> str | None:

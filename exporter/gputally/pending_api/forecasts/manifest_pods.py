@@ -30,11 +30,17 @@ class PlannedPods(NamedTuple):
     number: int = 1
 
 
+class PlannedSpec(PlaceableSpec, frozen=True):
+    """What also decides which quotas count the pod."""
+
+    active_deadline_seconds: int | None = None
+
+
 class PlannedTemplate(Camel, frozen=True):
     """A pod template."""
 
     metadata: AnnotatedMeta = field(default_factory=AnnotatedMeta)
-    spec: PlaceableSpec = field(default_factory=PlaceableSpec)
+    spec: PlannedSpec = field(default_factory=PlannedSpec)
 
 
 class _Owner(Camel, frozen=True):

@@ -10,7 +10,7 @@ from gputally.model.units import GPU
 from gputally.pending_api.occupants import Rank, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.words.amount_words import amount_words, gpu_words, listed
-from gputally.pending_api.words.verdict_words import without_value
+from gputally.pending_api.words.verdict_words import quota_words, without_value
 
 _MOST_NAMES: Final = 3
 
@@ -29,6 +29,11 @@ def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer)
         node=eviction.node if eviction and viewer.sees_nodes else None,
         victims=occupants(now, eviction.victims, rank, viewer) if eviction else [],
     )
+
+
+def _raised(change: SuggestedChange) -> str:
+    name, _, key = change.what.rpartition(": ")
+    return f"{name} by {quota_words(key, change.amount or 0)}"
 
 
 def _step(change: SuggestedChange, now: PendingNow, viewer: Viewer) -> str:
@@ -66,6 +71,6 @@ _STEPS: Final[Mapping[ChangeKind, Callable[[SuggestedChange, str, str], str]]] =
     ChangeKind.WAIT: lambda change, on, pods: (
         f"wait until {pods}{on} {'ends' if len(change.pods) == 1 and pods.count('/') else 'end'}"
     ),
-    ChangeKind.RAISE_QUOTA: lambda change, *_: f"raise quota {change.what} by {change.amount}",
+    ChangeKind.RAISE_QUOTA: lambda change, *_: f"raise quota {_raised(change)}",
     ChangeKind.REMOVE_GATE: lambda change, *_: f"remove the scheduling gate {change.what}",
 }

@@ -7,6 +7,7 @@ from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.pending_api.words.amount_words import amount_words, bare_amount, listed
+from gputally.placement.objects.quota_usage import resource_of
 
 SHORT: Final[Mapping[Reason, str]] = {
     Reason.NO_SCHEDULER: "no scheduler",
@@ -125,14 +126,27 @@ def _quota(verdict: Verdict, situation: Situation) -> str:
     quota = situation.quota
     if quota is None:
         return "its quota is used up"
-    what = quota.what.removeprefix("requests.")
+    needed, hard, used = (
+        quota_words(quota.what, quota.needed),
+        *(_bare(quota.what, each) for each in (quota.hard, quota.used)),
+    )
     if verdict.reason is Reason.QUOTA_NEVER:
-        return f"its quota {quota.name} can never admit it: {_of(what, quota.needed)} needed, {quota.hard} allowed"
-    return f"its quota {quota.name} is used up: {_of(what, quota.needed)} needed, {quota.used} of {quota.hard} used"
+        return f"its quota {quota.name} can never admit it: {needed} needed, {hard} allowed"
+    return f"its quota {quota.name} is used up: {needed} needed, {used} of {hard} used"
 
 
-def _of(resource: str, amount: int) -> str:
-    return amount_words(resource, amount)
+def quota_words(key: str, amount: int) -> str:
+    """The amount of what a quota limits, by its key."""
+    return f"{amount_words(resource_of(key), amount)}{' as limits' if key.startswith('limits.') else ''}"
+
+
+def _bare(key: str, amount: int) -> str:
+    return bare_amount(resource_of(key), amount)
+
+
+def _of_quota(each: Obstacle) -> str:
+    name, _, key = each.what.rpartition(": ")
+    return f"quota {name}: {quota_words(key, each.needed or 0)} needed, {_bare(key, each.free or 0)} left"
 
 
 def _gang(_: Verdict, situation: Situation) -> str:
@@ -174,7 +188,7 @@ _OBSTACLES: Final[Mapping[ObstacleKind, Callable[[Obstacle], str]]] = {
     ObstacleKind.POLICY: lambda each: each.what or "preemptionPolicy: Never",
     ObstacleKind.GATE: lambda each: f"scheduling gate {each.what}",
     ObstacleKind.QUEUE: lambda each: f"queue: {each.what}" if each.what else "the queue has not admitted it",
-    ObstacleKind.QUOTA: lambda each: f"quota {each.what}: {each.needed} needed, {each.free} left",
+    ObstacleKind.QUOTA: _of_quota,
     ObstacleKind.CLAIM: lambda each: f"ResourceClaim {each.what} is not allocated",
     ObstacleKind.GANG: lambda each: f"gang {each.what}: {each.needed} pods at once, {each.free} possible",
     ObstacleKind.SCHEDULER: lambda each: f"no scheduler named {each.what} is at work",

@@ -13,6 +13,7 @@ from gputally.placement.candidates import Excluding, available_on, with_enough
 from gputally.placement.fit import by_importance, fits, must_go
 from gputally.placement.node_group import NodeGroup
 from gputally.placement.node_room import NodeRoom, add
+from gputally.placement.planning.planned import is_planned
 
 COMPARED_NODES: Final = 16
 """Nodes of each group of which the obstacles are compared: those with the most GPUs available."""
@@ -110,14 +111,14 @@ def _held_on_larger(needs: Needs, node: NodeRoom, uid: str, more: Mapping[str, i
 
 
 def _holders(needs: Needs, node: NodeRoom, uid: str) -> Iterator[tuple[str, Taken]]:
-    """The pods that it cannot preempt, those first that should stay: the last ones are stopping anyway."""
+    """The pods that it cannot preempt, those first that should stay, as those of a forecast; stopping ones last."""
     fixed = [
         (key, each)
         for key, each in (*node.taken.items(), *node.nominated.items())
         if key != uid and not (needs.may_preempt and each.priority < needs.priority)
     ]
     fixed = [pod for pod in fixed if pod[0] in node.taken or pod[1].priority >= needs.priority]
-    yield from sorted(by_importance(fixed), key=lambda pod: pod[0] in node.stopping)
+    yield from sorted(by_importance(fixed), key=lambda pod: (not is_planned(pod[0]), pod[0] in node.stopping))
 
 
 def _going(needs: Needs, node: NodeRoom, free: Mapping[str, int], uid: str) -> Mapping[str, Taken]:
@@ -130,10 +131,14 @@ def _going(needs: Needs, node: NodeRoom, free: Mapping[str, int], uid: str) -> M
 
 
 def _cost(obstacles: tuple[Obstacle, ...]) -> tuple[object, ...]:
-    """Few obstacles are best, then a small shortage, few pods, and the first name, so that a verdict does not flap."""
+    """Few obstacles are best, then a small shortage, few pods, and the first name, so that a verdict does not flap.
+
+    What pods of a forecast hold is the last resort: no pod that exists is to blame for it.
+    """
     sizes = [each for each in obstacles if each.kind is ObstacleKind.SIZE]
     shortage = sum(((each.needed or 0) - (each.free or 0)) / (each.needed or 1) for each in sizes)
     return (
+        sum(is_planned(uid) for each in obstacles for uid in each.pods),
         len(obstacles),
         shortage,
         sum(len(each.pods) for each in obstacles),

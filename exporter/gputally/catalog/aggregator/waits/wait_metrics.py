@@ -1,6 +1,6 @@
 """Why pods wait for GPUs, what that is charged to, and what would fit now."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.totals import Total
@@ -47,6 +47,17 @@ def stranded_gpus(snapshot: Snapshot) -> Iterator[Row]:
     """A row for each model, pool and reason that has had some, including 0."""
     if snapshot.waits:
         yield from (Row(key, count) for key, count in snapshot.waits.stranded.items())
+
+
+def job_nodes(column: int) -> Callable[[Snapshot], Iterator[Row]]:
+    """A row for every known tier, including 0, once all pods on the nodes are known."""
+
+    def rows(snapshot: Snapshot) -> Iterator[Row]:
+        if snapshot.waits and snapshot.waits.fits:
+            found = dict.fromkeys(snapshot.tiers, (0, 0)) | dict(snapshot.waits.job_nodes)
+            yield from (Row((tier,), nodes[column]) for tier, nodes in found.items())
+
+    return rows
 
 
 PENDING_GPU_SECONDS = Metric[Snapshot](
@@ -120,9 +131,26 @@ STRANDED_GPUS = Metric[Snapshot](
     name="gputally_stranded_gpus",
     kind=MetricType.GAUGE,
     help="Free GPUs that are not available to all pods, since CPU, memory or pods per node are used up, their node is "
-    "cordoned, or too few others are free beside them (fragment).",
+    "cordoned, not ready or being removed (not_ready), or too few others are free beside them (fragment).",
     labels=("gpu_model", "pool", "reason"),
     rows=stranded_gpus,
+)
+
+JOB_NODES = Metric[Snapshot](
+    name="gputally_job_nodes",
+    kind=MetricType.GAUGE,
+    help="Nodes that the running pods of jobs occupy, of jobs with several pods of equal requests on nodes of one GPU "
+    "model.",
+    labels=("tier",),
+    rows=job_nodes(0),
+)
+
+JOB_NODES_NEEDED = Metric[Snapshot](
+    name="gputally_job_nodes_needed",
+    kind=MetricType.GAUGE,
+    help="The smallest number of such nodes that would hold the pods of each of these jobs, if the nodes were empty.",
+    labels=("tier",),
+    rows=job_nodes(1),
 )
 
 METRICS = (
@@ -135,4 +163,6 @@ METRICS = (
     INCOMPLETE_GANGS,
     FITTING_PODS,
     STRANDED_GPUS,
+    JOB_NODES,
+    JOB_NODES_NEEDED,
 )

@@ -1,9 +1,13 @@
-"""What pod sizes fit now, by GPU model and pool: kept up to date node by node."""
+"""What pod sizes fit now, by GPU model and pool, and the nodes of jobs: kept up to date node by node."""
 
 from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final
 
+from msgspec.structs import replace
+
+from gputally.accounting.waiting.fit.packing import Packing
+from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.placement.pod_sizes import SIZES, Capacity
 from gputally.model.rules import Rules
 from gputally.placement.fits_now import fits_now
@@ -14,6 +18,8 @@ NodeLabels = tuple[str, str]
 """The exported GPU model and pool."""
 MOST_NODES: Final = 50
 """Changed nodes that are looked at in one step, some 40 µs for each."""
+MOST_AT_READ: Final = 16
+"""As many at the time of a scrape."""
 
 
 class Fitting:
@@ -25,6 +31,7 @@ class Fitting:
     def __init__(self, room: Room, labels_of: Callable[[str], NodeLabels], rules: Rules) -> None:
         self.fits = Counter[tuple[str, str, int]]()
         self.stranded = Counter[tuple[str, str, str]]()
+        self.packing = Packing(room, labels_of)
         self._room = room
         self._labels_of = labels_of
         self._rules = rules
@@ -35,15 +42,26 @@ class Fitting:
     def outdate(self, nodes: Collection[str]) -> None:
         """These nodes, or pods on them, have changed."""
         self._outdated.update(nodes)
+        self.packing.nodes_changed(nodes)
 
     @property
     def is_behind(self) -> bool:
-        """Whether nodes are still to be looked at."""
-        return bool(self._outdated)
+        """Whether nodes or jobs are still to be looked at."""
+        return bool(self._outdated) or self.packing.is_behind
+
+    def added_to(self, now: WaitingNow, changed: Collection[str]) -> WaitingNow:
+        """With what fits, as agrees with what is free: verdicts follow `changed` nodes later, and the sums at once."""
+        self._outdated.update(changed)
+        self._look(most=MOST_AT_READ)
+        return replace(now, fits=dict(self.fits), stranded=dict(self.stranded), job_nodes=self.packing.sums())
 
     def step(self) -> None:
-        """Look at some of the nodes that have changed."""
-        for _ in range(min(len(self._outdated), MOST_NODES)):
+        """Look at some of the nodes, and of the jobs, that have changed."""
+        self._look(most=MOST_NODES)
+        self.packing.step()
+
+    def _look(self, *, most: int) -> None:
+        for _ in range(min(len(self._outdated), most)):
             name = self._outdated.pop()
             if known := self._of.pop(name, None):
                 self._add(*known, sign=-1)

@@ -1,0 +1,55 @@
+"""The labels of pods on nodes, for PodDisruptionBudgets: records of pods have no labels that no rule reads."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from gputally.accounting.state_part import StatePart
+from gputally.model.kube import Kind, Object, Pod
+from gputally.model.objects.core_values import ENDED_PHASES
+from gputally.model.observation import ListedBeside
+
+_DECODER: Final = msgspec.msgpack.Decoder(dict[str, str])
+
+
+class PodLabels(StatePart[Struct]):
+    """The labels of bound pods by UID, encoded: some 300 bytes for each. Nothing unless it `is_on`."""
+
+    name = "pod-labels"
+    kinds = (Kind.PODS,)
+
+    def __init__(self, *, is_on: bool) -> None:
+        self.is_on = is_on
+        self.known: dict[str, bytes] = {}
+
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.seen`."""
+        if not self.is_on or not isinstance(found, Pod) or not found.spec.node_name:
+            return
+        if found.status.phase in ENDED_PHASES:
+            self.known.pop(found.metadata.uid, None)
+        else:
+            self.known[found.metadata.uid] = msgspec.msgpack.encode(found.metadata.labels or {})
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        self.known.pop(uid, None)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self.known.keys() - {*uids}:
+            self.gone(uid, at_us=at_us)
+
+    def beside(self, part: ListedBeside, known: Collection[str]) -> None:
+        """Pods were listed beside the watches, which know better about what they have reported: of `known` UIDs."""
+        for each in part.objects:
+            uid = each.metadata.uid
+            if isinstance(each, Pod) and uid in known and uid not in self.known:
+                self.seen(each, at_us=part.at_us)
+
+
+def labels_in(encoded: bytes) -> Mapping[str, str]:
+    """The labels."""
+    return _DECODER.decode(encoded)

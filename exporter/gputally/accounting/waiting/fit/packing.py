@@ -1,0 +1,137 @@
+"""How many nodes the pods of each job occupy, and how few would hold them: kept up to date job by job."""
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple
+
+from gputally.accounting.shared import shared
+from gputally.model.disruptions.disruption import OWN_JOB
+from gputally.model.placement.needs import Amounts, Place
+from gputally.model.pod import PodRecord
+from gputally.placement.planning.nodes_needed import nodes_needed
+from gputally.placement.room import Room
+
+MOST_JOBS: Final = 20
+"""Changed jobs that are looked at in one step, some 50 µs for each."""
+_SEVERAL: Final = 2
+"""One pod cannot be packed."""
+Job = tuple[str, str, str]
+"""Namespace, kind and name."""
+
+
+class JobNodes(NamedTuple):
+    """The nodes that the pods of a job occupy, and the smallest number of nodes of the same model that would hold them.
+
+    `tier` is the exported one of its pods.
+    """
+
+    tier: str
+    used: int
+    needed: int
+
+
+class Packing:
+    """Jobs with several bound pods of equal requests, all on nodes of one model; `of` has their nodes.
+
+    `labels_of` returns the exported GPU model and pool of a node.
+    """
+
+    def __init__(self, room: Room, labels_of: Callable[[str], tuple[str, str]]) -> None:
+        self.of: dict[Job, JobNodes] = {}
+        self._room = room
+        self._labels_of = labels_of
+        self._jobs: dict[Job, dict[str, str]] = {}
+        """The node of each bound pod, by UID."""
+        self._job_of: dict[str, Job] = {}
+        self._tiers: dict[Job, str] = {}
+        self._due: dict[Job, None] = {}
+        self._offers: dict[str, Counter[Amounts]] = {}
+        """The number of nodes by GPU model and allocatable amounts."""
+        self._offer_of: dict[str, tuple[str, Place]] = {}
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether jobs are still to be looked at."""
+        return bool(self._due) and self._room.is_complete
+
+    def pod_changed(self, record: PodRecord, *, is_gone: bool) -> None:
+        """A pod with GPUs has changed or is gone."""
+        uid, known = record.uid, self._job_of.get(record.uid)
+        is_bound = record.scheduled_us is not None and record.end_us is None and not is_gone
+        job = _job_of(record) if is_bound and record.segments and record.job_kind != OWN_JOB else None
+        if known and known != job:
+            self._drop(uid, known)
+        if job and (known != job or self._jobs[job].get(uid) != record.node):
+            self._job_of[uid] = job
+            self._jobs.setdefault(job, {})[uid] = record.node
+            self._tiers[job] = record.segments[-1].labels[0]
+            self._due[job] = None
+
+    def nodes_changed(self, names: Collection[str]) -> None:
+        """These nodes, or pods on them, have changed."""
+        kinds = sum(map(len, self._offers.values()))
+        for name in names:
+            self._offer(name)
+        if sum(map(len, self._offers.values())) != kinds:
+            self._due.update(dict.fromkeys(self._jobs))
+
+    def step(self) -> None:
+        """Look at some of the jobs that have changed, once it is known what their pods take."""
+        for _ in range(min(len(self._due), MOST_JOBS) if self._room.is_complete else 0):
+            del self._due[job := next(iter(self._due))]
+            if found := self._look(job):
+                self.of[job] = found
+            else:
+                self.of.pop(job, None)
+
+    def sums(self) -> dict[str, tuple[int, int]]:
+        """Nodes used and needed by exported tier."""
+        used, needed = Counter[str](), Counter[str]()
+        for each in self.of.values():
+            used[each.tier] += each.used
+            needed[each.tier] += each.needed
+        return {tier: (used[tier], needed[tier]) for tier in used}
+
+    def _drop(self, uid: str, job: Job) -> None:
+        del self._job_of[uid]
+        del self._jobs[job][uid]
+        self._due[job] = None
+        if not self._jobs[job]:
+            del self._jobs[job], self._tiers[job]
+
+    def _offer(self, name: str) -> None:
+        node, known = self._room.nodes.get(name), self._offer_of.get(name)
+        place = node.place if node else None
+        if place is (known[1] if known else None):
+            return  # only its pods have changed
+        if known:
+            model, old = self._offer_of.pop(name)
+            self._offers[model][old.offered] -= 1
+            if not self._offers[model][old.offered]:
+                del self._offers[model][old.offered]
+        if place:
+            model = self._labels_of(name)[0]
+            self._offer_of[name] = model, place
+            self._offers.setdefault(model, Counter())[place.offered] += 1
+
+    def _look(self, job: Job) -> JobNodes | None:
+        """The nodes of a job, if it can be said how few would do."""
+        pods = self._jobs.get(job, {})
+        models = {self._offer_of[node][0] if node in self._offer_of else None for node in pods.values()}
+        amounts = {self._amounts(uid, node) for uid, node in pods.items()}
+        if len(pods) < _SEVERAL or len(models) != 1 or len(amounts) != 1:
+            return None
+        [of_each], [model] = amounts, models
+        needed = nodes_needed(of_each, len(pods), self._offers[model]) if of_each and model is not None else None
+        return JobNodes(self._tiers[job], len(set(pods.values())), needed) if needed else None
+
+    def _amounts(self, uid: str, node: str) -> Amounts | None:
+        """What the pod takes; None if that is not known."""
+        found = self._room.nodes.get(node)
+        taken = found.taken.get(uid) if found else None
+        return taken.amounts if taken else None
+
+
+def _job_of(record: PodRecord) -> Job:
+    job: Job = shared((record.namespace, record.job_kind, record.job))
+    return job

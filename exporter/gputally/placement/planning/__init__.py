@@ -1,0 +1,1 @@
+"""Places of pods in a copy of the room."""

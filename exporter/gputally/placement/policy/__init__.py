@@ -1,0 +1,1 @@
+"""What ResourceQuotas and PodDisruptionBudgets allow."""
