@@ -16,6 +16,7 @@ from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.measured.usage_report import Fault
 from gputally.model.node import CapacityState
@@ -49,7 +50,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     `wanted` is the µGPU that pending pods request, by required GPU model, `any` for none. `differences` compare
     independently computed sums, in µs·µGPU, and must be 0. `allocation_differences` are the µGPU that only the API
     server or only the kubelets report as allocated, by pool and side. `priority_classes` are the highest ones, each
-    with its exported tier; `quotas` are by exported tier and tenant. `waits` is None if reasons are not determined.
+    with its exported tier; `quotas` are by exported tier and tenant. `waits` and
+    `uncreated` are None if reasons are not determined.
     """
 
     now_us: int
@@ -78,6 +80,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     priority_classes: tuple[tuple[str, ClassVersion], ...] = ()
     quotas: Mapping[tuple[str, str], QuotaUse] = {}
     waits: WaitingNow | None = None
+    uncreated: UncreatedNow | None = None
     book: PriceBook | None = None
 
 
@@ -118,6 +121,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         priority_classes=tuple(_classes(fleet)),
         quotas=fleet.policy.quotas.read(),
         waits=fleet.waiting.read(),
+        uncreated=fleet.uncreated.read(),
         book=fleet.pricing.book,
     )
 
