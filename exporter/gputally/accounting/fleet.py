@@ -3,7 +3,7 @@
 Observations of different kinds come in no common order: every rule recomputes its result, and corrects the totals.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
@@ -22,7 +22,6 @@ from gputally.accounting.policy.policy import Policy
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.restore import restore
-from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.known_series import KnownSeries
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.posting import Posting
@@ -50,6 +49,9 @@ from gputally.model.observation import (
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+
+if TYPE_CHECKING:
+    from gputally.accounting.state_part import StatePart
 
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are checked."""
@@ -139,8 +141,7 @@ class Fleet:
             return
         if now_us >= self._next_round_us:
             self.reconcile()
-        self.now_us = max(self.now_us, now_us)
-        self.pricing.now_us = self.now_us
+        self.now_us = self.pricing.now_us = max(self.now_us, now_us)
         if self._is_due(self.pods.unaccepted.next_us):
             self.pods.advance(self.now_us)
         if self._is_due(self.pricing.next_us):
