@@ -108,6 +108,10 @@ class Uncreated(StatePart[Struct]):
         wanted, self._wanted = self._wanted, set()
         return wanted
 
+    def is_refused(self, owner: Owner) -> bool:
+        """Whether pods of the workload are refused, as far as is known."""
+        return self.failed.of(*_key(owner)) is not None
+
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`."""
         self._now_us = max(self._now_us, now_us)
