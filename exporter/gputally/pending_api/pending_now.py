@@ -9,6 +9,7 @@ from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import PriorityChoice
+from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
@@ -42,7 +43,8 @@ class PendingNow(NamedTuple):
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known.
-    `room` is empty unless it was asked for. `default_class` is that of pods that name none, "" for none.
+    `room` is empty unless it was asked for. `default_class` is that of pods that name none, "" for none. `uncreated`
+    are the workloads that lack pods, by age.
     """
 
     at_us: int
@@ -58,6 +60,7 @@ class PendingNow(NamedTuple):
     room: Room
     classes: Sequence[PriorityChoice]
     default_class: str
+    uncreated: Sequence[UncreatedWorkload] = ()
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -91,4 +94,5 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         room=fleet.waiting.room.copy() if with_room else Room(),
         classes=fleet.policy.classes.choices(),
         default_class=fleet.policy.classes.default(),
+        uncreated=fleet.uncreated.workloads(),
     )

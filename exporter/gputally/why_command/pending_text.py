@@ -7,15 +7,23 @@ from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
 from gputally.pending_api.words.amount_words import count_words
 from gputally.why_command.text_lines import duration, gpus, money, paragraph, pods, table
+from gputally.why_command.workload_text import workload_table
 
 _HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
 
 
 def pending_lines(document: PendingDocument, *, subject: str, width: int) -> Iterator[str]:
-    """How many pods wait, for which reasons, and each of them."""
-    if not document.pod_count:
+    """How many pods wait, for which reasons, and each of them; then the workloads that lack pods."""
+    if document.pod_count:
+        yield from _pods(document, subject, width)
+    else:
         yield printable(f"No pod {subject} waits for GPUs.".replace("  ", " "))
-        return
+    if document.workload_count:
+        yield ""
+        yield from workload_table(document, width=width)
+
+
+def _pods(document: PendingDocument, subject: str, width: int) -> Iterator[str]:
     yield from paragraph(_headline(document, subject), width)
     yield ""
     yield from _reasons(document, width)

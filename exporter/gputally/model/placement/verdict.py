@@ -84,8 +84,6 @@ class ObstacleKind(StrEnum):
     """... the queue system admits the workload."""
     QUOTA = "quota"
     """... the quota admits the pod: `needed` more than the `free` ones of it."""
-    ADMISSION = "admission"
-    """... the API server admits the pod."""
     CLAIM = "claim"
     """... the claim is allocated."""
     GANG = "gang"

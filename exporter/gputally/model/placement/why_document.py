@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.placement.pending_document import PendingPod
+from gputally.model.placement.pending_document import PendingPod, PendingWorkload
 
 WHY_PATH: Final = "/api/v1/why"
 WHY_VERSION: Final = 1
@@ -148,7 +148,7 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
 class WhyDocument(Struct, frozen=True, kw_only=True):
     """The answers about a pod, or about the pods of a job: one for each verdict and request.
 
-    `bound` pods of the job have their GPUs. `currency` is empty without a price book.
+    `bound` pods of the job have their GPUs. `workloads` lack pods of the job. `currency` is empty without a price book.
     """
 
     version: int = WHY_VERSION
@@ -156,3 +156,4 @@ class WhyDocument(Struct, frozen=True, kw_only=True):
     currency: str
     answers: list[WhyAnswer]
     bound: int = 0
+    workloads: list[PendingWorkload] = []
