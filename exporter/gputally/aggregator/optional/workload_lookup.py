@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.05
 """Between two lookups: whoever creates Events must not make the aggregator send many requests."""
-_AGAIN_SECONDS: Final = 60.0
+_AGAIN_SECONDS: Final = 20.0
 
 
 class WorkloadLookup:

@@ -1,0 +1,149 @@
+"""Workloads whose pods a quota or a LimitRange of a real control plane refuses, or that wait in a queue."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.behaviour.product import Product, total
+from tests.chart.helm import objects, of_kind, rendered
+from tests.cluster.api import Api
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.manifests import Json, deployment, gpu_node, gpu_pod, job, metadata, priority_class, resource_quota
+from tests.e2e.rights import grant, logged_in, revoke, rights_of, until_granted
+from tests.fakes.command import run
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of killed servers
+]
+
+WATCHES = {"watch": {"resourceQuotas": True, "failedCreates": True}}
+QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
+
+
+@pytest.fixture
+async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Product]:
+    """The aggregator with the rights that the chart grants for its optional watches, not started yet."""
+    rights = rights_of(of_kind(objects(rendered(WATCHES, tmp_path)), "ClusterRole")["rules"])
+    made = await grant(api, "uncreated", place, rights)
+    await until_granted(api, "uncreated", place, rights)
+    kubeconfig = await logged_in(api, control_plane, "uncreated", place, tmp_path / "kubeconfig")
+    found = Product(tmp_path, kubeconfig, environment={"GPUTALLY_WATCH": "resourcequotas,events/FailedCreate"})
+    yield found
+    await found.kill()
+    await revoke(api, made)
+
+
+async def workloads(product: Product, place: str) -> dict[str, Json]:
+    """The workloads of the namespace that lack pods, by job."""
+    found = await run("why", "--url", product.url, "--output", "json", "--namespace", place)
+    assert found.status == 0, found.err
+    return {each["job"]: each for each in json.loads(found.out)["workloads"]}
+
+
+async def lacking(product: Product, place: str, holds: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
+    """The workloads once they are as expected."""
+    found: dict[str, Json] = {}
+    for _ in range(120):
+        found = await workloads(product, place)
+        if holds(found):
+            return found
+        await asyncio.sleep(0.25)
+    raise AssertionError({name: (each["reason"], each["pods"], each["text"]) for name, each in found.items()})
+
+
+def reasons(found: dict[str, Json]) -> dict[str, tuple[str, int, float]]:
+    """Reason, missing pods and their GPUs."""
+    return {name: (each["reason"], each["pods"], each["gpus"]) for name, each in found.items()}
+
+
+async def test_each_workload_without_pods_has_its_verdict_until_its_pods_exist(
+    api: Api, place: str, product: Product
+) -> None:
+    tier = f"{place}-training"
+    for manifest in (
+        gpu_node(f"{place}-node", gpus=8, pool=place),
+        priority_class(tier, 100),
+        resource_quota("training", place, gpus=6),
+        limit_range(place),
+    ):
+        await api.create(manifest)
+    await enforced(api, place)
+
+    def pod(name: str, gpus: int) -> Json:
+        return gpu_pod(name, place, gpus=gpus, priorityClassName=tier, nodeSelector={"gputally.io/pool": place})
+
+    await api.create(job(pod("first", 4)))
+    await api.wait_for(f"/apis/batch/v1/namespaces/{place}/jobs/first", is_active)
+    queued = job(pod("queued", 8), parallelism=3, suspend=True)
+    queued["metadata"]["labels"] = QUEUE
+    much_cpu = pod("much-cpu", 1)
+    much_cpu["spec"]["containers"][0]["resources"]["limits"] |= {"cpu": "8"}
+    for workload in (
+        job(pod("too-large", 8), parallelism=2),
+        job(pod("second", 4)),
+        deployment(pod("serve", 7), replicas=2),
+        job(much_cpu),
+        queued,
+        job(pod("paused", 8), suspend=True),
+    ):
+        await api.create(workload)
+    await product.start()
+
+    expected = {
+        "too-large": ("quota_never", 2, 16),
+        "second": ("quota", 1, 4),
+        "serve": ("quota_never", 2, 14),
+        "much-cpu": ("refused", 1, 1),
+        "queued": ("queued", 3, 24),
+    }
+    found = await lacking(product, place, lambda found: reasons(found) == expected)
+    assert {each["tier"] for each in found.values()} == {tier}
+    assert found["serve"]["job_kind"] == "Deployment"
+    assert found["second"]["quota"] == {
+        "name": "training",
+        "resource": "requests.nvidia.com/gpu",
+        "requested": "4",
+        "used": "4",
+        "limit": "6",
+    }
+    assert "maximum cpu usage per Container is 4" in found["much-cpu"]["message"]
+    samples = await product.scrape()
+    assert total(samples, "gputally_uncreated_pods", tier=tier, reason="quota_never") == 4
+    assert total(samples, "gputally_uncreated_gpus", tier=tier, reason="queued") == 24
+    assert total(samples, "gputally_quota_refused_gpus", tier="any") == 16 + 4 + 14
+    said = await run("why", "--url", product.url, f"{place}/job/too-large")
+    assert said.status == 0
+    assert "8 GPUs needed, 6 allowed" in " ".join(said.out.split())
+
+    quota = f"/api/v1/namespaces/{place}/resourcequotas/training"
+    await api.patch(quota, {"spec": {"hard": {"requests.nvidia.com/gpu": "64"}}})
+    await api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/queued")
+    remaining = {"much-cpu": ("refused", 1, 1)}
+    await lacking(product, place, lambda found: reasons(found) == remaining)
+    samples = await product.scrape()
+    assert total(samples, "gputally_uncreated_pods", tier=tier) == 1
+    assert total(samples, "gputally_quota_refused_gpus") == 0
+
+
+def limit_range(place: str) -> Json:
+    limits = [{"type": "Container", "max": {"cpu": "4"}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": metadata("cpu", place),
+        "spec": {"limits": limits},
+    }
+
+
+async def enforced(api: Api, place: str) -> None:
+    """Wait until the quota controller has counted the quota; before that, every pod is refused."""
+    path = f"/api/v1/namespaces/{place}/resourcequotas/training"
+    await api.wait_for(path, lambda found: bool(found and found.get("status", {}).get("used")))
+
+
+def is_active(found: Json | None) -> bool:
+    return bool(found and found.get("status", {}).get("active"))
