@@ -1,5 +1,7 @@
 """Events FailedCreate: what their messages say, and how many are kept. Messages as Kubernetes 1.36 sends them."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,7 +117,7 @@ def test_an_event_from_the_future_is_as_of_its_observation() -> None:
         {"apiVersion": "a/b/c"},
     ],
 )
-def test_an_event_of_an_object_that_cannot_be_there_says_nothing(named: dict[str, str]) -> None:
+def test_an_event_of_an_object_that_cannot_be_there_says_nothing(named: dict[str, Any]) -> None:
     known = FailedCreates(RULES)
 
     assert known.seen(event(QUOTA, **named), at_us=us(100)) is None
