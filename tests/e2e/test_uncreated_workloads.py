@@ -23,6 +23,16 @@ pytestmark = [
 WATCHES = {"watch": {"resourceQuotas": True, "failedCreates": True}}
 QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
 
+EXPECTED = {
+    "too-large": ("quota_never", 2, 16),
+    "second": ("quota", 1, 4),
+    "serve": ("quota_never", 2, 14),
+    "much-cpu": ("refused", 1, 1),
+    "queued": ("queued", 3, 24),
+}
+"""Reason, missing pods and their GPUs by job."""
+QUOTA = {"name": "training", "resource": "requests.nvidia.com/gpu", "requested": "4", "used": "4", "limit": "6"}
+
 
 @pytest.fixture
 async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Product]:
@@ -63,57 +73,19 @@ def reasons(found: dict[str, Json]) -> dict[str, tuple[str, int, float]]:
 async def test_each_workload_without_pods_has_its_verdict_until_its_pods_exist(
     api: Api, place: str, product: Product
 ) -> None:
-    tier = f"{place}-training"
-    for manifest in (
-        gpu_node(f"{place}-node", gpus=8, pool=place),
-        priority_class(tier, 100),
-        resource_quota("training", place, gpus=6),
-        limit_range(place),
-    ):
-        await api.create(manifest)
-    await enforced(api, place)
-
-    def pod(name: str, gpus: int) -> Json:
-        return gpu_pod(name, place, gpus=gpus, priorityClassName=tier, nodeSelector={"gputally.io/pool": place})
-
-    await api.create(job(pod("first", 4)))
-    await api.wait_for(f"/apis/batch/v1/namespaces/{place}/jobs/first", is_active)
-    queued = job(pod("queued", 8), parallelism=3, suspend=True)
-    queued["metadata"]["labels"] = QUEUE
-    much_cpu = pod("much-cpu", 1)
-    much_cpu["spec"]["containers"][0]["resources"]["limits"] |= {"cpu": "8"}
-    for workload in (
-        job(pod("too-large", 8), parallelism=2),
-        job(pod("second", 4)),
-        deployment(pod("serve", 7), replicas=2),
-        job(much_cpu),
-        queued,
-        job(pod("paused", 8), suspend=True),
-    ):
+    await furnish(api, place)
+    for workload in refused(place):
         await api.create(workload)
     await product.start()
 
-    expected = {
-        "too-large": ("quota_never", 2, 16),
-        "second": ("quota", 1, 4),
-        "serve": ("quota_never", 2, 14),
-        "much-cpu": ("refused", 1, 1),
-        "queued": ("queued", 3, 24),
-    }
-    found = await lacking(product, place, lambda found: reasons(found) == expected)
-    assert {each["tier"] for each in found.values()} == {tier}
+    found = await lacking(product, place, lambda found: reasons(found) == EXPECTED)
+    assert {each["tier"] for each in found.values()} == {f"{place}-training"}
     assert found["serve"]["job_kind"] == "Deployment"
-    assert found["second"]["quota"] == {
-        "name": "training",
-        "resource": "requests.nvidia.com/gpu",
-        "requested": "4",
-        "used": "4",
-        "limit": "6",
-    }
+    assert found["second"]["quota"] == QUOTA
     assert "maximum cpu usage per Container is 4" in found["much-cpu"]["message"]
     samples = await product.scrape()
-    assert total(samples, "gputally_uncreated_pods", tier=tier, reason="quota_never") == 4
-    assert total(samples, "gputally_uncreated_gpus", tier=tier, reason="queued") == 24
+    assert total(samples, "gputally_uncreated_pods", tier=f"{place}-training", reason="quota_never") == 4
+    assert total(samples, "gputally_uncreated_gpus", tier=f"{place}-training", reason="queued") == 24
     assert total(samples, "gputally_quota_refused_gpus", tier="any") == 16 + 4 + 14
     said = await run("why", "--url", product.url, f"{place}/job/too-large")
     assert said.status == 0
@@ -122,11 +94,45 @@ async def test_each_workload_without_pods_has_its_verdict_until_its_pods_exist(
     quota = f"/api/v1/namespaces/{place}/resourcequotas/training"
     await api.patch(quota, {"spec": {"hard": {"requests.nvidia.com/gpu": "64"}}})
     await api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/queued")
-    remaining = {"much-cpu": ("refused", 1, 1)}
-    await lacking(product, place, lambda found: reasons(found) == remaining)
+    await lacking(product, place, lambda found: reasons(found) == {"much-cpu": EXPECTED["much-cpu"]})
     samples = await product.scrape()
-    assert total(samples, "gputally_uncreated_pods", tier=tier) == 1
+    assert total(samples, "gputally_uncreated_pods", tier=f"{place}-training") == 1
     assert total(samples, "gputally_quota_refused_gpus") == 0
+
+
+async def furnish(api: Api, place: str) -> None:
+    """A node of 8 GPUs, a quota of 6, of which a Job uses 4, and a limit of 4 CPUs."""
+    for manifest in (
+        gpu_node(f"{place}-node", gpus=8, pool=place),
+        priority_class(f"{place}-training", 100),
+        resource_quota("training", place, gpus=6),
+        limit_range(place),
+    ):
+        await api.create(manifest)
+    await enforced(api, place)
+    await api.create(job(pod("first", place, gpus=4)))
+    await api.wait_for(f"/apis/batch/v1/namespaces/{place}/jobs/first", is_active)
+
+
+def pod(name: str, place: str, *, gpus: int) -> Json:
+    pool = {"gputally.io/pool": place}
+    return gpu_pod(name, place, gpus=gpus, priorityClassName=f"{place}-training", nodeSelector=pool)
+
+
+def refused(place: str) -> list[Json]:
+    """The workloads of `EXPECTED`, and one that its user has suspended."""
+    queued = job(pod("queued", place, gpus=8), parallelism=3, suspend=True)
+    queued["metadata"]["labels"] = QUEUE
+    much_cpu = pod("much-cpu", place, gpus=1)
+    much_cpu["spec"]["containers"][0]["resources"]["limits"] |= {"cpu": "8"}
+    return [
+        job(pod("too-large", place, gpus=8), parallelism=2),
+        job(pod("second", place, gpus=4)),
+        deployment(pod("serve", place, gpus=7), replicas=2),
+        job(much_cpu),
+        queued,
+        job(pod("paused", place, gpus=8), suspend=True),
+    ]
 
 
 def limit_range(place: str) -> Json:

@@ -13,8 +13,8 @@ from gputally.pending_api.past_answers import why_gone, why_waited
 from gputally.pending_api.past_pods import PastPods
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.pending_request import WhyRequest
-from gputally.pending_api.pending_workloads import pending_workload, workloads_named
 from gputally.pending_api.why_answers import why_waiting
+from gputally.pending_api.workloads.pending_workloads import pending_workload, workloads_named
 
 _MOST_HINTS: Final = 3
 _MOST_WORKLOADS: Final = 10

@@ -10,9 +10,9 @@ from gputally.model.placement.why_document import Help
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod, unknown_values
 from gputally.pending_api.pending_request import PendingRequest
-from gputally.pending_api.pending_workloads import chosen_workloads, pending_workload, workload_reasons
 from gputally.pending_api.why_answers import helps_of, rank_of
 from gputally.pending_api.words.amount_words import pods_words
+from gputally.pending_api.workloads.pending_workloads import chosen_workloads, pending_workload, workload_reasons
 
 if TYPE_CHECKING:
     from gputally.model.placement.needs import Needs

@@ -9,36 +9,17 @@ from hypothesis import strategies as st
 from gputally.accounting.uncreated import failed_creates
 from gputally.accounting.uncreated.failed_creates import FailedCreates
 from gputally.accounting.uncreated.refusal import Refusal, refusal_of
-from gputally.model.kube import Event
 from gputally.model.placement.situation import QuotaState
 from gputally.model.rules import Rules
-from tests.core.manifests import Json, as_event, instant, us
+from tests.core.manifests import us
+from tests.core.refusals import exceeded, failed_create
 
 RULES = Rules()
-QUOTA = (
-    "exceeded quota: training, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=5, "
-    "limited: requests.nvidia.com/gpu=6"
-)
-
-
-def event(message: str, *, name: str = "train", namespace: str = "ml", at: int = 60, **named: str) -> Event:
-    """An Event of the Job `name`; `named` changes the reference, `of_namespace` its namespace."""
-    of: Json = {"kind": "Job", "apiVersion": "batch/v1", "name": name, "uid": f"uid-{name}"}
-    of["namespace"] = named.pop("of_namespace", namespace)
-    return as_event(
-        {
-            "metadata": {"name": f"{name}.{at}", "namespace": namespace, "uid": f"event-{name}-{at}"},
-            "involvedObject": of | named,
-            "reason": "FailedCreate",
-            "message": message,
-            "firstTimestamp": instant(at),
-            "lastTimestamp": instant(at),
-        }
-    )
+QUOTA = exceeded()
 
 
 def read(message: str) -> Refusal:
-    return refusal_of(event(message), RULES, at_us=us(100))
+    return refusal_of(failed_create(message), RULES, at_us=us(100))
 
 
 @pytest.mark.parametrize(
@@ -92,9 +73,9 @@ def test_every_other_answer_is_text_alone(answer: str) -> None:
 
 def test_a_refusal_lasts_from_the_first_until_the_last_event() -> None:
     known = FailedCreates(RULES)
-    known.seen(event(QUOTA, at=70), at_us=us(100))
-    known.seen(event("other", at=60), at_us=us(100))
-    known.seen(event("last", at=90), at_us=us(100))
+    known.seen(failed_create(QUOTA, at=70), at_us=us(100))
+    known.seen(failed_create("other", at=60), at_us=us(100))
+    known.seen(failed_create("last", at=90), at_us=us(100))
 
     found = known.of("ml", "uid-train")
     assert found
@@ -102,7 +83,7 @@ def test_a_refusal_lasts_from_the_first_until_the_last_event() -> None:
 
 
 def test_an_event_from_the_future_is_as_of_its_observation() -> None:
-    assert refusal_of(event(QUOTA, at=9_000), RULES, at_us=us(100)).at_us == us(100)
+    assert refusal_of(failed_create(QUOTA, at=9_000), RULES, at_us=us(100)).at_us == us(100)
 
 
 @pytest.mark.parametrize(
@@ -120,16 +101,16 @@ def test_an_event_from_the_future_is_as_of_its_observation() -> None:
 def test_an_event_of_an_object_that_cannot_be_there_says_nothing(named: dict[str, Any]) -> None:
     known = FailedCreates(RULES)
 
-    assert known.seen(event(QUOTA, **named), at_us=us(100)) is None
+    assert known.seen(failed_create(QUOTA, **named), at_us=us(100)) is None
     assert len(known) == 0
 
 
 def test_a_namespace_cannot_displace_the_refusals_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failed_creates, "MOST", 10)
     known = FailedCreates(RULES)
-    known.seen(event(QUOTA, namespace="quiet"), at_us=us(100))
+    known.seen(failed_create(QUOTA, namespace="quiet"), at_us=us(100))
     for number in range(50):
-        known.seen(event(QUOTA, name=f"job-{number}", namespace="loud"), at_us=us(100))
+        known.seen(failed_create(QUOTA, name=f"job-{number}", namespace="loud"), at_us=us(100))
 
     assert len(known) == 10
     assert known.of("quiet", "uid-train")

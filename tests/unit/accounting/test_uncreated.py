@@ -11,11 +11,12 @@ from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
-from tests.core.manifests import GPU_NAME, Json, PodForm, instant, us
+from tests.core.manifests import GPU_NAME, us
 from tests.core.policies import priority_class, quota
+from tests.core.refusals import exceeded, failed_create, parallel_job, pod_template
 from tests.core.replay import Replay
-from tests.unit.accounting.test_refusal import QUOTA, event
 
+QUOTA = exceeded()
 EVENTS = Kind.FAILED_CREATES
 ADMISSION = "admission webhook denied the request"
 HOUR = 3600
@@ -29,33 +30,12 @@ def replay(*, watched: tuple[str, ...] = (EVENTS, Kind.QUOTAS)) -> Replay:
     return found
 
 
-def template(gpus: int = 8) -> Json:
-    spec = PodForm(gpus=gpus, tier="train").manifest()["spec"]
-    return {"spec": {key: value for key, value in spec.items() if key != "nodeName"}}
-
-
-def job(
-    name: str = "train", *, gpus: int = 8, conditions: tuple[str, ...] = (), queue: str = "", **fields: object
-) -> Job:
-    """A Job of 4 pods; `fields` of its spec, or `active` and `succeeded` pods."""
-    status = {key: fields.pop(key) for key in ("active", "succeeded") if key in fields}
-    meta = {"name": name, "namespace": "ml", "uid": f"uid-{name}", "creationTimestamp": instant(40)}
-    labels = {"kueue.x-k8s.io/queue-name": queue} if queue else {}
-    true = [{"type": each, "status": "True", "lastTransitionTime": instant(50)} for each in conditions]
-    manifest = {
-        "metadata": meta | {"labels": labels},
-        "spec": {"parallelism": 4, "template": template(gpus)} | fields,
-        "status": status | {"conditions": true},
-    }
-    return msgspec.convert(manifest, Job, strict=False)
-
-
 def owner(kind: str, name: str = "web", version: str = "apps/v1") -> Owner:
     return Owner("ml", OwnerReference(kind=kind, name=name, uid=f"uid-{name}", api_version=version))
 
 
 def workload(*, replicas: int | None = 2, labels: dict[str, str] | None = None, **status: int) -> Workload:
-    spec = {"template": template() | {"metadata": {"labels": labels or {}}}, "replicas": replicas}
+    spec = {"template": pod_template() | {"metadata": {"labels": labels or {}}}, "replicas": replicas}
     meta = {"name": "web", "namespace": "ml", "uid": "uid-web"}
     return msgspec.convert({"metadata": meta, "spec": spec, "status": status}, Workload, strict=False)
 
@@ -76,8 +56,8 @@ def reasons(of: Replay, *, at: float = 100) -> list[tuple[str, str, int]]:
 
 def refused_job(message: str = QUOTA, *, at: int = 60) -> Replay:
     found = replay()
-    found.see_object(Kind.JOBS, job(), at=50)
-    found.see_object(EVENTS, event(message, at=at), at=at)
+    found.see_object(Kind.JOBS, parallel_job(), at=50)
+    found.see_object(EVENTS, failed_create(message, at=at), at=at)
     return found
 
 
@@ -90,15 +70,15 @@ def test_a_job_whose_pods_are_refused_lacks_all_of_them() -> None:
 
 def test_the_job_may_be_observed_after_the_event() -> None:
     found = replay()
-    found.see_object(EVENTS, event(ADMISSION), at=60)
-    found.see_object(Kind.JOBS, job(active=1), at=61)
+    found.see_object(EVENTS, failed_create(ADMISSION), at=60)
+    found.see_object(Kind.JOBS, parallel_job(active=1), at=61)
 
     assert reasons(found) == [("train", "refused", 3)]
 
 
 def test_a_job_that_was_not_refused_lacks_nothing() -> None:
     found = replay()
-    found.see_object(Kind.JOBS, job(), at=50)
+    found.see_object(Kind.JOBS, parallel_job(), at=50)
 
     assert reasons(found) == []
 
@@ -106,14 +86,14 @@ def test_a_job_that_was_not_refused_lacks_nothing() -> None:
 @pytest.mark.parametrize(
     "after",
     [
-        job(active=4),
-        job(completions=4, succeeded=3, active=1),
-        job(conditions=("Complete",)),
-        job(conditions=("FailureTarget",)),
-        job(suspend=True),
-        job(managedBy="kueue.x-k8s.io/multikueue"),
-        job(parallelism=0),
-        job(gpus=0),
+        parallel_job(active=4),
+        parallel_job(completions=4, succeeded=3, active=1),
+        parallel_job(conditions=("Complete",)),
+        parallel_job(conditions=("FailureTarget",)),
+        parallel_job(suspend=True),
+        parallel_job(managedBy="kueue.x-k8s.io/multikueue"),
+        parallel_job(parallelism=0),
+        parallel_job(gpus=0),
     ],
 )
 def test_a_refusal_ends_when_the_job_lacks_no_pods(after: Job) -> None:
@@ -121,14 +101,14 @@ def test_a_refusal_ends_when_the_job_lacks_no_pods(after: Job) -> None:
     assert reasons(found) == [("train", "quota_never", 4)]
 
     found.see_object(Kind.JOBS, after, at=70)
-    found.see_object(Kind.JOBS, job(), at=71)  # it lacks pods again, and nobody has refused them
+    found.see_object(Kind.JOBS, parallel_job(), at=71)  # it lacks pods again, and nobody has refused them
 
     assert reasons(found) == []
 
 
 def test_a_refusal_ends_when_the_job_is_gone() -> None:
     deleted, missing = refused_job(), refused_job()
-    deleted.lose_object(Kind.JOBS, job(), at=70)
+    deleted.lose_object(Kind.JOBS, parallel_job(), at=70)
     missing.relist_objects(Kind.JOBS, at=70)
 
     assert reasons(deleted) == reasons(missing) == []
@@ -143,20 +123,20 @@ def test_a_refusal_that_is_not_repeated_ends_with_its_event() -> None:
 
 def test_an_event_in_another_namespace_refuses_nothing() -> None:
     found = replay()
-    found.see_object(Kind.JOBS, job(), at=50)
-    found.see_object(EVENTS, event(QUOTA, namespace="theirs"), at=60)
+    found.see_object(Kind.JOBS, parallel_job(), at=50)
+    found.see_object(EVENTS, failed_create(QUOTA, namespace="theirs"), at=60)
 
     assert reasons(found) == []
 
 
 def test_a_suspended_job_with_a_queue_is_queued_without_any_event() -> None:
     found = replay(watched=())
-    found.see_object(Kind.JOBS, job(queue="research", suspend=True, conditions=("Suspended",)), at=60)
+    found.see_object(Kind.JOBS, parallel_job(queue="research", suspend=True, conditions=("Suspended",)), at=60)
 
     [queued] = lacking(found)
     assert (queued.reason, queued.pods, queued.since_us) == (Reason.QUEUED, 4, us(50))
     assert queued.text == "Kueue, queue research"
-    found.see_object(Kind.JOBS, job(queue="research", suspend=False, active=4), at=70)
+    found.see_object(Kind.JOBS, parallel_job(queue="research", suspend=False, active=4), at=70)
     assert reasons(found) == []
 
 
@@ -171,8 +151,8 @@ def test_a_quota_that_is_watched_decides_as_it_is_now() -> None:
 
 def test_a_workload_is_looked_up_when_an_event_names_it() -> None:
     found = replay()
-    found.see_object(EVENTS, event(ADMISSION, name="web", kind="ReplicaSet", apiVersion="apps/v1"), at=60)
-    found.see_object(EVENTS, event(ADMISSION, name="train"), at=60)
+    found.see_object(EVENTS, failed_create(ADMISSION, name="web", kind="ReplicaSet", apiVersion="apps/v1"), at=60)
+    found.see_object(EVENTS, failed_create(ADMISSION, name="train"), at=60)
 
     assert found.fleet.uncreated.drain_wanted() == {owner("ReplicaSet")}
     assert reasons(found) == []
@@ -191,7 +171,7 @@ def test_a_workload_is_looked_up_when_an_event_names_it() -> None:
 )
 def test_each_kind_lacks_what_its_status_says(kind: str, found: Workload, pods: int) -> None:
     there = replay()
-    there.see_object(EVENTS, event(ADMISSION, name="web", kind=kind, apiVersion="apps/v1"), at=60)
+    there.see_object(EVENTS, failed_create(ADMISSION, name="web", kind=kind, apiVersion="apps/v1"), at=60)
     resolved(there, owner(kind), found)
 
     assert reasons(there) == [("web", "refused", pods)]
@@ -201,9 +181,13 @@ def test_each_kind_lacks_what_its_status_says(kind: str, found: Workload, pods: 
 
 def test_a_workload_that_is_complete_again_is_refused_no_longer() -> None:
     found = replay()
-    found.see_object(EVENTS, event(ADMISSION, name="web", kind="ReplicaSet", apiVersion="apps/v1"), at=60)
+    found.see_object(EVENTS, failed_create(ADMISSION, name="web", kind="ReplicaSet", apiVersion="apps/v1"), at=60)
     complete = msgspec.convert(
-        {"metadata": {"uid": "uid-web"}, "spec": {"replicas": 2, "template": template()}, "status": {"replicas": 2}},
+        {
+            "metadata": {"uid": "uid-web"},
+            "spec": {"replicas": 2, "template": pod_template()},
+            "status": {"replicas": 2},
+        },
         Workload,
         strict=False,
     )
@@ -218,7 +202,7 @@ def test_a_workload_that_is_complete_again_is_refused_no_longer() -> None:
 @pytest.mark.parametrize(("kind", "version"), [("PyTorchJob", "kubeflow.org/v1"), ("ReplicaSet", "apps/v1")])
 def test_an_event_alone_counts_one_pod_of_a_gpu_quota_while_it_is_repeated(kind: str, version: str) -> None:
     found = replay()
-    found.see_object(EVENTS, event(QUOTA, name="web", kind=kind, apiVersion=version), at=60)
+    found.see_object(EVENTS, failed_create(QUOTA, name="web", kind=kind, apiVersion=version), at=60)
     if kind == "ReplicaSet":
         resolved(found, owner(kind), None, is_known=False)
 
@@ -232,8 +216,10 @@ def test_an_event_alone_says_nothing_about_gpus_unless_a_gpu_quota_refuses() -> 
     found = replay()
     cpu = "exceeded quota: q, requested: cpu=8, used: cpu=0, limited: cpu=4"
     for name, message in (("a", ADMISSION), ("b", cpu)):
-        found.see_object(EVENTS, event(message, name=name, kind="PyTorchJob", apiVersion="kubeflow.org/v1"), at=60)
-    found.see_object(EVENTS, event(QUOTA, name="no-gpu-job"), at=60)  # GPU Jobs are known
+        found.see_object(
+            EVENTS, failed_create(message, name=name, kind="PyTorchJob", apiVersion="kubeflow.org/v1"), at=60
+        )
+    found.see_object(EVENTS, failed_create(QUOTA, name="no-gpu-job"), at=60)  # GPU Jobs are known
 
     assert reasons(found) == []
 
@@ -246,7 +232,7 @@ def test_the_sums_follow_and_stay_as_0() -> None:
     assert before.reasons == {("train", "quota_never"): (4, 32 * GPU)}
     assert before.refused == {("any", "ml"): 32 * GPU}
 
-    found.see_object(Kind.JOBS, job(active=4), at=110)
+    found.see_object(Kind.JOBS, parallel_job(active=4), at=110)
     after = found.scrape(at=120).uncreated
     assert after
     assert after.reasons == {("train", "quota_never"): (0, 0)}
@@ -257,7 +243,7 @@ def test_tiers_of_templates_are_bounded() -> None:
     found = replay()
     made_up = msgspec.structs.replace
     for number in range(100):
-        each = job(f"job-{number}", queue="q", suspend=True)
+        each = parallel_job(f"job-{number}", queue="q", suspend=True)
         spec = made_up(each.spec.template.spec, priority_class_name=f"class-{number}")
         template_ = made_up(each.spec.template, spec=spec)
         found.see_object(Kind.JOBS, made_up(each, spec=made_up(each.spec, template=template_)), at=60)

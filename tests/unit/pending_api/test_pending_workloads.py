@@ -16,7 +16,7 @@ from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.pending_api.pending_page import pending_page
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
-from gputally.pending_api.words.workload_words import workload_help, workload_sentence
+from gputally.pending_api.workloads.workload_words import workload_help, workload_sentence
 from tests.core.manifests import us
 from tests.unit.pending_api.pending_world import PRICE, Past, holds, node, waits, world
 

@@ -10,7 +10,7 @@ from gputally.model.placement.verdict import Reason
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.words.verdict_words import MEANING
-from gputally.pending_api.words.workload_words import refusing_quota, workload_help, workload_sentence
+from gputally.pending_api.workloads.workload_words import refusing_quota, workload_help, workload_sentence
 
 
 def chosen_workloads(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[UncreatedWorkload]:
