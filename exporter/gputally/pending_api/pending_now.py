@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import PodAtRisk
 from gputally.accounting.terms.tenant import UNASSIGNED
+from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import PriorityChoice
-from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
@@ -44,7 +44,7 @@ class PendingNow(NamedTuple):
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known.
     `room` is empty unless it was asked for. `default_class` is that of pods that name none, "" for none. `uncreated`
-    are the workloads that lack pods, by age.
+    are the workloads that lack pods.
     """
 
     at_us: int
@@ -60,7 +60,7 @@ class PendingNow(NamedTuple):
     room: Room
     classes: Sequence[PriorityChoice]
     default_class: str
-    uncreated: Sequence[UncreatedWorkload] = ()
+    uncreated: Workloads = Workloads()
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:

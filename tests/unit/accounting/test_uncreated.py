@@ -45,7 +45,7 @@ def resolved(to: Replay, what: Owner, found: Workload | None, *, at: float = 70,
 
 
 def lacking(of: Replay) -> list[UncreatedWorkload]:
-    return of.fleet.uncreated.workloads()
+    return of.fleet.uncreated.workloads().described()
 
 
 def reasons(of: Replay, *, at: float = 100) -> list[tuple[str, str, int]]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gputally.accounting.uncreated.workloads import Workloads
 from gputally.model.kube import OwnerReference
 from gputally.model.owner import Owner
 from gputally.model.placement.situation import QuotaState
@@ -44,13 +45,17 @@ def uncreated(name: str = "train", **changes: Any) -> UncreatedWorkload:  # noqa
     return UncreatedWorkload(**known | changes)
 
 
-FOREIGN = uncreated("foreign", namespace="rivals", tenant="rivals", reason=Reason.REFUSED, quota=None, price=None)
+FOREIGN = uncreated(
+    "foreign", namespace="rivals", tenant="rivals", tier="other", reason=Reason.REFUSED, quota=None, price=None
+)
 MINE = uncreated()
 
 
 def now(*workloads: UncreatedWorkload) -> PendingNow:
     pods = [holds("serve", 8, on="n1", tier="serving", priority=800), waits("a", 8)]
-    return world([node("n1")], pods)._replace(uncreated=workloads)
+    tenants = {(each.owner.namespace, each.labels): each.tenant for each in workloads}
+    prices = {(each.gpu_model, each.tier): each.price for each in workloads}
+    return world([node("n1")], pods)._replace(uncreated=Workloads(workloads, tenants, prices))
 
 
 def asked(**query: str) -> PendingRequest:

@@ -37,6 +37,7 @@ class Quotas(StatePart[Struct]):
         self._limits: dict[str, tuple[QuotaLimit, ...]] = {}
         self._in_namespace: dict[str, dict[str, None]] = {}
         self._outdated: set[str] = set()
+        self._changed: set[str] = set()
         self._derived_from = (0, 0)
         self._shown_as: Mapping[TierTenant, TierTenant] = {}
         self._uses: dict[str, dict[TierTenant, QuotaUse]] = {}
@@ -58,6 +59,7 @@ class Quotas(StatePart[Struct]):
             self._limits[meta.uid] = limits
             self._in_namespace.setdefault(meta.namespace, {})[meta.uid] = None
             self._outdated.add(meta.namespace)
+            self._changed.add(meta.namespace)
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.gone`."""
@@ -88,6 +90,11 @@ class Quotas(StatePart[Struct]):
         limits = (each for uid in self._in_namespace.get(namespace, ()) for each in self._limits[uid])
         return next((each for each in limits if (each.name, each.resource) == (name, resource)), None)
 
+    def drain_changed(self) -> set[str]:
+        """The namespaces whose quotas have changed since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
+
     def shown_as(self, key: TierTenant) -> TierTenant | None:
         """How the tier and tenant of a quota are exported, as of the last `read`; None without such a quota."""
         return self._shown_as.get(key)
@@ -104,6 +111,7 @@ class Quotas(StatePart[Struct]):
     def _drop(self, uid: str) -> None:
         for namespace in {each.namespace for each in self._limits.pop(uid, ())}:
             self._outdated.add(namespace)
+            self._changed.add(namespace)
             self._in_namespace[namespace].pop(uid)
             if not self._in_namespace[namespace]:
                 del self._in_namespace[namespace]

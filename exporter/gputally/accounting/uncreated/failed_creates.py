@@ -11,7 +11,7 @@ from gputally.model.owner import Owner, can_exist
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR
 
-MOST: Final = 5_000
+MOST: Final = 2_000
 """Limit of workloads with a refusal, of at most 2 kB each."""
 KEPT_US: Final = US_PER_HOUR
 """How long a refusal counts unless it is repeated: as long as the API server keeps Events. Controllers try again after
@@ -38,6 +38,10 @@ class FailedCreates:
         """All workloads with their refusals."""
         for each in self._by_namespace.values():
             yield from each.values()
+
+    def in_namespace(self, namespace: str) -> Iterator[Owner]:
+        """The refused workloads of a namespace."""
+        return (owner for owner, _ in self._by_namespace.get(namespace, {}).values())
 
     def of(self, namespace: str, uid: str) -> Refusal | None:
         """The last refusal of a workload."""
@@ -78,9 +82,9 @@ class FailedCreates:
             del self._by_namespace[namespace]
         return True
 
-    def expired(self, now_us: int) -> list[Owner]:
-        """The workloads whose refusal was not repeated for long."""
-        return [owner for owner, refusal in self if refusal.at_us <= now_us - KEPT_US]
+    def silent(self, since_us: int) -> list[Owner]:
+        """The workloads whose refusal was not repeated since then."""
+        return [owner for owner, refusal in self if refusal.at_us <= since_us]
 
     def _put(self, owner: Owner, refusal: Refusal) -> None:
         uid = owner.reference.uid

@@ -1,6 +1,7 @@
 """The pods that a workload lacks, from its own object."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from gputally.model.owner import Owner, controller_of
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
 from gputally.shares.request import effective_units
-from gputally.shares.schemes import covered
+from gputally.shares.schemes import Units, covered
 
 _QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _MOST_QUEUE: Final = 63
@@ -90,7 +91,7 @@ def _lacking(
         return None
     pod = Pod(metadata=template.metadata, spec=template.spec)
     try:
-        quantity = covered(effective_units(pod, rules), (), rules)
+        quantity = _quantity(effective_units(pod, rules), rules)
     except MalformedObject:
         return None
     if not quantity:
@@ -109,6 +110,11 @@ def _lacking(
         gpu_model=gpu_model_selected(template.spec),
         labels=tuple(sorted((key, labels[key]) for key in keys & labels.keys())),
     )
+
+
+@lru_cache(maxsize=1024)
+def _quantity(units: Units, rules: Rules) -> int:
+    return covered(units, (), rules)
 
 
 def _true(job: Job, types: tuple[str, ...]) -> Iterator[Condition]:

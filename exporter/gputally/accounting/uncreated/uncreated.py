@@ -14,12 +14,13 @@ from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
-from gputally.accounting.uncreated.failed_creates import FailedCreates
+from gputally.accounting.uncreated.failed_creates import KEPT_US, FailedCreates
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_workload
 from gputally.accounting.uncreated.refusal import Refusal, is_gpu
 from gputally.accounting.uncreated.sums import Sums
 from gputally.accounting.uncreated.uncreated_jobs import UncreatedJobs
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
+from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.model.kube import Event, Kind, Object
 from gputally.model.observation import WorkloadResolved
@@ -67,6 +68,7 @@ class Uncreated(StatePart[Struct]):
         self._unreadable: set[Key] = set()
         self._sums = Sums(limiter)
         self._class_changes = 0
+        self._namespace_changes = 0
         self._now_us = 0
 
     @property
@@ -115,23 +117,22 @@ class Uncreated(StatePart[Struct]):
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`."""
         self._now_us = max(self._now_us, now_us)
-        for owner in self.failed.expired(now_us):
+        for owner in self.failed.silent(now_us - KEPT_US):
             self._expire(owner)
-        self._outdated.update(_key(owner) for owner, refusal in self.failed if refusal.quota)  # quotas change
+        self._outdated.update(map(_key, self.failed.silent(now_us - _SILENT_US)))
         self._renew()
 
-    def workloads(self) -> list[UncreatedWorkload]:
-        """All workloads that lack pods, the oldest first, with their tenants and prices."""
+    def workloads(self) -> Workloads:
+        """All workloads that lack pods. Whoever wants to know may finish the list in a thread."""
         self._renew()
-        found = [
-            replace(
-                each,
-                tenant=self._namespaces.tenant_in(each.owner.namespace, each.labels),
-                price=self._terms.price_of(each.gpu_model, each.tier),
-            )
-            for each in self._known.values()
-        ]
-        return sorted(found, key=lambda each: (each.since_us, each.owner.namespace, each.owner.reference.uid))
+        known = tuple(self._known.values())
+        places = {(each.owner.namespace, each.labels) for each in known}
+        assets = {(each.gpu_model, each.tier) for each in known}
+        return Workloads(
+            known,
+            tenants={place: self._namespaces.tenant_in(*place) for place in places},
+            prices={asset: self._terms.price_of(*asset) for asset in assets},
+        )
 
     def read(self) -> UncreatedNow | None:
         """The sums; None without the feature."""
@@ -165,6 +166,11 @@ class Uncreated(StatePart[Struct]):
         if self._class_changes != self._policy.classes.changes:
             self._class_changes = self._policy.classes.changes
             self._outdated.update(self._lacking)
+        if self._namespace_changes != self._namespaces.changes:
+            self._namespace_changes = self._namespaces.changes
+            self._outdated.update(_key(owner) for owner, refusal in self.failed if refusal.quota)
+        for namespace in self._policy.quotas.drain_changed():
+            self._outdated.update(map(_key, self.failed.in_namespace(namespace)))
         for key in self._outdated:
             before, after = self._known.pop(key, None), self._evaluated(key)
             if after:

@@ -15,7 +15,7 @@ from gputally.pending_api.workloads.workload_words import refusing_quota, worklo
 
 def chosen_workloads(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[UncreatedWorkload]:
     """Those that the reader may see and that match all filters, the oldest first."""
-    seen = (each for each in now.uncreated if viewer.sees(each.tenant))
+    seen = (each for each in now.uncreated.described() if viewer.sees(each.tenant))
     return [each for each in seen if all(_values(each, name) & values for name, values in filters.items())]
 
 
