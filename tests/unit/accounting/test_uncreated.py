@@ -9,7 +9,7 @@ from gputally.model.observation import WorkloadResolved
 from gputally.model.owner import Owner
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
-from gputally.model.rules import Rules
+from gputally.model.rules import Rules, TenantRule, TenantSource, TierRule
 from gputally.model.units import GPU
 from tests.core.manifests import GPU_NAME, us
 from tests.core.policies import priority_class, quota
@@ -17,6 +17,8 @@ from tests.core.refusals import exceeded, failed_create, parallel_job, pod_templ
 from tests.core.replay import Replay
 
 QUOTA = exceeded()
+BY_VALUE = (TierRule(tier="high", min_priority=500), TierRule(tier="low"))
+BY_TEAM = (TenantRule(source=TenantSource.NAMESPACE_LABEL, key="team"),)
 EVENTS = Kind.FAILED_CREATES
 ADMISSION = "admission webhook denied the request"
 HOUR = 3600
@@ -136,6 +138,8 @@ def test_a_suspended_job_with_a_queue_is_queued_without_any_event() -> None:
     [queued] = lacking(found)
     assert (queued.reason, queued.pods, queued.since_us) == (Reason.QUEUED, 4, us(50))
     assert queued.text == "Kueue, queue research"
+    found.see_object(Kind.JOBS, parallel_job(queue="research", suspend=True, active=3), at=65)  # 3 are yet to stop
+    assert reasons(found) == [("train", "queued", 1)]
     found.see_object(Kind.JOBS, parallel_job(queue="research", suspend=False, active=4), at=70)
     assert reasons(found) == []
 
@@ -147,6 +151,27 @@ def test_a_quota_that_is_watched_decides_as_it_is_now() -> None:
 
     found.see_object(Kind.QUOTAS, quota("training", {GPU_NAME: "7"}, used={GPU_NAME: "0"}), at=110)
     assert reasons(found, at=120) == [("train", "quota_never", 4)]
+
+    found.see_object(Kind.QUOTAS, quota("training", {GPU_NAME: "8"}, used={GPU_NAME: "1"}), at=130)
+    assert reasons(found, at=140) == [("train", "quota", 4)]
+
+
+def test_the_tier_follows_the_class_and_the_tenant_the_namespace() -> None:
+    found = Replay(rules=Rules(watched=(EVENTS, Kind.QUOTAS), tiers=BY_VALUE, tenants=BY_TEAM))
+    found.relist_objects(Kind.JOBS, parallel_job(), at=3)
+    found.see_object(Kind.QUOTAS, quota("training", {GPU_NAME: "6"}, used={GPU_NAME: "5"}), at=4)
+    found.see_object(EVENTS, failed_create(QUOTA), at=60)
+    [before] = lacking(found)
+    found.scrape(at=61)
+
+    found.see_object(Kind.PRIORITY_CLASSES, priority_class("train", 1000), at=70)
+    found.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml", "labels": {"team": "research"}}}, at=71)
+    [after] = lacking(found)
+    uncreated = found.scrape(at=80).uncreated
+
+    assert ((before.tier, before.tenant), (after.tier, after.tenant)) == (("low", "unassigned"), ("high", "research"))
+    assert uncreated
+    assert uncreated.refused == {("any", "research"): 32 * GPU}
 
 
 def test_a_workload_is_looked_up_when_an_event_names_it() -> None:

@@ -57,6 +57,25 @@ async def test_a_deleted_workload_lacks_nothing(running: RunningAggregator, clus
     await until(lambda: lacking(running) == {})
 
 
+async def test_another_workload_of_the_same_name_is_not_the_one_that_was_refused(
+    running: RunningAggregator, cluster: SimCluster
+) -> None:
+    await until(lambda: len(lacking(running)) == 2)
+    [old] = [each for each in cluster.store.docs("replicasets") if each["metadata"]["name"].startswith("serve-")]
+
+    cluster.registry.delete("jobs", ("default", "train"))
+    of = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "namespace": "default"}
+    named = of | {"name": old["metadata"]["name"], "uid": "another"}
+    cluster.registry.create(
+        "events", {"metadata": {"name": "forged"}, "reason": "FailedCreate", "involvedObject": named}, "default"
+    )
+    uncreated = running.pipeline.fleet.uncreated
+    await until(lambda: any(owner.reference.uid == "another" for owner, _ in uncreated.failed))
+    await until(lambda: not any(owner.reference.uid == "another" for owner, _ in uncreated.failed))
+
+    assert lacking(running) == {"Deployment/serve": ("refused", 3)}
+
+
 async def test_without_the_right_the_events_alone_count(
     running: RunningAggregator, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -61,7 +61,7 @@ def lacking_of_job(job: Job, rules: Rules, *, at_us: int) -> Lacking | None:
     wanted = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is not None:
         wanted = min(wanted, spec.completions - (status.succeeded or 0))
-    pods = wanted - (0 if spec.suspend else status.active or 0)
+    pods = wanted - (status.active or 0)
     owner = Owner(meta.namespace, OwnerReference(kind="Job", name=meta.name, uid=meta.uid, api_version="batch/v1"))
     found = _lacking(owner, spec.template, None, pods, rules)
     if found is None or not spec.suspend:
