@@ -156,20 +156,31 @@ def test_a_quota_that_is_watched_decides_as_it_is_now() -> None:
     assert reasons(found, at=140) == [("train", "quota", 4)]
 
 
-def test_the_tier_follows_the_class_and_the_tenant_the_namespace() -> None:
+def by_team() -> Replay:
+    """Tiers by the value of the class, tenants by a label of the namespace; a quota refuses a Job."""
     found = Replay(rules=Rules(watched=(EVENTS, Kind.QUOTAS), tiers=BY_VALUE, tenants=BY_TEAM))
     found.relist_objects(Kind.JOBS, parallel_job(), at=3)
     found.see_object(Kind.QUOTAS, quota("training", {GPU_NAME: "6"}, used={GPU_NAME: "5"}), at=4)
     found.see_object(EVENTS, failed_create(QUOTA), at=60)
-    [before] = lacking(found)
     found.scrape(at=61)
+    return found
+
+
+def test_the_tier_follows_the_class() -> None:
+    found = by_team()
+    assert [each.tier for each in lacking(found)] == ["low"]
 
     found.see_object(Kind.PRIORITY_CLASSES, priority_class("train", 1000), at=70)
-    found.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml", "labels": {"team": "research"}}}, at=71)
-    [after] = lacking(found)
-    uncreated = found.scrape(at=80).uncreated
+    assert [each.tier for each in lacking(found)] == ["high"]
 
-    assert ((before.tier, before.tenant), (after.tier, after.tenant)) == (("low", "unassigned"), ("high", "research"))
+
+def test_the_tenant_follows_the_namespace() -> None:
+    found = by_team()
+    assert [each.tenant for each in lacking(found)] == ["unassigned"]
+
+    found.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml", "labels": {"team": "research"}}}, at=71)
+    assert [each.tenant for each in lacking(found)] == ["research"]
+    uncreated = found.scrape(at=80).uncreated
     assert uncreated
     assert uncreated.refused == {("any", "research"): 32 * GPU}
 
