@@ -7,7 +7,8 @@ from typing import Final
 from gputally.model.placement.pending_document import PendingDocument, PendingWorkload
 from gputally.model.placement.why_document import WhyDocument
 from gputally.pending_api.words.amount_words import count_words
-from gputally.why_command.text_lines import duration, gpus, headed, money, paragraph, pods, table
+from gputally.pending_api.words.duration_words import duration
+from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods, table
 
 _HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
 
