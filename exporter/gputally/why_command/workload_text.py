@@ -26,7 +26,7 @@ def workload_lines(workload: PendingWorkload, document: WhyDocument, *, width: i
     if quota := workload.quota:
         amounts = f"{quota.requested} requested, {quota.used} used, {quota.limit} allowed"
         yield from headed("Quota", f"{quota.name}, {quota.resource}: {amounts}", width=width)
-    if workload.message:
+    if workload.message not in workload.text:
         yield from headed("API server", workload.message, width=width)
     if workload.helps:
         yield from headed("Would help", f"- {workload.helps}", width=width)

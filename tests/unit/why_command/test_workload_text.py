@@ -64,6 +64,12 @@ def test_of_a_workload_known_by_an_event_alone_the_least_is_told() -> None:
     assert "Class       tier training, tenant research" in lines
 
 
+def test_an_answer_of_the_api_server_that_is_the_reason_is_told_once() -> None:
+    refused = replace(WORKLOAD, quota=None, text="the API server refuses to create its pods: denied", message="denied")
+
+    assert "\n".join(why(refused)).count("denied") == 1
+
+
 def test_it_follows_the_answers_about_pods_after_an_empty_line() -> None:
     lines = why(WORKLOAD, ALONE, answers=1)
 
