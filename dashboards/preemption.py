@@ -120,6 +120,16 @@ COST = Row(
 RISK = Row(
     "At risk",
     (
+        stat(
+            Look(
+                "Work at risk now",
+                "What a preemption of all running pods would destroy now; by job and node: `/api/v1/at-risk`.",
+                unit=GPU_HOURS,
+                empty="no running pods",
+                width=4,
+            ),
+            Query(f"sum({AT_RISK}) / 3600", "GPU-hours"),
+        ),
         timeseries(
             Look(
                 "Work at risk by tier",
@@ -127,13 +137,13 @@ RISK = Row(
                 "user traffic save no work.",
                 unit=GPU_HOURS,
                 empty="no running pods",
-                width=8,
+                width=7,
             ),
             Query(f"sum by (tier) ({AT_RISK}) / 3600", "{{tier}}"),
             stacked=True,
         ),
         timeseries(
-            Look("Cost of the work at risk by tier", "The same, priced.", unit=MONEY, empty="no price book", width=8),
+            Look("Cost of the work at risk by tier", "The same, priced.", unit=MONEY, empty="no price book", width=7),
             Query(f"sum by (tier, currency) ({AT_RISK_COST})", "{{tier}} {{currency}}"),
             stacked=True,
         ),
@@ -144,7 +154,7 @@ RISK = Row(
                 unit=COUNT,
                 empty="no pod declares an interval",
                 steps={1: ORANGE},
-                width=8,
+                width=6,
             ),
             Query(f"sum by (tier, tenant) ({OVERDUE})", "{{tier}} {{tenant}}"),
         ),

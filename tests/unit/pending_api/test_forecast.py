@@ -16,7 +16,7 @@ from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.placement.policy.budgets import Budgets, PodBudget
 from gputally.placement.policy.pod_quotas import PodQuota
 from gputally.report_api.report_request import InvalidRequest
-from tests.unit.pending_api.pending_world import holds, node, waits, world
+from tests.unit.pending_api.pending_world import H100, holds, node, waits, world
 
 GPUS = "requests.nvidia.com/gpu"
 CLASSES = [PriorityChoice("top", 9000), PriorityChoice("low", 1), PriorityChoice("quiet", 9000, may_preempt=False)]
@@ -199,8 +199,8 @@ def test_pods_that_evict_take_their_places_too() -> None:
 
 
 def test_pods_that_wait_for_the_same_already_are_counted_as_far_as_they_precede() -> None:
-    waiting = [waits("a", 8), waits("b", 8, namespace="lab"), waits("low", 8, priority=1)]
-    now = world([node("g1", 4)], waiting, classes=[PriorityChoice("batch", 400)])
+    waiting = [waits("a", 8), waits("b", 8, namespace="lab"), waits("low", 8, priority=1), waits("too-large", 9)]
+    now = world([node("g1", 8)], waiting, classes=[PriorityChoice("batch", 400)])
 
     [one] = asked(pods(1, priorityClassName="batch"), now=now).forecasts
     [restricted] = asked(pods(1, priorityClassName="batch"), viewer=Viewer({"ml"}), now=now).forecasts
@@ -230,7 +230,14 @@ def test_pods_that_wait_for_something_else_than_nodes_take_no_place() -> None:
 
     [one] = asked(pods(2), now=now).forecasts
 
-    assert one.after_waiting == AfterWaiting(placed=0, bound=1)
+    assert one.after_waiting is None
+
+
+def test_pods_that_wait_for_other_labels_take_places_on_the_same_nodes() -> None:
+    choosy = waits("first", 8, priority=500, node_selector={"nvidia.com/gpu.product": H100})
+    [one] = asked(pods(2), now=world([node("g1", 8)], [choosy])).forecasts
+
+    assert (one.others_waiting, one.after_waiting) == (0, AfterWaiting(placed=1, bound=0, reason="capacity"))
 
 
 def test_too_many_waiting_pods_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
