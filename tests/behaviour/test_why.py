@@ -67,7 +67,7 @@ async def test_s1_training_that_inference_preempted_waits_for_capacity_of_infere
         ("training-low", False, "same priority"),
     }, "of equal nodes, one is named"
     assert answer["pods"] == 6
-    assert (await ask(stage, "why", "ml-training/job/low")).out.endswith("2 pods of the same job have their GPUs.\n")
+    assert (await ask(stage, "why", "ml-training/job/low")).out.endswith("have their GPUs, on 2 nodes.\n")
     [running] = await answers(stage, f"ml-inference/{await name_of(stage, 'inference-critical')}")
     assert (running["state"], running["pod"]["tier"]) == ("running", "inference-critical")
     assert "No pod in namespace ml-inference waits" in (await ask(stage, "why", "ml-inference")).out

@@ -1,5 +1,6 @@
 """Pods that hold GPUs or wait for them, and the nodes that offer them, now."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -8,6 +9,7 @@ from gputally.accounting.fleet import Fleet
 from gputally.accounting.jobs.job_costs import JobCostsNow
 from gputally.accounting.nodes.stand_in import is_stand_in
 from gputally.accounting.terms.tier import tier_of_pod
+from gputally.accounting.waiting.fit.packing import Job, JobNodes
 from gputally.model.node import CapacitySlice
 from gputally.model.pod import PodRecord
 from gputally.shares.schemes import covered
@@ -61,13 +63,14 @@ class ActiveNode(Struct, frozen=True, kw_only=True, gc=False):
 class Active(Struct, frozen=True):
     """All pods and nodes at one instant, immutable: another thread may derive the pods.
 
-    `costs` are those of jobs, if they are to be exported.
+    `costs` are those of jobs, if they are to be exported. `packing` has the nodes of jobs.
     """
 
     bound: tuple[PodRecord, ...]
     waiting: tuple[ActivePod, ...]
     nodes: tuple[ActiveNode, ...]
     costs: JobCostsNow | None = None
+    packing: Mapping[Job, JobNodes] = {}
 
     def pods(self) -> list[ActivePod]:
         """Bound pods, then pending ones. No two have the same namespace and name."""
@@ -83,7 +86,8 @@ def read_active(fleet: Fleet, *, now_us: int) -> Active:
     fleet.nodes.catch_up(at_us=fleet.now_us)
     bound = (each for each in fleet.pods.records.values() if each.end_by is None and each.segments)
     costs = fleet.jobs.costs.read(fleet.pods.records.values(), now_us=fleet.now_us)
-    return Active(tuple(bound), tuple(pending(fleet)), tuple(nodes(fleet)), costs)
+    packing = dict(fleet.waiting.fitting.packing.of)
+    return Active(tuple(bound), tuple(pending(fleet)), tuple(nodes(fleet)), costs, packing)
 
 
 def holding(record: PodRecord) -> ActivePod:

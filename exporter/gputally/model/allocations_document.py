@@ -43,10 +43,23 @@ class NodeCapacity(Struct, frozen=True, kw_only=True, gc=False):
     gpus: dict[str, float]
 
 
+class JobPlacement(Struct, frozen=True, kw_only=True, gc=False):
+    """The `nodes` that the bound pods of a job occupy, if these have equal requests and are on nodes of one GPU model.
+
+    `nodes_needed` such nodes would hold them, if the nodes were empty.
+    """
+
+    namespace: str
+    job_kind: str
+    job: str
+    nodes: int
+    nodes_needed: int
+
+
 class AllocationsDocument(Struct, frozen=True, kw_only=True):
     """The state at one instant. `currency` is empty without a price book.
 
-    `nodes` is None for a user who is restricted to tenants.
+    `nodes` is None for a user who is restricted to tenants. `jobs` are those of `pods` with several bound pods.
     """
 
     version: int = VERSION
@@ -54,3 +67,4 @@ class AllocationsDocument(Struct, frozen=True, kw_only=True):
     currency: str
     pods: list[PodAllocation]
     nodes: list[NodeCapacity] | None
+    jobs: list[JobPlacement] = []

@@ -1,5 +1,6 @@
 """Sums of allocations by tier, tenant, job, node or model."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -32,7 +33,8 @@ BY: Final[Mapping[str, Key]] = {
 class Group:
     """Sums over the pods of one group: GPUs by state, and their cost per hour.
 
-    `unpriced` are GPUs without a price, which the cost does not include. `offered` are the GPUs of a node.
+    `unpriced` are GPUs without a price, which the cost does not include. `offered` are the GPUs of a node. `nodes` are
+    those of the pods, and `needed` how few would hold the pods of a job, if that is known.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Group:
     cost: Decimal = Decimal(0)
     unpriced: float = 0
     offered: float | None = None
+    nodes: set[str] = field(default_factory=set)
+    needed: int | None = None
 
     @property
     def held(self) -> float:
@@ -55,6 +59,7 @@ class Group:
     def add(self, pod: PodAllocation) -> None:
         """Add one pod."""
         self.pods += 1
+        self.nodes.update([pod.node] if pod.node else ())
         self.gpus[pod.state] = self.gpus.get(pod.state, 0) + pod.gpus
         if pod.cost_per_hour is not None:
             self.cost += Decimal(pod.cost_per_hour)
@@ -72,6 +77,17 @@ def groups(pods: Iterable[PodAllocation], *, by: str, offered: Mapping[str, floa
         if name := BY[by](pod):
             found.setdefault(name, Group(name=name)).add(pod)
     return sorted(found.values(), key=lambda group: (-group.held, -group.pending, group.name))
+
+
+def jobs(document: AllocationsDocument) -> list[Group]:
+    """The jobs, with the nodes that they need."""
+    found, needed = groups(document.pods, by="job"), defaultdict[str, list[int]](list)
+    for each in document.jobs:
+        needed[f"{each.namespace}/{each.job}"].append(each.nodes_needed)
+    for group in found:
+        if len(of_job := needed[group.name]) == 1:  # jobs of several kinds may have one name
+            [group.needed] = of_job
+    return found
 
 
 def total(document: AllocationsDocument) -> Group:

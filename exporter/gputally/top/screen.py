@@ -9,19 +9,21 @@ from rich.table import Table
 from rich.text import Text
 
 from gputally.model.allocations_document import AllocationsDocument
-from gputally.top.groups import Group, capacity, groups, offered, total
+from gputally.top.groups import Group, capacity, groups, jobs, offered, total
 
 _CHROME: Final = 5
 """Lines besides the rows: three of the summary, the heads, and the keys."""
 _NARROW: Final = 100
 """Below this width, states are left out."""
+_JOB: Final = "job"
 _STATES: Final = ("running", "starting", "terminating")
 KEYS: Final = {"t": "tier", "e": "tenant", "j": "job", "n": "node", "m": "model", "p": "pod"}
 
 
 def screen(document: AllocationsDocument, *, by: str, width: int, height: int | None, keys: bool = False) -> Stack:
     """Everything for one instant; `height` None shows all rows."""
-    rows = groups(document.pods, by=by, offered=offered(document) if by == "node" else {})
+    offers = offered(document) if by == "node" else {}
+    rows = jobs(document) if by == _JOB else groups(document.pods, by=by, offered=offers)
     shown = rows if height is None else rows[: max(1, height - _CHROME)]
     parts: list[RenderableType] = [*summary(document), table(shown, by=by, currency=document.currency, width=width)]
     hidden = len(rows) - len(shown)
@@ -72,7 +74,9 @@ def table(rows: Sequence[Group], *, by: str, currency: str, width: int) -> Table
     found = Table(box=None, pad_edge=False, expand=True, header_style="bold reverse")
     found.add_column(by.upper(), no_wrap=True, overflow="ellipsis", ratio=1)
     states = _STATES if is_wide else ()
-    for head in ("PODS", "GPUS ↓", *map(str.upper, states), "PENDING", f"{currency}/H" if currency else ""):
+    has_nodes = is_wide and by == _JOB
+    counts = ("PODS", "NODES") if has_nodes else ("PODS",)
+    for head in (*counts, "GPUS ↓", *map(str.upper, states), "PENDING", f"{currency}/H" if currency else ""):
         found.add_column(head, justify="right", no_wrap=True)
     for group in rows:
         by_state = [number(group.gpus.get(state, 0)) for state in states]
@@ -80,8 +84,15 @@ def table(rows: Sequence[Group], *, by: str, currency: str, width: int) -> Table
         cost = f"{group.cost:,.2f}" if group.cost or not group.unpriced else "no price"
         name = Text(group.name, no_wrap=True, overflow="ellipsis")
         held = number(group.held) + (f" of {number(group.offered)}" if group.offered is not None else "")
-        found.add_row(name, str(group.pods), held, *by_state, pending, cost if currency else "")
+        counted = (str(group.pods), _nodes(group)) if has_nodes else (str(group.pods),)
+        found.add_row(name, *counted, held, *by_state, pending, cost if currency else "")
     return found
+
+
+def _nodes(group: Group) -> str:
+    """`8`, or `8 for 1` if a single one would hold the pods of the job."""
+    used = len(group.nodes)
+    return f"{used} for {group.needed}" if group.needed is not None and group.needed < used else str(used)
 
 
 def number(gpus: float) -> str:

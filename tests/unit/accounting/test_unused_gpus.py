@@ -98,6 +98,18 @@ def test_an_hour_later_they_are_forgotten() -> None:
     assert unused(replay) == {}
 
 
+def test_what_was_taken_of_a_forgotten_preemption_is_taken_of_no_other() -> None:
+    first, second = (disruption(f"v{at}", gpus=4, released=at) for at in (100, 105))
+    live = UnusedGpus(lambda _: [record("p", gpus=4, at=110)], lambda _: None)
+    live.follow(first)
+    live.follow(second)
+    assert live.read(lambda: ["n1"]).total() == 4 * GPU
+
+    live.forget(first)
+    live.follow(disruption("v120", gpus=1, released=120))
+    assert live.read(lambda: ["n1"]).total() == 5 * GPU
+
+
 victims = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 50)), min_size=1, max_size=4)
 pods = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 60)), max_size=5)
 

@@ -3,8 +3,10 @@
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from gputally.accounting.active_pods import Active, ActivePod, read_active
+from gputally.accounting.waiting.fit.packing import JobNodes
 from gputally.export.live.allocations_route import AllocationsNow, cost_per_hour, document
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.units import GPU, PICO
@@ -39,6 +41,17 @@ def test_a_user_of_some_tenants_sees_their_pods_and_no_node() -> None:
 
     assert {pod.pod for pod in found.pods} == {"y", "z"}
     assert found.nodes is None
+
+
+def test_jobs_are_those_of_the_pods_that_are_shown() -> None:
+    jobs = {("a", "Pod", "x"): JobNodes("", 2, 1), ("b", "Pod", "y"): JobNodes("", 3, 2)}
+    active = now()
+    packed = active._replace(active=structs.replace(active.active, packing=jobs))
+
+    [everything, other] = document(packed, {}, tenants=None).jobs
+    assert (everything.namespace, everything.job, everything.nodes, everything.nodes_needed) == ("a", "x", 2, 1)
+    assert document(packed, {}, tenants=frozenset({"b"})).jobs == [other]
+    assert document(packed, {"tenant": {"a"}}, tenants=None).jobs == [everything]
 
 
 def test_all_filters_hold() -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gputally.model.objects.label_selector import Selector
 from gputally.model.placement.advice import PriorityChoice
@@ -16,7 +17,7 @@ from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.placement.policy.budgets import Budgets, PodBudget
 from gputally.placement.policy.pod_quotas import PodQuota
 from gputally.report_api.report_request import InvalidRequest
-from tests.unit.pending_api.pending_world import holds, node, waits, world
+from tests.unit.pending_api.pending_world import H100, holds, node, waits, world
 
 GPUS = "requests.nvidia.com/gpu"
 CLASSES = [PriorityChoice("top", 9000), PriorityChoice("low", 1), PriorityChoice("quiet", 9000, may_preempt=False)]
@@ -81,6 +82,13 @@ def test_pods_that_found_a_place_are_never_to_blame_if_others_suffice() -> None:
     wait, ask, *_ = one.helps
     assert wait.text == "wait until lab/b and ml/c on g1 end"
     assert (ask.text, sorted(str(each.pod) for each in ask.victims)) == ("ask for PriorityClass top", ["b", "c"])
+
+
+def test_of_the_pods_on_a_node_those_that_exist_are_to_blame() -> None:
+    [one] = asked(pods(4, 2), now=world([node("g1", 8)], [holds("b", 4, on="g1")])).forecasts
+
+    assert (one.bound, one.text) == (1, "pods of its own or a higher priority hold what it needs")
+    assert [(each.pod, each.gpus) for each in one.occupants] == [("b", 4)]
 
 
 def test_where_only_pods_of_the_request_hold_what_the_next_one_needs_the_answer_says_so() -> None:
@@ -216,6 +224,17 @@ def test_pods_that_wait_with_a_higher_priority_have_their_places_first() -> None
     assert one.after_waiting == AfterWaiting(placed=1, bound=1, reason="capacity")
 
 
+@pytest.mark.parametrize("priorities", [(900, 500), (500, 500)], ids=["priority", "age"])
+def test_places_are_taken_by_priority_and_then_by_age(priorities: tuple[int, int]) -> None:
+    small, large = waits("a", 4, priority=priorities[0]), waits("b", 8, priority=priorities[1])
+    now = world([node("g1", 8)], [large, small])
+    older = [replace(each, since_us=each.since_us - (each.record.name == "a")) for each in now.waiting]
+
+    [one] = asked(pods(4), now=now._replace(waiting=older)).forecasts
+
+    assert one.after_waiting == AfterWaiting(placed=1, bound=1)
+
+
 def test_pods_that_wait_and_do_not_fit_leave_everything_as_it_is() -> None:
     now = world([node("g1", 8)], [holds("b", 4, on="g1", priority=900), waits("first", 8, priority=500)])
 
@@ -231,6 +250,13 @@ def test_pods_that_wait_for_something_else_than_nodes_take_no_place() -> None:
     [one] = asked(pods(2), now=now).forecasts
 
     assert (one.bound, one.others_waiting, one.after_waiting) == (1, 0, None)
+
+
+def test_pods_that_wait_for_other_labels_take_places_on_the_same_nodes() -> None:
+    choosy = waits("first", 8, priority=500, node_selector={"nvidia.com/gpu.product": H100})
+    [one] = asked(pods(2), now=world([node("g1", 8)], [choosy])).forecasts
+
+    assert (one.others_waiting, one.after_waiting) == (0, AfterWaiting(placed=1, bound=0, reason="capacity"))
 
 
 def test_too_many_waiting_pods_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

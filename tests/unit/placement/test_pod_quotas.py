@@ -9,7 +9,7 @@ from gputally.errors import MalformedObject
 from gputally.model.kube import ResourceQuota
 from gputally.model.objects.quota_spec import ScopeExpression
 from gputally.model.placement.situation import QuotaState
-from gputally.pending_api.forecasts.manifest_pods import PlannedSpec, plain_pod
+from gputally.pending_api.forecasts.manifest_pods import plain_pod
 from gputally.placement.objects.quota_scopes import CountedPod, counts
 from gputally.placement.objects.quota_usage import counted_pod, quota_of, usage_of
 from gputally.placement.policy.pod_quotas import PodQuota, PodQuotas
@@ -98,8 +98,7 @@ def test_only_cpu_and_memory_make_a_pod_more_than_best_effort() -> None:
     assert counted_pod(pod(containers=[gpus])).best_effort
     assert not counted_pod(pod(containers=[gpus, cpu])).best_effort
     assert not counted_pod(pod(containers=[gpus])).terminating
-    limited = msgspec.structs.replace(pod(containers=[gpus]), spec=PlannedSpec(active_deadline_seconds=60))
-    assert counted_pod(limited).terminating
+    assert counted_pod(pod(containers=[gpus], activeDeadlineSeconds=60)).terminating
 
 
 def read(hard: object, used: object = None) -> PodQuota:

@@ -1,8 +1,9 @@
 """Documents of `/api/v1/allocations` for tests."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from gputally.model.allocations_document import AllocationsDocument, NodeCapacity, PodAllocation
+from gputally.model.allocations_document import AllocationsDocument, JobPlacement, NodeCapacity, PodAllocation
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 
@@ -41,6 +42,10 @@ NODES = [
 
 
 def document(
-    pods: list[PodAllocation] | None = None, nodes: list[NodeCapacity] | None = NODES, currency: str = "USD"
+    pods: list[PodAllocation] | None = None,
+    nodes: list[NodeCapacity] | None = NODES,
+    currency: str = "USD",
+    jobs: Sequence[JobPlacement] = (),
 ) -> AllocationsDocument:
-    return AllocationsDocument(at=NOON, currency=currency, pods=PODS if pods is None else pods, nodes=nodes)
+    found = PODS if pods is None else pods
+    return AllocationsDocument(at=NOON, currency=currency, pods=found, nodes=nodes, jobs=list(jobs))

@@ -3,9 +3,10 @@
 import io
 from decimal import Decimal
 
+from msgspec import structs
 from rich.console import Console
 
-from gputally.model.allocations_document import NodeCapacity
+from gputally.model.allocations_document import JobPlacement, NodeCapacity
 from gputally.top.groups import groups
 from gputally.top.screen import screen
 from tests.unit.top.documents import NODES, PODS, document, pod
@@ -68,6 +69,18 @@ def test_pods_are_summed_by_job_and_by_node() -> None:
 
     assert by_job["ml/train"] == (2, 8.0, Decimal("20.5"))
     assert by_node == {"n1": 5.25, "n2": 4.0}, "a pending pod is on no node"
+
+
+def test_a_job_shows_its_nodes_and_how_few_would_do() -> None:
+    train = JobPlacement(namespace="ml", job_kind="Job", job="train", nodes=2, nodes_needed=1)
+    lines = shown(by="job", width=120, jobs=[train])
+    twice = shown(by="job", width=120, jobs=[train, structs.replace(train, job_kind="JobSet")])
+
+    assert lines[3].split()[:3] == ["JOB", "PODS", "NODES"]
+    assert lines[4].split()[:6] == ["ml/train", "2", "2", "for", "1", "8"]
+    assert twice[4].split()[:4] == ["ml/train", "2", "2", "8"]
+    assert "NODES" not in shown(by="job", jobs=[train])[3]
+    assert "NODES" not in shown(width=120, jobs=[train])[3]
 
 
 def test_the_group_with_the_most_gpus_comes_first() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from msgspec import Struct
 
 from gputally.accounting.pods.segments import held
-from gputally.model.disruptions.disruption import Cause, Disruption
+from gputally.model.disruptions.disruption import PREEMPTIONS, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -64,7 +64,7 @@ class UnusedGpus:
     def follow(self, each: Disruption) -> None:
         """A new or changed disruption."""
         known = self._nodes.get(each.node)
-        if each.cause is not Cause.PREEMPTION or each.released_us is None:
+        if each.cause not in PREEMPTIONS or each.released_us is None:
             self.forget(each)
         elif known is None or each.victim_uid not in known.freed:
             node = known or self._nodes.setdefault(each.node, _Node())

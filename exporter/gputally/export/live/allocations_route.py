@@ -1,14 +1,15 @@
 """`/api/v1/allocations` of the aggregator: who holds or wants which GPUs now."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from aiohttp import web
 
 from gputally.accounting.active_pods import Active, ActiveNode, ActivePod
+from gputally.accounting.waiting.fit.packing import Job
 from gputally.export.live.filtered_route import filtered_route
-from gputally.model.allocations_document import PATH, AllocationsDocument, NodeCapacity, PodAllocation
+from gputally.model.allocations_document import PATH, AllocationsDocument, JobPlacement, NodeCapacity, PodAllocation
 from gputally.model.units import GPU, PICO, to_datetime
 
 FILTERS: Final = ("namespace", "tier", "tenant", "node", "state")
@@ -32,13 +33,24 @@ def document(
     now: AllocationsNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None
 ) -> AllocationsDocument:
     """The document with the pods that match all `filters`; `tenants` None for a user who may see all."""
-    pods = (pod for pod in now.active.pods() if tenants is None or pod.tenant in tenants)
+    seen = (pod for pod in now.active.pods() if tenants is None or pod.tenant in tenants)
+    pods = [pod for pod in seen if all(getattr(pod, name) in values for name, values in filters.items())]
     return AllocationsDocument(
         at=to_datetime(now.at_us),
         currency=now.currency,
-        pods=[_pod(pod) for pod in pods if all(getattr(pod, name) in values for name, values in filters.items())],
+        pods=[_pod(pod) for pod in pods],
         nodes=None if tenants is not None else [_node(each) for each in now.active.nodes],
+        jobs=list(_jobs(now.active, {(pod.namespace, pod.job_kind, pod.job): None for pod in pods})),
     )
+
+
+def _jobs(active: Active, chosen: Iterable[Job]) -> Iterator[JobPlacement]:
+    for job in chosen:
+        if found := active.packing.get(job):
+            namespace, kind, name = job
+            yield JobPlacement(
+                namespace=namespace, job_kind=kind, job=name, nodes=found.used, nodes_needed=found.needed
+            )
 
 
 def _pod(pod: ActivePod) -> PodAllocation:

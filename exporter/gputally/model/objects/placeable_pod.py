@@ -60,7 +60,7 @@ class PlaceableAffinity(Affinity, frozen=True):
 
 
 class PlaceableSpec(PodSpec, frozen=True):
-    """A PodSpec with what else the scheduler reads. `resources` are those of the pod as a whole."""
+    """A PodSpec with what else the scheduler and quotas read. `resources` are those of the pod as a whole."""
 
     containers: tuple[PlaceableContainer, ...] = ()
     affinity: PlaceableAffinity | None = None
@@ -70,6 +70,7 @@ class PlaceableSpec(PodSpec, frozen=True):
     resources: Resources | None = None
     volumes: tuple[Volume, ...] | None = None
     topology_spread_constraints: tuple[TopologySpread, ...] | None = None
+    active_deadline_seconds: int | None = None
 
 
 class PlaceablePod(Pod, frozen=True):

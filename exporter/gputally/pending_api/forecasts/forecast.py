@@ -18,7 +18,7 @@ from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.forecasts.candidate import Candidate, candidates_of, tier_of_candidate
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods
 from gputally.pending_api.forecasts.policy_now import not_considered
-from gputally.pending_api.forecasts.waiting_first import WaitingFirst
+from gputally.pending_api.forecasts.waiting_first import WaitingFirst, waiting_first
 from gputally.pending_api.occupants import decimal_text, limited, occupants
 from gputally.pending_api.others_waiting import others_waiting
 from gputally.pending_api.pending_now import PendingNow, Viewer
@@ -62,8 +62,7 @@ def forecast(
     now = now._replace(classes=list({each.name: each for each in (*now.classes, *classes)}.values()))
     candidates = candidates_of(now, list(planned))
     quotas = PodQuotas(each for each in now.policy.quotas if viewer.sees(now.policy.tenants[each.namespace]))
-    has_others = any(others_waiting(now, each.needs, viewer) for each in candidates)
-    first = WaitingFirst(now, viewer) if has_others else None
+    first = waiting_first(now, viewer, least=min(each.needs.priority for each in candidates))
     found: list[PodForecast] = []
     left = MOST_EVALUATED
     for index, each in enumerate(candidates):

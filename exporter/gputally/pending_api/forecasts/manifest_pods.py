@@ -30,17 +30,11 @@ class PlannedPods(NamedTuple):
     number: int = 1
 
 
-class PlannedSpec(PlaceableSpec, frozen=True):
-    """What also decides which quotas count the pod."""
-
-    active_deadline_seconds: int | None = None
-
-
 class PlannedTemplate(Camel, frozen=True):
     """A pod template."""
 
     metadata: AnnotatedMeta = field(default_factory=AnnotatedMeta)
-    spec: PlannedSpec = field(default_factory=PlannedSpec)
+    spec: PlaceableSpec = field(default_factory=PlaceableSpec)
 
 
 class _Owner(Camel, frozen=True):

@@ -10,6 +10,7 @@ from gputally.model.placement.verdict import Reason
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.placement.planning.planned import PLANNED
 from gputally.placement.planning.seating import seat, seat_nominated
+from gputally.placement.room import Room
 
 MOST_LOOKS: Final = 300_000
 """Nodes, or groups of them, after which further pods are left out; each takes some microseconds."""
@@ -25,16 +26,12 @@ _HELD_BACK: Final = frozenset(
 
 
 class WaitingFirst:
-    """A copy of the room in which pods that wait take places, by priority and then by age.
+    """A room in which the pods of the `queue` take places, in its order; it `is_complete` unless they were too many."""
 
-    It `is_complete` unless there were too many of them. Those that the reader may not know stay out.
-    """
-
-    def __init__(self, now: PendingNow, viewer: Viewer) -> None:
-        self.room = now.room.copy()
+    def __init__(self, queue: Sequence[WaitingPod], room: Room) -> None:
+        self.room = room
         self.is_complete = True
-        waiting = [each for each in now.waiting if viewer.sees(each.tenant) and _waits_for_nodes(each)]
-        self._queue = sorted(waiting, key=lambda each: (-_needs(each).priority, each.since_us, each.record.uid))
+        self._queue = list(queue)
         self._looked_at = self.room.answers.looked_at
         self._turns = 0
         self._placed: list[Needs] = []
@@ -73,6 +70,17 @@ class WaitingFirst:
         if where and seat_nominated(needs, self.room, situation.uid, where, key=key):
             return 1
         return seat(needs, self.room, len(alike), key=key)
+
+
+def waiting_first(now: PendingNow, viewer: Viewer, *, least: int) -> WaitingFirst | None:
+    """The pods with at least that priority, by priority and then by age; None if there are none.
+
+    Those that the reader may not know stay out.
+    """
+    waiting = [each for each in now.waiting if viewer.sees(each.tenant) and _waits_for_nodes(each)]
+    ahead = [each for each in waiting if _needs(each).priority >= least]
+    queue = sorted(ahead, key=lambda each: (-_needs(each).priority, each.since_us, each.record.uid))
+    return WaitingFirst(queue, now.room.copy()) if queue else None
 
 
 def _is_alike(one: WaitingPod, other: WaitingPod) -> bool:

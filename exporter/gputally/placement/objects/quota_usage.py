@@ -45,7 +45,7 @@ def counted_pod(pod: PlaceablePod) -> CountedPod:
     return CountedPod(
         class_name=pod.spec.priority_class_name,
         best_effort=named.isdisjoint((CPU, MEMORY)),
-        terminating=getattr(pod.spec, "active_deadline_seconds", None) is not None,
+        terminating=pod.spec.active_deadline_seconds is not None,
     )
 
 
