@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -32,7 +32,7 @@ class WorkAtRisk(Struct, frozen=True, kw_only=True):
     overdue: Mapping[Labels, int]
 
 
-class PodAtRisk(NamedTuple):
+class PodAtRisk(Struct, frozen=True, gc=False):
     """A running pod, its last checkpoint (µs), when the next one is assumed, and how the last one is known."""
 
     record: PodRecord
