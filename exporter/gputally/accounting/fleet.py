@@ -86,7 +86,7 @@ class Fleet:
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
-        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
+        own = (self.agents, self.claim_pods, self.jobs, self.pods.gangs, self.jobs.costs, self.progress)
         late = (*self.waiting.parts, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)
         self.known_series = KnownSeries(self.totals, self.limiter)

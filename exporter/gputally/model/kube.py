@@ -210,9 +210,13 @@ class PodTemplate(Camel, frozen=True):
 
 
 class JobSpec(Camel, frozen=True):
-    """The template, and what decides about failures."""
+    """The template, how many pods run at once, and what decides about failures."""
 
     template: PodTemplate = field(default_factory=PodTemplate)
+    parallelism: int | None = None
+    completions: int | None = None
+    completion_mode: str | None = None
+    backoff_limit_per_index: int | None = None
     backoff_limit: int | None = None
     pod_replacement_policy: str | None = None
     pod_failure_policy: PodFailurePolicy | None = None

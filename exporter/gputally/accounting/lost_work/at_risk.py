@@ -12,6 +12,7 @@ from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup
 from gputally.accounting.totals.series import Labels
+from gputally.model.allocation import State
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
@@ -168,6 +169,8 @@ class AtRisk:
         for each in reversed(record.segments):
             if each.end_us is not None and each.end_us <= from_us:
                 return
+            if each.state is State.GANG_WAIT:
+                continue
             key, start_us = (each.labels, each.price), max(each.start_us, from_us)
             line = self._lines.setdefault(key, [0, 0, 0])
             line[0] -= sign * each.quantity * start_us

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from gputally.accounting.groups.gangs import Gangs
 from gputally.accounting.nodes.node_history import History
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
@@ -41,6 +42,7 @@ class Pods:
         self.records: dict[str, PodRecord] = {}
         self.index = PodIndex(rules)
         self.walks = OwnerWalks()
+        self.gangs = Gangs(self.records, lambda record: posting.jobs.policy_of(record) is not None)
         self._rules = rules
         self._pricing = pricing
         self._nodes = nodes
@@ -77,6 +79,8 @@ class Pods:
         for uid, (_, at_us) in tuple(self._unaccounted.items()):
             yield self._reconciled(uid), at_us
         self._unaccounted.clear()
+        for uid, at_us in self.gangs.outdated():
+            self._derive(self.records[uid], at_us=at_us)
 
     def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
         """The pod is missing from a relist."""
@@ -174,6 +178,7 @@ class Pods:
             if known.left_us is not None:
                 self._awaiting_node[known.uid] = known.left_us
             self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
+            self.gangs.pod_restored(known)
             self.handover.changed[known.uid] = None
             self._posting.jobs.restore_pod(known)
 
@@ -219,10 +224,10 @@ class Pods:
         kind, name, walking = self.walks.job(record)
         record = replace(record, job_kind=kind, job=name, walking=walking)
         if record.scheduled_us is None:
-            record = released(record)
+            record = self._in_gang(before, released(record), at_us=at_us)
         else:
             home = self._nodes.home_of(record)
-            record = placed(record, home, self._rules, limit=self._limit)
+            record = self._in_gang(before, placed(record, home, self._rules, limit=self._limit), at_us=at_us)
             record = self._classified(record, home.history, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us, since_us=since_us)
             if not record.accepted:
@@ -234,6 +239,10 @@ class Pods:
             self.handover.touch(before, record)
         self.index.put(record, tenant=tenant)
         return record
+
+    def _in_gang(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
+        until_us = self.gangs.until_us(before, record, at_us=at_us)
+        return record if until_us == record.gang_until_us else replace(record, gang_until_us=until_us)
 
     def _classified(self, record: PodRecord, history: History, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
         """`record` under its present terms; a pod that has ended keeps its terms."""
@@ -293,5 +302,6 @@ class Pods:
         self.provisional.end(record.uid)
         self._awaiting_node.pop(record.uid, None)
         self.index.drop(record)
+        self.gangs.drop(record, at_us=at_us)
         self.handover.drop(record.uid)
         return self._posting.jobs.forget_pod(record, at_us=at_us)
