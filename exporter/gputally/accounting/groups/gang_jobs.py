@@ -2,10 +2,12 @@
 
 
 class GangJobs:
-    """UIDs of Jobs by the key of their gang. `awaiting` are UIDs of pods by the key that their Job would have."""
+    """UIDs of Jobs by the key of their gang. `awaiting_uids` are pods whose Job is not known yet."""
 
     def __init__(self) -> None:
-        self.awaiting: dict[str, set[str]] = {}
+        self.awaiting_uids: set[str] = set()
+        self._awaiting: dict[str, set[str]] = {}
+        """The same pods by the key of the gang that their Job may be."""
         self._uids: dict[str, set[str]] = {}
         self._key_of: dict[str, str] = {}
 
@@ -33,11 +35,19 @@ class GangJobs:
 
     def await_job(self, key: str, uid: str) -> None:
         """Whether a pod is in a gang depends on its Job."""
-        self.awaiting.setdefault(key, set()).add(uid)
+        self.awaiting_uids.add(uid)
+        self._awaiting.setdefault(key, set()).add(uid)
+
+    def decided(self, key: str) -> set[str]:
+        """The Job is known now; returns the pods that were awaiting it."""
+        uids = self._awaiting.pop(key, set())
+        self.awaiting_uids -= uids
+        return uids
 
     def awaits_no_longer(self, key: str, uid: str) -> None:
         """A pod is deleted."""
-        if uids := self.awaiting.get(key):
+        self.awaiting_uids.discard(uid)
+        if uids := self._awaiting.get(key):
             uids.discard(uid)
             if not uids:
-                del self.awaiting[key]
+                del self._awaiting[key]

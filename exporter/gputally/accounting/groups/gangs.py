@@ -61,7 +61,7 @@ class Gangs(KeyedPart[GangRecord]):
             self._join(record, at_us)
         gang = self._gang_of.get(record.uid)
         if gang is None:
-            return None
+            return _LONG_AGO if record.uid in self._jobs.awaiting_uids else None
         was_waiting, is_new = record.uid in gang.waiting, record.uid not in gang.stages
         if gang.put(record):
             if is_new:
@@ -79,7 +79,7 @@ class Gangs(KeyedPart[GangRecord]):
         self._outdated.pop(record.uid, None)
         if record.uid in self._gang_of:
             self._leave(record.uid, at_us)
-        elif self._jobs.awaiting and (group := gang_of(record)):
+        elif record.uid in self._jobs.awaiting_uids and (group := gang_of(record)):
             self._jobs.awaits_no_longer(key_of(group), record.uid)
 
     def outdated(self) -> Iterator[tuple[str, int]]:
@@ -112,7 +112,7 @@ class Gangs(KeyedPart[GangRecord]):
                 self._jobs.add(found.metadata.uid, key)
                 self._job_seen(key, job, at_us)
             else:
-                self._jobs.awaiting.pop(key, None)
+                self._jobs.decided(key)
                 self._old.discard(key)
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
@@ -138,7 +138,7 @@ class Gangs(KeyedPart[GangRecord]):
         if group is None:
             return
         key = key_of(group)
-        is_old = key not in self.known and record.started_us is not None
+        is_old = key not in self.known and record.started_us is not None and record.gang_until_us is None
         if group.kind == JOB and key not in self.known:
             self._jobs.await_job(key, record.uid)
             self._old.update({key} if is_old else ())
@@ -232,7 +232,7 @@ class Gangs(KeyedPart[GangRecord]):
             known = replace(known, complete_us=_LONG_AGO)
         if known != before:
             self._store(key, known)
-        for uid in self._jobs.awaiting.pop(key, ()):
+        for uid in self._jobs.decided(key):
             self._enter(job.group, self._records[uid]).put(self._records[uid])
             self._outdated[uid] = at_us
         if known != before and (gang := self.members.get(key)):
