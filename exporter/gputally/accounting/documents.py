@@ -13,7 +13,7 @@ from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
 from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.repeat_victims import PreemptedJob, RepeatVictims
 from gputally.accounting.groups.gang_record import GangRecord
-from gputally.accounting.groups.gangs import Gangs
+from gputally.accounting.groups.gang_states import GangStates
 from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
 from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.job_record import JobRecord
@@ -35,7 +35,7 @@ DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     ClaimPods.name: ClaimPod,
     ClassVersions.name: ClassVersion,
     Disruptions.name: Disruption,
-    Gangs.name: GangRecord,
+    GangStates.name: GangRecord,
     JobCosts.name: JobCostRecord,
     JobProgress.name: PodProgress,
     Jobs.name: JobRecord,

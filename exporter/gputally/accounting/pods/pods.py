@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from gputally.accounting.groups.gangs import Gangs
+from gputally.accounting.groups.gang_states import GangStates
+from gputally.accounting.held_segments import update_nodes
 from gputally.accounting.nodes.node_history import History
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
@@ -42,7 +43,7 @@ class Pods:
         self.records: dict[str, PodRecord] = {}
         self.index = PodIndex(rules)
         self.walks = OwnerWalks()
-        self.gangs = Gangs(self.records, lambda record: posting.jobs.policy_of(record) is not None)
+        self.gangs = GangStates(self.records, lambda record: posting.jobs.policy_of(record) is not None)
         self._rules = rules
         self._pricing = pricing
         self._nodes = nodes
@@ -224,10 +225,10 @@ class Pods:
         kind, name, walking = self.walks.job(record)
         record = replace(record, job_kind=kind, job=name, walking=walking)
         if record.scheduled_us is None:
-            record = self._in_gang(before, released(record), at_us=at_us)
+            record = self.gangs.updated(before, released(record), at_us=at_us)
         else:
             home = self._nodes.home_of(record)
-            record = self._in_gang(before, placed(record, home, self._rules, limit=self._limit), at_us=at_us)
+            record = self.gangs.updated(before, placed(record, home, self._rules, limit=self._limit), at_us=at_us)
             record = self._classified(record, home.history, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us, since_us=since_us)
             if not record.accepted:
@@ -239,10 +240,6 @@ class Pods:
             self.handover.touch(before, record)
         self.index.put(record, tenant=tenant)
         return record
-
-    def _in_gang(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
-        until_us = self.gangs.until_us(before, record, at_us=at_us)
-        return record if until_us == record.gang_until_us else replace(record, gang_until_us=until_us)
 
     def _classified(self, record: PodRecord, history: History, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
         """`record` under its present terms; a pod that has ended keeps its terms."""
@@ -267,19 +264,10 @@ class Pods:
         record = replace(record, segments=segments)
         kept = alike(posted, segments) if posted else 0
         record = self._posting.post(before, record, kept=kept, at_us=at_us)
-        self._update_nodes(before, record, kept=kept, at_us=at_us)
+        update_nodes(self._nodes, before, record, kept=kept, at_us=at_us)
         if before is None or not (len(posted) == kept == len(segments) and has_same_revision(before, record)):
             record = self.handover.revise(record, at_us=at_us)
         return record
-
-    def _update_nodes(self, before: PodRecord | None, record: PodRecord, *, kept: int, at_us: int) -> None:
-        """Update the nodes' held segments; a pod moves from a stand-in to its node once that is known."""
-        old = before.segments if before else ()
-        if before and before.node_uid and before.node_uid != record.node_uid:
-            self._nodes.hold(before.node_uid, old, (), at_us=at_us)
-            old, kept = (), 0
-        if not len(old) == kept == len(record.segments):
-            self._nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
 
     def _delete(self, record: PodRecord, at_us: int) -> PodRecord:
         """Forget a deleted pod, or keep it until its node is known."""

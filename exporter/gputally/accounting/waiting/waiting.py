@@ -62,7 +62,7 @@ class Waiting(StatePart[PodWait]):
         self.live = LiveRoom(rules, nodes.has, is_resumed=is_resumed)
         self.book = book
         self.verdicts = Verdicts(self.room, judged)
-        self.situations = Situations(self.live, rules)
+        self.situations = Situations(self.live, rules, pods)
         self._rules = rules
         self._is_idle = is_idle
         self._fitting = Fitting(self.room, nodes.labels_at, rules)
@@ -116,6 +116,7 @@ class Waiting(StatePart[PodWait]):
             reasons=dict(self.book.sums),
             findings=self._findings.pods(self.book.tier_of),
             gangs=self.situations.gangs.incomplete(),
+            partial=self.situations.partial_gangs.read(),
             fits=dict(self._fitting.fits) if is_known else {},
             stranded=dict(self._fitting.stranded) if is_known else {},
         )

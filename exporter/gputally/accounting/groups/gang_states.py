@@ -32,12 +32,13 @@ _LONG_AGO: Final = 0
 """When gangs were complete whose pods ran before the ledger knew gangs."""
 
 
-class Gangs(KeyedPart[GangRecord]):
+class GangStates(KeyedPart[GangRecord]):
     """The gangs of pods with GPUs.
 
     The size of a gang is that of its Jobs, or what its pods state as far as these have GPUs; else, it has the pods that
     exist. `records` are the pods by UID; `is_known` says whether the Job that controls a pod is known. `members` are
-    the pods of gangs by the gang's key. Incomplete gangs that hold GPUs are in `partial`.
+    the pods of gangs by the gang's key. `partial` are the keys of incomplete gangs that hold GPUs, `changed` of those
+    that may differ from when somebody last cleared it.
     """
 
     name = "gangs"
@@ -46,7 +47,8 @@ class Gangs(KeyedPart[GangRecord]):
     def __init__(self, records: Mapping[str, PodRecord], is_known: Callable[[PodRecord], bool]) -> None:
         super().__init__()
         self.members: dict[str, GangMembers] = {}
-        self.partial: dict[str, None] = {}
+        self.partial: set[str] = set()
+        self.changed: set[str] = set()
         self._records = records
         self._is_known = is_known
         self._gang_of: dict[str, GangMembers] = {}
@@ -55,24 +57,10 @@ class Gangs(KeyedPart[GangRecord]):
         """Keys of Jobs whose pods ran before the ledger knew gangs."""
         self._outdated: dict[str, int] = {}
 
-    def until_us(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> int | None:
-        """A pod is new or has changed; returns its `gang_until_us`."""
-        if before is None or before.labels is not record.labels:
-            self._join(record, at_us)
-        gang = self._gang_of.get(record.uid)
-        if gang is None:
-            return _LONG_AGO if record.uid in self._jobs.awaiting_uids else None
-        was_waiting, is_new = record.uid in gang.waiting, record.uid not in gang.stages
-        if gang.put(record):
-            if is_new:
-                self._came(gang, record)
-            elif was_waiting and gang.stages[record.uid] is Stage.OVER:
-                self._left(gang, at_us)
-            self._check(gang, at_us=at_us, newest=record)
-        if self.size_of(gang) == NO_GANG:
-            return None
-        complete_us = self.known[gang.key].complete_us
-        return INCOMPLETE if complete_us is None else complete_us
+    def updated(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
+        """A pod is new or has changed; returns it with its `gang_until_us`."""
+        until_us = self._until_us(before, record, at_us)
+        return record if until_us == record.gang_until_us else replace(record, gang_until_us=until_us)
 
     def drop(self, record: PodRecord, *, at_us: int) -> None:
         """A pod is deleted."""
@@ -150,6 +138,26 @@ class Gangs(KeyedPart[GangRecord]):
         gang.told_us = self.known[key].complete_us
         self._mark(gang)
 
+    def _until_us(self, before: PodRecord | None, record: PodRecord, at_us: int) -> int | None:
+        if before is None or before.labels is not record.labels:
+            self._join(record, at_us)
+        gang = self._gang_of.get(record.uid)
+        if gang is None:
+            return _LONG_AGO if record.uid in self._jobs.awaiting_uids else None
+        was_waiting, is_new = record.uid in gang.waiting, record.uid not in gang.stages
+        if gang.put(record):
+            if is_new:
+                self._came(gang, record)
+            elif was_waiting and gang.stages[record.uid] is Stage.OVER:
+                self._left(gang, at_us)
+            self._check(gang, at_us=at_us, newest=record)
+        elif gang.key in self.partial:
+            self.changed.add(gang.key)
+        if self.size_of(gang) == NO_GANG:
+            return None
+        complete_us = self.known[gang.key].complete_us
+        return INCOMPLETE if complete_us is None else complete_us
+
     def _join(self, record: PodRecord, at_us: int) -> None:
         group, gang = gang_of(record), self._gang_of.get(record.uid)
         if gang and gang.group == group:
@@ -184,7 +192,7 @@ class Gangs(KeyedPart[GangRecord]):
             self._check(gang, at_us=at_us)
         else:
             del self.members[gang.key]
-            self.partial.pop(gang.key, None)
+            self._not_partial(gang.key)
             self._forget_if_empty(gang.key)
 
     def _came(self, gang: GangMembers, record: PodRecord) -> None:
@@ -220,9 +228,14 @@ class Gangs(KeyedPart[GangRecord]):
 
     def _mark(self, gang: GangMembers) -> None:
         if self.known[gang.key].complete_us is None and gang.bound:
-            self.partial[gang.key] = None
-        else:
-            self.partial.pop(gang.key, None)
+            self.partial.add(gang.key)
+            self.changed.add(gang.key)
+        elif gang.key in self.partial:
+            self._not_partial(gang.key)
+
+    def _not_partial(self, key: str) -> None:
+        self.partial.discard(key)
+        self.changed.add(key)
 
     def _job_seen(self, key: str, job: GangJob, at_us: int) -> None:
         before = self.known.get(key)
