@@ -16,6 +16,7 @@ from gputally.model.objects.event_fields import EventSeries, EventSource, Object
 from gputally.model.objects.node_spec import NodeInfo, NodeSpec
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
 from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus
+from gputally.model.objects.scheduling_group import SchedulingGroup
 
 Labels = dict[str, str]
 
@@ -89,12 +90,6 @@ class PodClaim(Camel, frozen=True):
     """A reference to a ResourceClaim, or to a template of one."""
 
     name: str = ""
-
-
-class SchedulingGroup(Camel, frozen=True):
-    """The PodGroup of scheduling.k8s.io that a pod belongs to (Kubernetes 1.35 and later)."""
-
-    pod_group_name: str = ""
 
 
 class PodSpec(Camel, frozen=True):

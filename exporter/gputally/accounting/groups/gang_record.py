@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.groups.gang import GangJob
+from gputally.accounting.groups.gang_rules import GangJob
 from gputally.accounting.groups.pod_group import PodGroup
 
 _MOST_PARTS: Final = 64

@@ -9,7 +9,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.groups.gang import (
+from gputally.accounting.groups.gang_completion import together_us
+from gputally.accounting.groups.gang_jobs import GangJobs
+from gputally.accounting.groups.gang_members import GangMembers, Stage
+from gputally.accounting.groups.gang_record import GangRecord, with_job
+from gputally.accounting.groups.gang_rules import (
     JOB,
     LEADER_WORKER_SET,
     NO_GANG,
@@ -19,10 +23,6 @@ from gputally.accounting.groups.gang import (
     is_leader,
     key_of,
 )
-from gputally.accounting.groups.gang_completion import together_us
-from gputally.accounting.groups.gang_jobs import GangJobs
-from gputally.accounting.groups.gang_members import GangMembers, Stage
-from gputally.accounting.groups.gang_record import GangRecord, with_job
 from gputally.accounting.groups.pod_group import PodGroup
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.model.kube import Job, Kind, Object

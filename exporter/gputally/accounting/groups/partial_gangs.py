@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gputally.accounting.groups.gang import LEADER_WORKER_SET
 from gputally.accounting.groups.gang_members import GangMembers, Stage
+from gputally.accounting.groups.gang_rules import LEADER_WORKER_SET
 from gputally.accounting.groups.pod_group import PodGroup
 from gputally.accounting.pods.pods import Pods
 from gputally.model.placement.partial_gang import PartialGang, PartialSum

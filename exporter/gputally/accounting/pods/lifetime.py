@@ -6,7 +6,7 @@ are capped at the time of the observation (the server's clock may be ahead), and
 
 from msgspec.structs import replace
 
-from gputally.accounting.groups.gang import stated_gang
+from gputally.accounting.groups.gang_rules import stated_gang
 from gputally.accounting.groups.pod_group import restarts_of
 from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
