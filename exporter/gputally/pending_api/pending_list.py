@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
 from gputally.model.placement.why_document import Help
+from gputally.pending_api.gang_entries import gang_entries
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod, unknown_values
 from gputally.pending_api.pending_request import PendingRequest
@@ -28,7 +29,7 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
     helps = _Helps(now, viewer) if asked.with_helps else None
     pods = [_helped(each, viewer, helps) for each in page]
     unknown = [] if found else unknown_values(now, asked.filters, viewer)
-    return pending_document(now, found, pods, unknown=unknown)
+    return replace(pending_document(now, found, pods, unknown=unknown), gangs=gang_entries(now, viewer))
 
 
 class _Helps:

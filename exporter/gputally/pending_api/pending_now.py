@@ -9,6 +9,7 @@ from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import PriorityChoice
+from gputally.model.placement.partial_gang import PartialGang
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
@@ -42,6 +43,7 @@ class PendingNow(NamedTuple):
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known.
+    `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
     `room` is empty unless it was asked for. `default_class` is that of pods that name none, "" for none.
     """
 
@@ -58,6 +60,8 @@ class PendingNow(NamedTuple):
     room: Room
     classes: Sequence[PriorityChoice]
     default_class: str
+    gangs: Sequence[PartialGang] = ()
+    deadlocks: Sequence[Sequence[str]] = ()
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -91,4 +95,6 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         room=fleet.waiting.room.copy() if with_room else Room(),
         classes=fleet.policy.classes.choices(),
         default_class=fleet.policy.classes.default(),
+        gangs=tuple(fleet.waiting.situations.partial_gangs.gangs.read().values()),
+        deadlocks=tuple(fleet.waiting.situations.partial_gangs.found),
     )

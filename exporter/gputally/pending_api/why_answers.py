@@ -22,6 +22,7 @@ from gputally.model.placement.why_document import (
 )
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND, to_datetime
+from gputally.pending_api.gang_entries import gang_entry_of
 from gputally.pending_api.occupants import Rank, is_planned, limited, occupants
 from gputally.pending_api.others_waiting import others_waiting
 from gputally.pending_api.past_answers import past_waits
@@ -70,6 +71,7 @@ def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) 
         others_waiting=others_waiting(now, waiting.needs, viewer) - pods if waiting.needs else 0,
         helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
         scheduler_message=waiting.situation.text,
+        gang=gang_entry_of(now, record.uid, viewer),
     )
 
 

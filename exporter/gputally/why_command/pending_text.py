@@ -6,8 +6,10 @@ from typing import Final
 from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
 from gputally.pending_api.words.amount_words import count_words
-from gputally.why_command.text_lines import duration, gpus, money, paragraph, pods, table
+from gputally.why_command.gang_words import gang_words
+from gputally.why_command.text_lines import duration, gpus, headed, money, paragraph, pods, table
 
+_MOST_GANGS: Final = 3
 _HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
 
 
@@ -19,6 +21,10 @@ def pending_lines(document: PendingDocument, *, subject: str, width: int) -> Ite
     yield from paragraph(_headline(document, subject), width)
     yield ""
     yield from _reasons(document, width)
+    for gang in document.gangs[:_MOST_GANGS]:
+        yield from headed("Gang", gang_words(gang, document.currency, now=document.at), width=width)
+    if hidden := len(document.gangs) - _MOST_GANGS:
+        yield from headed("", f"and {hidden:,} more partial gangs", width=width) if hidden > 0 else ()
     yield ""
     yield from table([_HEADS, *(_pod(each, document) for each in document.pods)], right=frozenset({0, 2}))
     if document.next:

@@ -5,6 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.placement.gang_entry import GangEntry
+
 PENDING_PATH: Final = "/api/v1/pending"
 PENDING_VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
@@ -57,6 +59,7 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
 
     `currency` is empty without a price book. `next` is the address of the next page. If no
     pod waits, `unknown` names the namespaces and tenants of the request that no pod with GPUs has: `tenant nobody`.
+    `gangs` are the partial ones of the whole cluster, whatever the filters.
     """
 
     version: int = PENDING_VERSION
@@ -67,3 +70,4 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     pod_count: int
     next: str | None = None
     unknown: list[str] = []
+    gangs: list[GangEntry] = []
