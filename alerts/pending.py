@@ -151,8 +151,8 @@ time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_secon
                 '{{ $value | printf "%.0f" }} gangs have some of their pods bound and others pending: the GPUs of the '
                 "bound ones are paid and do nothing.{{ with printf "
                 '"max by (cluster) (gputally_deadlocked_gangs{cluster=%q}) > 0" $labels.cluster | query }} '
-                '{{ . | first | value | printf "%.0f" }} of them wait for each other.{{ end }} Find out what the pending '
-                "ones wait for (kubectl gputally why --all), and release the others if that lasts."
+                '{{ . | first | value | printf "%.0f" }} of them wait for each other.{{ end }} Find out what the '
+                "pending ones wait for (kubectl gputally why --all), and release the others if that lasts."
             ),
             dashboard="pending",
             variables=("cluster",),

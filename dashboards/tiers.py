@@ -39,9 +39,9 @@ OVERVIEW = Row(
         table(
             Look(
                 "GPU-hours and cost by tier",
-                "From binding to release. Starting is the share before any container ran, gang wait the share while other "
-                "pods of the gang had not started, terminating the share while pods were being deleted. Utilisation is "
-                "the busy share of the time that agents measured.",
+                "From binding to release. Starting is the share before any container ran, gang wait the share while "
+                "other pods of the gang had not started, terminating the share while pods were being deleted. "
+                "Utilisation is the busy share of the time that agents measured.",
                 empty="no allocated GPUs",
                 links=(Link("Tenants of this tier", "tenants", {"tier": "tier"}),),
                 width=24,
