@@ -187,6 +187,8 @@ def an_hour() -> Snapshot:
     measure(tape, at=3590, since=650, used=1200)
     tune = partial(pod, "tune", "scavenger", 1, node="n1", created=3400, scheduled=3401, started=3410, clock=-60)
     tape.seen(3410, tune())
+    half = partial(pod, tier="scavenger", gpus=1, labels={"training.kubeflow.org/job-name": "half"}, created=3420)
+    tape.seen(3430, half("half-0", node="n2", scheduled=3420, started=3430), half("half-1"))
     tape.seen(3597, tune(marked=3595, deleted=3595))  # it still has its GPU
     return tape.scrape(3600)
 
