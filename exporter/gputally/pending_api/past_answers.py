@@ -12,9 +12,9 @@ from gputally.model.placement.wait import Wait
 from gputally.model.placement.why_document import PastWait, PreemptedBy, WhyAnswer, WhyDocument
 from gputally.model.pod import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
-from gputally.pending_api.gang_entries import gang_entry_of
 from gputally.pending_api.past_pods import PastPod
 from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.words.gang_entries import gang_entry_of
 from gputally.pending_api.words.verdict_words import SHORT
 
 

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
 from gputally.model.placement.why_document import Help
-from gputally.pending_api.gang_entries import gang_entries
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod, unknown_values
 from gputally.pending_api.pending_request import PendingRequest
 from gputally.pending_api.why_answers import helps_of, rank_of
 from gputally.pending_api.words.amount_words import pods_words
+from gputally.pending_api.words.gang_entries import gang_entries
 
 if TYPE_CHECKING:
     from gputally.model.placement.needs import Needs

@@ -22,13 +22,13 @@ from gputally.model.placement.why_document import (
 )
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND, to_datetime
-from gputally.pending_api.gang_entries import gang_entry_of
 from gputally.pending_api.occupants import Rank, is_planned, limited, occupants
 from gputally.pending_api.others_waiting import others_waiting
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import pending_pod
 from gputally.pending_api.similar_waits import similar_waits
+from gputally.pending_api.words.gang_entries import gang_entry_of
 from gputally.pending_api.words.priority_words import priority_note
 from gputally.pending_api.words.suggestion_words import help_of
 from gputally.pending_api.words.verdict_words import NODE_COUNTS, obstacle_text

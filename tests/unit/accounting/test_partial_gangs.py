@@ -22,10 +22,8 @@ def gang(name: str, *, bound: int, pending: int, at: int = 10, gpus: int = 1) ->
     """Pods of one gang; they have the same priority."""
     labels = {"training.kubeflow.org/job-name": name}
     form = PodForm(labels=labels, created=at, gpus=gpus, tier="gold", priority=5)
-    return [
-        replace(form, name=f"{name}-{i}", **({"node": "n1", "scheduled": at, "started": at} if i < bound else {}))
-        for i in range(bound + pending)
-    ]
+    running = replace(form, node="n1", scheduled=at, started=at)
+    return [replace(running if i < bound else form, name=f"{name}-{i}") for i in range(bound + pending)]
 
 
 def waits(replay: Replay, at: float = 40) -> WaitingNow:
