@@ -7,6 +7,7 @@ from gputally.model.placement.gang_entry import GangEntry
 from gputally.pending_api.pending_finder import why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer, read_pending
+from gputally.pending_api.pending_page import pending_page
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from gputally.pending_api.words.gang_entries import gang_entries
 from gputally.why_command.pending_text import pending_lines
@@ -71,6 +72,16 @@ def test_gangs_that_wait_for_each_other_are_named() -> None:
     assert [each.deadlocked_with for each in gang_entries(now, ALL)] == [["TrainingJob other/b"], ["TrainingJob ml/a"]]
     assert "; it and TrainingJob other/b wait for each other" in "\n".join(why(now, "a-5"))
     assert "; it and TrainingJob ml/a wait for each other" in text
+
+
+def test_the_page_has_a_table_of_gangs_only_if_there_are_any() -> None:
+    asked = PendingRequest.of({})
+    page = pending_page(pending_list(two_gangs(), asked, ALL), asked)
+    quiet = pending_page(pending_list(pending(*gang("a", bound=0, pending=2)), asked, ALL), asked)
+
+    assert "<td>TrainingJob other/b</td>" in page
+    assert "3 of 6" in page
+    assert "Partial gangs" not in quiet
 
 
 def test_a_restricted_reader_sees_other_gangs_only_as_tier() -> None:
