@@ -84,6 +84,17 @@ def test_a_job_that_is_known_after_its_pods_run_is_a_gang_all_the_same() -> None
     assert replay.spans("a")[-1] == ("gang_wait", 10, None)
 
 
+def test_a_pod_that_is_observed_late_was_waited_for_all_the_same() -> None:
+    replay = cluster()
+    start(replay, pod("a", TRAINING), 10)
+    assert replay.spans("a")[1:] == [("running", 10, None)]
+    replay.see(pod("b", TRAINING, created=9), at=12)
+    assert replay.spans("a")[1:] == [("gang_wait", 10, None)]
+    start(replay, pod("b", TRAINING, created=9), 20)
+
+    assert replay.spans("a")[1:] == [("gang_wait", 10, 20), ("running", 20, None)]
+
+
 def test_a_complete_gang_stays_complete_when_it_loses_a_pod() -> None:
     replay, pods = cluster(), [pod(name, TRAINING) for name in "ab"]
     replay.see(*pods, at=5)
