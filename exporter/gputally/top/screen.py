@@ -15,7 +15,7 @@ _CHROME: Final = 5
 """Lines besides the rows: three of the summary, the heads, and the keys."""
 _NARROW: Final = 100
 """Below this width, states are left out."""
-_STATES: Final = ("running", "starting", "terminating")
+_STATES: Final = ("running", "gang_wait", "starting", "terminating")
 KEYS: Final = {"t": "tier", "e": "tenant", "j": "job", "n": "node", "m": "model", "p": "pod"}
 
 
@@ -72,7 +72,7 @@ def table(rows: Sequence[Group], *, by: str, currency: str, width: int) -> Table
     found = Table(box=None, pad_edge=False, expand=True, header_style="bold reverse")
     found.add_column(by.upper(), no_wrap=True, overflow="ellipsis", ratio=1)
     states = _STATES if is_wide else ()
-    for head in ("PODS", "GPUS ↓", *map(str.upper, states), "PENDING", f"{currency}/H" if currency else ""):
+    for head in ("PODS", "GPUS ↓", *(each.upper().replace("_", " ") for each in states), "PENDING", f"{currency}/H" if currency else ""):
         found.add_column(head, justify="right", no_wrap=True)
     for group in rows:
         by_state = [number(group.gpus.get(state, 0)) for state in states]
