@@ -19,7 +19,7 @@ help: ## List the targets
 demo: $(READY) ## Run the aggregator on a simulated cluster, until Ctrl-C (ARGS="--for 30s --scenario s2")
 	$(BIN)/gputally demo $(ARGS)
 
-test: $(READY) ## Run all tests that need no cluster, in one to two minutes
+test: $(READY) ## Run all tests that need no cluster, in some six minutes
 	$(BIN)/pytest -q -n $(WORKERS) -m "not e2e and not campaign and not node" $(ARGS)
 
 verify: $(READY) ## Check all that needs no cluster: code, docs, dashboards and alerts; changes nothing (needs Go once)

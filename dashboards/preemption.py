@@ -16,6 +16,8 @@ select = Selectors("cluster", "tier", "tenant")
 LOST = f"gputally_preemption_lost_gpu_seconds_total{OF_VICTIMS}"
 LOST_COST = f"gputally_preemption_lost_cost_total{OF_VICTIMS}"
 COST_OF_ALL = select("gputally_allocated_cost_total")
+LOST_AT_INTERVAL = f"gputally_preemption_lost_at_interval_gpu_seconds_total{OF_VICTIMS}"
+DISRUPTION_LOST = select("gputally_disruption_lost_gpu_seconds_total")
 STALLED = select("gputally_preemption_stalled_gpu_seconds_total")
 DISRUPTIONS = select("gputally_disruptions_total")
 SERVING_TIERS = select("gputally_tier_info", 'serving="true"')
@@ -30,6 +32,12 @@ _WORK = "Work since the last checkpoint, or since the start of pods that state n
 def _lost_with(basis: str, legend: str) -> Query:
     """The loss of the pods whose last checkpoint is known in that way."""
     lost = LOST.replace("}", f', basis=~"{basis}"}}')
+    return Query(f"{grown_in_all(lost)} / 3600", legend)
+
+
+def _lost_at(interval: str, legend: str) -> Query:
+    """What would have been lost with a checkpoint so often."""
+    lost = LOST_AT_INTERVAL.replace("}", f', interval="{interval}"}}')
     return Query(f"{grown_in_all(lost)} / 3600", legend)
 
 
@@ -103,8 +111,7 @@ COST = Row(
         bars(
             Look(
                 "Lost GPU-hours by last checkpoint",
-                "Where none is known, all work since the start counts, and the loss may be smaller. What it would have "
-                "been with a checkpoint each 10, 30 or 60 minutes: `gputally preemptions --output csv`.",
+                "Where none is known, all work since the start counts, and the loss may be smaller.",
                 unit=GPU_HOURS,
                 empty=_NONE,
                 width=12,
@@ -114,12 +121,37 @@ COST = Row(
             _lost_with("annotation|termination-message", "stated by the pod"),
             _lost_with("sigterm", "saved on SIGTERM"),
         ),
+        bars(
+            Look(
+                "Lost GPU-hours by checkpoint interval",
+                "What the same preemptions would have destroyed if every pod had saved a checkpoint so often since its "
+                "start. The difference to the first bar is what such checkpoints would have saved. "
+                "`gputally preemptions` has it for each preemption.",
+                unit=GPU_HOURS,
+                empty=_NONE,
+                width=12,
+            ),
+            Query(f"{grown_in_all(LOST)} / 3600", "as it was"),
+            _lost_at("1h", "every hour"),
+            _lost_at("30m", "every 30 minutes"),
+            _lost_at("10m", "every 10 minutes"),
+        ),
     ),
 )
 
 RISK = Row(
     "At risk",
     (
+        stat(
+            Look(
+                "Work at risk now",
+                "What a preemption of all running pods would destroy now; by job and node: `/api/v1/at-risk`.",
+                unit=GPU_HOURS,
+                empty="no running pods",
+                width=4,
+            ),
+            Query(f"sum({AT_RISK}) / 3600", "GPU-hours"),
+        ),
         timeseries(
             Look(
                 "Work at risk by tier",
@@ -127,13 +159,13 @@ RISK = Row(
                 "user traffic save no work.",
                 unit=GPU_HOURS,
                 empty="no running pods",
-                width=8,
+                width=7,
             ),
             Query(f"sum by (tier) ({AT_RISK}) / 3600", "{{tier}}"),
             stacked=True,
         ),
         timeseries(
-            Look("Cost of the work at risk by tier", "The same, priced.", unit=MONEY, empty="no price book", width=8),
+            Look("Cost of the work at risk by tier", "The same, priced.", unit=MONEY, empty="no price book", width=7),
             Query(f"sum by (tier, currency) ({AT_RISK_COST})", "{{tier}} {{currency}}"),
             stacked=True,
         ),
@@ -144,7 +176,7 @@ RISK = Row(
                 unit=COUNT,
                 empty="no pod declares an interval",
                 steps={1: ORANGE},
-                width=8,
+                width=6,
             ),
             Query(f"sum by (tier, tenant) ({OVERDUE})", "{{tier}} {{tenant}}"),
         ),
@@ -169,13 +201,19 @@ CAUSES = Row(
         table(
             Look(
                 "Disrupted pods by tenant",
-                "`deletion` is a request of a user, a controller or a queue system.",
+                "`deletion` is a request of a user, a controller or a queue system: what it destroys is not counted. "
+                "Lost is the work since the last checkpoint, of these pods and of those that restarted with them.",
                 empty="no disrupted pods",
                 links=(Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "tenant"}),),
                 width=12,
             ),
             {"tenant": "Tenant", "tier": "Tier", "cause": "Cause"},
             Column(head="Pods", expression=f"{grown_in_all(DISRUPTIONS, 'tenant', 'tier', 'cause')} > 0", unit=COUNT),
+            Column(
+                head="Lost GPU-hours",
+                expression=f"{grown_in_all(DISRUPTION_LOST, 'tenant', 'tier', 'cause')} / 3600",
+                unit=GPU_HOURS,
+            ),
             order="Pods",
         ),
         by_preemptor("Who preempted whom", order="Preempted GPUs"),

@@ -2,12 +2,13 @@
 
 from monitoring.board import Row
 from monitoring.link import Link
-from monitoring.panel import Column, Look, Query, table, timeseries
+from monitoring.panel import RED, Column, Look, Query, stat, table, timeseries
 from monitoring.selector import Selectors, grown_in_all
 from monitoring.unit import COUNT, EXACT, GPUS
 
 select = Selectors("cluster", "tier", "tenant")
 
+FORBIDDEN = 'gputally_forbidden_preemptions_total{cluster=~"$cluster", victim_tier=~"$tier"}'
 VIOLATIONS = select("gputally_disruption_budget_violations_total")
 QUOTA = select.now("gputally_quota_hard_gpus")
 QUOTA_USED = select.now("gputally_quota_used_gpus")
@@ -17,13 +18,24 @@ CLASS_VALUE = select("gputally_priority_class_value")
 POLICY = Row(
     "Policy",
     (
+        stat(
+            Look(
+                "Not permitted",
+                "Preemptions of pods whose priority was not lower, or by pods whose preemptionPolicy is Never.",
+                unit=COUNT,
+                empty="no preemptions",
+                steps={1: RED},
+                width=4,
+            ),
+            Query(grown_in_all(FORBIDDEN), "preemptions"),
+        ),
         table(
             Look(
                 "Violated disruption budgets",
                 "Disrupted pods of which a PodDisruptionBudget allowed no disruption when that was decided.",
                 empty="none, or PodDisruptionBudgets are not watched",
                 links=(Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "tenant"}),),
-                width=12,
+                width=8,
             ),
             {"tenant": "Tenant", "tier": "Tier", "cause": "Cause"},
             Column(head="Pods", expression=f"{grown_in_all(VIOLATIONS, 'tenant', 'tier', 'cause')} > 0", unit=COUNT),

@@ -1,6 +1,9 @@
 import json
 
+from gputally.kube.watched import resources
+from gputally.model.rules import Rules
 from labs.bench import synthetic, workload
+from labs.bench.record import RESOURCES
 from labs.bench.replay import as_document, blocks, renamed
 
 POD = synthetic.running_pod(7, 12) + b"\n"
@@ -34,3 +37,7 @@ def test_each_event_is_one_chunk() -> None:
 def test_a_pod_of_the_load_has_a_realistic_size() -> None:
     assert 4_000 < len(POD) < 6_000
     assert workload.pod(7) == workload.pod(7)
+
+
+def test_all_that_is_watched_by_default_is_recorded() -> None:
+    assert {resource.path for resource in resources(Rules())} == RESOURCES.keys()

@@ -60,8 +60,9 @@ class Requests:
         return max((len(entry["requestURI"]) for entry in self.entries), default=0)
 
     def lists_of_pods(self) -> int:
-        """Lists of pods; at most one per start."""
-        return sum(entry["verb"] == "list" and _path(entry) == "/api/v1/pods" for entry in self.entries)
+        """Lists of all pods, however many pages each has: one per start, and one beside the watch of a later start."""
+        lists = (entry for entry in self.entries if entry["verb"] == "list" and _path(entry) == "/api/v1/pods")
+        return sum("continue=" not in entry["requestURI"] for entry in lists)
 
     def watches_of_pods(self) -> int:
         """Watches of pods: one per start, and one per reconnect, as a busy API server closes slow watches."""

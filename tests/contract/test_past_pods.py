@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.placement.wait import WaitRow
 from gputally.pending_api.past_pods import last_pod
-from tests.contract.records import ALWAYS, PREEMPTION, WAIT, pod, segment, step
+from tests.contract.records import ALWAYS, PREEMPTION, WAIT, pod, segment, step, us
 
 
 def row(uid: str, *, from_us: int, to_us: int, name: str = "train") -> WaitRow:
@@ -35,6 +35,32 @@ def test_the_last_pod_of_a_name_has_its_own_waits_and_preemption(ledger: Ledger,
     assert found.allocation
     assert found.preemption
     assert found.preemption.preemptor_tier == "high"
+
+
+def test_a_pod_that_was_bound_at_once_is_found_by_its_allocation(ledger: Ledger, reader: LedgerReader) -> None:
+    waits = rows(row("a", from_us=5, to_us=6))
+    ledger.write(step(pod("b", segment(1000, 1400), segment(1400, 1450)), at=1500, waits=waits))
+
+    found = last_pod(reader, "ml", "pod-b")
+    assert found
+    assert (found.uid, found.tier, found.tenant, found.waits) == ("b", "a tier of its own", "red", [])
+    assert found.quantity == segment(1000, 1400).quantity
+    assert found.allocation == reader.allocation("b")
+    assert last_pod(reader, "other", "pod-b") is None
+
+
+def test_of_two_pods_of_one_name_the_later_one_is_found(ledger: Ledger, reader: LedgerReader) -> None:
+    held = pod("b", segment(1000, 1400))
+    ledger.write(step(held, at=1500, waits=rows(row("a", from_us=5, to_us=6, name="pod-b"))))
+
+    found = last_pod(reader, "ml", "pod-b")
+    assert found
+    assert (found.uid, found.waits) == ("b", [])
+
+    ledger.write(step(at=1600, waits=rows(row("c", from_us=us(1410), to_us=us(1550), name="pod-b"))))
+    found = last_pod(reader, "ml", "pod-b")
+    assert found
+    assert (found.uid, found.allocation) == ("c", None)
 
 
 def test_a_victim_that_never_waited_is_found_by_its_preemption(ledger: Ledger, reader: LedgerReader) -> None:

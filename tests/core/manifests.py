@@ -75,6 +75,8 @@ class PodForm:
     marked: int | None = None
     mark: str = "PreemptionByScheduler"
     mark_status: str = "True"
+    mark_type: str = "DisruptionTarget"
+    mark_message: str = ""
     owners: tuple[Json, ...] = ()
 
     def manifest(self) -> Json:
@@ -144,9 +146,10 @@ class PodForm:
             yield {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(self.scheduled)}
         if self.marked is not None:
             yield {
-                "type": "DisruptionTarget",
+                "type": self.mark_type,
                 "status": self.mark_status,
                 "reason": self.mark,
+                "message": self.mark_message,
                 "lastTransitionTime": instant(self.marked),
             }
 

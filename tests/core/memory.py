@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from copy import copy
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +21,11 @@ from gputally.model.observation import Checkpoint
 from gputally.model.placement.wait import WaitRow
 from gputally.model.pod import PodRecord
 
+HISTORY: Final = (
+    *("counted_preemptions", "disruptions", "lost_work", "jobs", "progress"),
+    *("priority_classes", "capacity", "asset_prices"),
+)
+"""The fields of `Changes` that the ledger keeps for reports alone."""
 Key = TypeVar("Key")
 Kept = TypeVar("Kept")
 
@@ -55,6 +60,7 @@ class Memory:
         self.resumes = dict[Kind, Checkpoint]()
         self.interruptions = dict[tuple[Kind, int], int]()
         self.waits = dict[tuple[str, int], WaitRow]()
+        self.history: dict[str, dict[Any, object]] = {name: {} for name in HISTORY}
 
     def write(self, changes: Changes) -> None:
         """Merge one set of changes."""
@@ -75,6 +81,8 @@ class Memory:
         self.resumes |= changes.resumes
         self.interruptions |= changes.interruptions
         self.waits = without_dropped(self.waits | changes.waits)
+        for name, rows in self.history.items():
+            self.history[name] = without_dropped(rows | getattr(changes, name))
         self.assignment_usage |= changes.assignment_usage
         self.unallocated_usage |= changes.unallocated_usage
 

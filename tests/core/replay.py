@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.jobs.job_record import job_uid
@@ -19,6 +20,9 @@ from gputally.model.rules import Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from tests.core.manifests import Json, NodeForm, PodForm, as_class, as_event, as_namespace, as_node, as_pod, us
 from tests.core.memory import Memory
+
+if TYPE_CHECKING:
+    from gputally.accounting.changes import Changes
 
 Form = PodForm | NodeForm
 ZERO = Rules()
@@ -39,6 +43,7 @@ class Replay:
         self._zero_us = us(zero) - us(0)
         self.fleet = self._new_fleet()
         self.ledger: tuple[int, int] = (0, 0)
+        self.unwritten: Changes | None = None
         self._published: dict[tuple[Total, Labels], int] = {}
         self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=opened)
 
@@ -96,9 +101,17 @@ class Replay:
         """Any observation."""
         self.fleet.apply(observation)
 
-    def flush(self) -> None:
-        """Write the pending changes to the memory."""
+    def drain(self) -> None:
+        """Take the pending changes while the ledger cannot be written: they wait for the next `flush`."""
         changes = self.fleet.drain()
+        self.unwritten = self.unwritten.followed_by(changes) if self.unwritten else changes
+
+    def flush(self, *, fails: bool = False) -> None:
+        """Write the pending changes to the memory. If that `fails` late, they are written again by the next `flush`."""
+        self.drain()
+        changes = self.unwritten
+        assert changes
+        self.unwritten = changes if fails else None
         for record in changes.revisions.values():
             self._balance(self.memory.revisions[record.uid].segments if record.uid in self.memory.revisions else (), -1)
             self._balance(record.segments, 1)
@@ -180,7 +193,7 @@ class Replay:
 
     def restart(self, *, rules: Rules | None = None, book: PriceBook | None = None, at: float | None = None) -> None:
         """Start a new process, by default at the saved time; unflushed changes are lost. It lists namespaces first."""
-        self.rules, self.book = rules or self.rules, book or self.book
+        self.rules, self.book, self.unwritten = rules or self.rules, book or self.book, None
         self.fleet = self._new_fleet(at)
         since = (self.fleet.now_us - us(0)) / US_PER_SECOND
         self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=since)

@@ -32,6 +32,9 @@ WAVE: Final = 24
 JOB: Final = "batch.kubernetes.io/job-name"
 TOGETHER_US: Final = 10_000_000
 CHECKPOINT: Final = "gputally.io/last-checkpoint"
+_LOST: Final = (
+    "SELECT victim_uid, gpu_time FROM lost_work JOIN disruptions USING (victim_uid) WHERE cause = 'preemption'"
+)
 _BY: Final = re.compile(r"Preempted by pod ([0-9a-f-]{36}) on node ")
 
 
@@ -138,7 +141,7 @@ async def test_every_preemption_is_recorded_once_with_its_preemptor_and_its_loss
         named: dict[str, str] = dict(
             product.query("SELECT victim_uid, preemptor_uid FROM preemptions ORDER BY recorded_us")
         )
-        lost: dict[str, str] = dict(product.query("SELECT victim_uid, gpu_time FROM lost_work"))
+        lost: dict[str, str] = dict(product.query(_LOST))
     finally:
         await asyncio.gather(product.kill(), endpoint.stop())
     victims = recorder.victims()

@@ -23,7 +23,7 @@ from gputally.model.units import COST_UNIT, US_PER_SECOND
 from tests.core.manifests import us
 from tests.core.replay import Replay
 from tests.property.examples import examples
-from tests.property.knowledge import knows_all_up_to_then, uid
+from tests.property.knowledge import complete_moments, uid
 from tests.property.node_lives import HORIZON, OPENED
 from tests.property.price_lists import book_of, price_lists
 from tests.property.strategies import Cluster, clusters
@@ -202,7 +202,7 @@ def next_news(log: tuple[Told, ...], i: int) -> int:
 def test_a_new_price_book_counts_from_its_load_on_and_changes_nothing_before(
     cluster: Cluster, prices: Prices, later: Prices, data: st.DataObject
 ) -> None:
-    clean = [i for i in range(1, len(cluster.log)) if knows_all_up_to_then(cluster.log, i)]
+    clean = complete_moments(cluster.log)
     assume(clean)
     i = data.draw(st.sampled_from(clean))
     replay = new_replay(prices)

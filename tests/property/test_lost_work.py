@@ -15,6 +15,7 @@ from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Outcome
+from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, Disruption
 from gputally.model.kube import Labels
 from gputally.model.units import US_PER_SECOND
 from gputally.model.work.lost_work import LostPod
@@ -51,13 +52,19 @@ class Workload:
 def workloads(draw: Draw, *, grouped: bool) -> Workload:
     """Any cluster whose pods may state checkpoints, and may be grouped."""
     cluster = draw(clusters(outages=True))
-    uids = dict.fromkeys(uid_of(told) for told in cluster.log if told.kind == "pod")
+    return Workload(log=draw(with_losses(cluster.log, grouped=grouped)))
+
+
+@st.composite
+def with_losses(draw: Draw, log: Sequence[Told], *, grouped: bool) -> tuple[Told, ...]:
+    """The same history, in which most pods are victims."""
+    uids = dict.fromkeys(uid_of(told) for told in log if told.kind == "pod")
     stated = {uid: draw(st.lists(st.integers(0, LATEST), max_size=2)) for uid in uids}
     labels = {uid: draw(st.sampled_from(GROUPS)) if grouped else {} for uid in uids}
     restarts = {uid: {JOB_VERSION: str(draw(st.integers(0, 2)))} if grouped else {} for uid in uids}
     victims = {uid for uid in uids if draw(st.integers(0, 3))}
-    log = (preempted(told) if told.kind == "pod" and uid_of(told) in victims else told for told in cluster.log)
-    return Workload(log=tuple(stating(told, stated, labels, restarts) for told in log))
+    marked = (preempted(told) if told.kind == "pod" and uid_of(told) in victims else told for told in log)
+    return tuple(stating(told, stated, labels, restarts) for told in marked)
 
 
 def preempted(told: Told) -> Told:
@@ -119,6 +126,18 @@ def expected(log: Sequence[Told], replay: Replay) -> Seconds:
     return +found
 
 
+def expected_of_others(log: Sequence[Told], replay: Replay) -> Seconds:
+    """The same for pods that were disrupted for other reasons, by cause."""
+    nodes, found = nodes_of(log), Seconds()
+    for told in by_uid(log, "pod"):
+        pod, disruption = Pod(told, nodes), replay.memory.history["disruptions"].get(uid_of(told[0]))
+        if isinstance(disruption, Disruption) and disruption.cause not in (Cause.PREEMPTION, Cause.DELETION):
+            assert pod.end is not None
+            for payer, amount in ran_since(pod, checkpoint_of(pod) or 0, pod.end).items():
+                found[(*payer, disruption.cause.value)] += amount
+    return +found
+
+
 def counted(replay: Replay, total: Total = Total.LOST) -> Seconds:
     """Once nothing is pending any more."""
     replay.scrape(HORIZON + 10)
@@ -148,6 +167,10 @@ def test_victims_lose_what_they_ran_since_their_last_checkpoint_once_over_crashe
 
     assert counted(replay) == expected(workload.log, replay)
     assert counted(replay, Total.STALLED) == {}
+    by_cause = counted(replay, Total.DISRUPTION_LOST)
+    preempted = {key: by_cause.pop(key) for key in tuple(by_cause) if key[-1] == "preemption"}
+    assert sum(preempted.values()) == counted(replay).total()
+    assert by_cause == expected_of_others(workload.log, replay)
     assert_pods_are_the_loss(replay)
 
 
@@ -155,6 +178,7 @@ def assert_pods_are_the_loss(replay: Replay) -> None:
     """What the ledger has of pods in their lost time adds up to each loss, and no pod is in two of them."""
     part = replay.fleet.ends.lost_work
     found = [lost for uid in part.losses if (lost := part.book.lost_work(uid))]
+    found = [lost for lost in found if part.losses[lost.victim_uid].cause in PREEMPTIONS]
     for lost in found:
         assert lost.gpu_time == sum(map(partial(lost_of, replay), lost.pods))
     pods = [pod.uid for lost in found for pod in lost.pods]

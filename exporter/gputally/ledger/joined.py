@@ -72,6 +72,10 @@ class JoinedReader:
         """See `LedgerReader.segments`."""
         return chain.from_iterable(reader.segments(part) for reader, part in self._parts(window))
 
+    def last_segment(self, namespace: str, name: str) -> SegmentRecord | None:
+        """See `LedgerReader.last_segment`."""
+        return self._live.last_segment(namespace, name) or self._history.last_segment(namespace, name)
+
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`; what both ledgers have is not added up."""
         return [each for reader, part in self._parts(window) for each in reader.allocated(part, by, cuts=cuts)]

@@ -123,6 +123,9 @@ class LedgerReader(Protocol):
     def segments(self, window: Window) -> Iterator[SegmentRecord]:
         """Segments clipped to the window, by pod UID and start; each has an end."""
 
+    def last_segment(self, namespace: str, name: str) -> SegmentRecord | None:
+        """The last segment of the last pod of a name; it has an end. None if no pod of that name held GPUs."""
+
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """The exact GPU-time of the clipped segments by price and the dimensions `by`, in this order.
 

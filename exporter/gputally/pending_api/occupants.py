@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from gputally.accounting.active_pods import ActivePod, holding
 from gputally.accounting.lost_work.risk_lines import line_of
+from gputally.accounting.terms.serving_tiers import serves
 from gputally.export.live.allocations_route import cost_per_hour
 from gputally.model.placement.why_document import OccupantPod
 from gputally.model.pod import PodRecord
@@ -78,6 +79,7 @@ def _entry(now: PendingNow, record: PodRecord, pod: ActivePod, by: Rank) -> Occu
         may_be_preempted=not why_not,
         why_not=why_not,
         is_lost_upper_bound=risk is not None and risk.is_upper_bound,
+        serves_users=serves(pod.tier, now.rules),
         lost_gpu_hours=risk.gpu_time / GPU_HOUR if risk else None,
         lost_cost=decimal_text(round(Decimal(cost) / COST_UNIT, _PLACES)) if cost is not None else None,
     )

@@ -8,7 +8,7 @@ from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import AllocationRecord, Window
+from gputally.ledger.records import AllocationRecord, SegmentRecord, Window
 from gputally.ledger.wait_record import WaitRecord
 from gputally.model.units import US_PER_DAY
 
@@ -40,7 +40,7 @@ class PastPods(Protocol):
         """The waits of a pod, the oldest first."""
 
     def last_named(self, namespace: str, name: str) -> PastPod | None:
-        """The last pod of that name that waited, or was preempted."""
+        """The last pod of that name that waited, held GPUs or was preempted."""
 
 
 class LedgerPods:
@@ -69,13 +69,14 @@ class LedgerPods:
 
 
 def last_pod(reader: LedgerReader, namespace: str, name: str) -> PastPod | None:
-    """The last pod of that name that waited, or was preempted lately."""
-    found = list(reader.waits(_EVER, named=(namespace, name)))
+    """The last pod of that name that waited or held GPUs, or was preempted lately."""
+    found, held = list(reader.waits(_EVER, named=(namespace, name))), reader.last_segment(namespace, name)
+    if held and not (found and found[-1].from_us > held.segment.start_us):
+        return _holder(reader, held, [each for each in found if each.pod_uid == held.pod_uid])
     if not found:
         return _last_victim(reader, namespace, name)
     uid, last = found[-1].pod_uid, found[-1]
     waits = [each for each in found if each.pod_uid == uid]
-    since = Window(waits[0].from_us, _EVER.end_us)
     return PastPod(
         namespace=namespace,
         name=name,
@@ -85,8 +86,29 @@ def last_pod(reader: LedgerReader, namespace: str, name: str) -> PastPod | None:
         quantity=last.quantity,
         waits=waits,
         allocation=reader.allocation(uid),
-        preemption=next((each for each in reader.preemptions(since) if each.victim_uid == uid), None),
+        preemption=_preemption(reader, uid, since_us=waits[0].from_us),
     )
+
+
+def _holder(reader: LedgerReader, last: SegmentRecord, waits: Sequence[WaitRecord]) -> PastPod:
+    """A pod that held GPUs, whether it waited for them or was bound at once."""
+    segment, known = last.segment, reader.allocation(last.pod_uid)
+    return PastPod(
+        namespace=last.namespace,
+        name=last.name,
+        uid=last.pod_uid,
+        tier=segment.tier,
+        tenant=segment.tenant,
+        quantity=segment.quantity,
+        waits=waits,
+        allocation=known,
+        preemption=_preemption(reader, last.pod_uid, since_us=known.created_us if known else segment.start_us),
+    )
+
+
+def _preemption(reader: LedgerReader, uid: str, *, since_us: int) -> PreemptionRecord | None:
+    since = reader.preemptions(Window(since_us, _EVER.end_us))
+    return next((each for each in since if each.victim_uid == uid), None)
 
 
 def _last_victim(reader: LedgerReader, namespace: str, name: str) -> PastPod | None:

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import PodAtRisk
+from gputally.accounting.lost_work.risk_lines import pods_at_risk
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
@@ -42,9 +43,10 @@ class PendingNow(NamedTuple):
     """Waiting pods at `at_us`, by age, and all other pods with GPUs, by UID. Everything is immutable, or a copy.
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
-    `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known.
-    `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
-    `room` is empty unless it was asked for. `default_class` is that of pods that name none, "" for none.
+    `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known. `risks`
+    are the running pods that would lose work. `gangs` are the partial ones, and `deadlocks` the keys of those that wait
+    for each other. `room` is empty unless it was asked for. `default_class` is that of pods that name none, "" for
+    none.
     """
 
     at_us: int
@@ -89,7 +91,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         records=records,
         tenants={uid: namespaces.tenant(each) for uid, each in records.items() if not each.terms},
         namespaces=frozenset(namespaces.known_marks),
-        risks={each.record.uid: each for each in fleet.ends.lost_work.at_risk.pods()},
+        risks={each.record.uid: each for each in pods_at_risk(fleet)},
         preemptions=dict(fleet.ends.preemptions.known),
         finished=tuple(fleet.waiting.book.finished),
         room=fleet.waiting.room.copy() if with_room else Room(),

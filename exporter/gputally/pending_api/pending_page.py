@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-from datetime import datetime
 from functools import cache
 from typing import Final
 from urllib.parse import urlencode
@@ -14,6 +13,7 @@ from gputally.model.placement.verdict import Reason
 from gputally.model.placement.why_document import WHY_PATH
 from gputally.pending_api.pending_request import PENDING_FILTERS, PendingRequest
 from gputally.pending_api.words.amount_words import count_words
+from gputally.pending_api.words.duration_words import duration
 
 REFRESH_SECONDS: Final = 30
 _STYLE: Final = """\
@@ -45,15 +45,9 @@ def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
         gpus=sum(each.gpus for each in document.reasons),
         json_link=f"{PENDING_PATH}?{urlencode({name: value for name, value in form.items() if value})}".rstrip("?"),
         count=count_words,
-        age=lambda since: _age(since, document.at),
+        age=lambda since: duration((document.at - since).total_seconds()),
         why=lambda pod: f"{WHY_PATH}?{urlencode({'namespace': pod.namespace, 'pod': pod.pod})}",
     )
-
-
-def _age(since: datetime, at: datetime) -> str:
-    """In minutes, or in hours and minutes."""
-    minutes = max(0, int((at - since).total_seconds())) // 60
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"  # noqa: PLR2004 - two hours
 
 
 @cache

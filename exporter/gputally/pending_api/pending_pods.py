@@ -1,18 +1,21 @@
 """Waiting pods with their verdicts, and the sums by reason."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from gputally.accounting.active_pods import ANY
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.export.live.allocations_route import hourly_text
-from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason
+from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason, PendingTenant
 from gputally.model.placement.verdict import Reason, Verdict
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.words.verdict_words import MEANING, sentence
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 def chosen(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[WaitingPod]:
@@ -51,6 +54,7 @@ def pending_document(
         at=to_datetime(now.at_us),
         currency=now.currency,
         reasons=_reasons(found),
+        tenants=_tenants(found),
         pods=page,
         pod_count=len(found),
         unknown=unknown,
@@ -96,22 +100,41 @@ def _rate(waiting: WaitingPod) -> int | None:
 
 def _reasons(found: Iterable[WaitingPod]) -> list[PendingReason]:
     """The sums of each reason, those with the most GPUs first."""
-    by_reason: dict[Reason, list[WaitingPod]] = {}
+    sums = [
+        PendingReason(reason=reason.value, meaning=MEANING[reason], **_sums(pods))
+        for reason, pods in _grouped(found, _reason_of).items()
+    ]
+    return sorted(sums, key=lambda each: (-each.gpus, each.reason))
+
+
+def _tenants(found: Iterable[WaitingPod]) -> list[PendingTenant]:
+    """The sums of each tenant, those with the most GPUs first."""
+    sums = [
+        PendingTenant(tenant=tenant, reason=_reasons(pods)[0].reason, **_sums(pods))
+        for tenant, pods in _grouped(found, lambda each: each.tenant).items()
+    ]
+    return sorted(sums, key=lambda each: (-each.gpus, each.tenant))
+
+
+def _reason_of(waiting: WaitingPod) -> Reason:
+    return waiting.verdict.reason
+
+
+def _grouped(found: Iterable[WaitingPod], key: Callable[[WaitingPod], Key]) -> dict[Key, list[WaitingPod]]:
+    groups: dict[Key, list[WaitingPod]] = {}
     for each in found:
-        by_reason.setdefault(each.verdict.reason, []).append(each)
-    reasons = [_reason(reason, pods) for reason, pods in by_reason.items()]
-    return sorted(reasons, key=lambda each: (-each.gpus, each.reason))
+        groups.setdefault(key(each), []).append(each)
+    return groups
 
 
-def _reason(reason: Reason, pods: Sequence[WaitingPod]) -> PendingReason:
+def _sums(pods: Sequence[WaitingPod]) -> dict[str, Any]:
+    """The fields that reasons and tenants have in common."""
     rates = [(each, _rate(each)) for each in pods]
     priced = [rate for _, rate in rates if rate is not None]
-    return PendingReason(
-        reason=reason.value,
-        meaning=MEANING[reason],
-        pods=len(pods),
-        gpus=sum(each.quantity for each in pods) / GPU,
-        cost_per_hour=hourly_text(sum(priced)) if priced else None,
-        unpriced_gpus=sum(each.quantity for each, rate in rates if rate is None) / GPU,
-        oldest=to_datetime(min(each.since_us for each in pods)),
-    )
+    return {
+        "pods": len(pods),
+        "gpus": sum(each.quantity for each in pods) / GPU,
+        "cost_per_hour": hourly_text(sum(priced)) if priced else None,
+        "unpriced_gpus": sum(each.quantity for each, rate in rates if rate is None) / GPU,
+        "oldest": to_datetime(min(each.since_us for each in pods)),
+    }

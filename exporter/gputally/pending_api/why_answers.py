@@ -23,7 +23,7 @@ from gputally.model.placement.why_document import (
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.pending_api.occupants import Rank, is_planned, limited, occupants
-from gputally.pending_api.others_waiting import others_waiting
+from gputally.pending_api.others_waiting import may_be_next, others_waiting
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import pending_pod
@@ -68,11 +68,18 @@ def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) 
         waits=past_waits(waiting.waits, now.at_us),
         waited_seconds=(now.at_us - waiting.since_us) / US_PER_SECOND,
         similar=similar_waits(now, viewer, tier=waiting.tier, units=record.units),
-        others_waiting=others_waiting(now, waiting.needs, viewer) - pods if waiting.needs else 0,
+        others_waiting=_others(now, waiting, viewer, pods=pods),
         helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
         scheduler_message=waiting.situation.text,
         gang=gang_entry_of(now, record.uid, viewer),
     )
+
+
+def _others(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) -> int:
+    """How many pods it competes with, besides the `pods` of the same answer."""
+    if waiting.needs is None:
+        return 0
+    return others_waiting(now, waiting.needs, viewer) - (pods if may_be_next(waiting) else 0)
 
 
 def _priorities(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> list[PriorityNote]:

@@ -72,7 +72,13 @@ def table(rows: Sequence[Group], *, by: str, currency: str, width: int) -> Table
     found = Table(box=None, pad_edge=False, expand=True, header_style="bold reverse")
     found.add_column(by.upper(), no_wrap=True, overflow="ellipsis", ratio=1)
     states = _STATES if is_wide else ()
-    for head in ("PODS", "GPUS ↓", *(each.upper().replace("_", " ") for each in states), "PENDING", f"{currency}/H" if currency else ""):
+    for head in (
+        "PODS",
+        "GPUS ↓",
+        *(each.upper().replace("_", " ") for each in states),
+        "PENDING",
+        f"{currency}/H" if currency else "",
+    ):
         found.add_column(head, justify="right", no_wrap=True)
     for group in rows:
         by_state = [number(group.gpus.get(state, 0)) for state in states]

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from gputally.model.placement.gang_entry import GangEntry
 from gputally.pending_api.words.amount_words import listed
-from gputally.why_command.text_lines import duration, gpus, money
+from gputally.pending_api.words.duration_words import duration
+from gputally.why_command.text_lines import gpus, money
 
 
 def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:

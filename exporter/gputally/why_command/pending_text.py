@@ -1,13 +1,14 @@
 """The answers of `gputally why` about a namespace, a tenant or all: the reasons first, then the pods."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gputally.ledger_commands.plain_text import printable
-from gputally.model.placement.pending_document import PendingDocument, PendingPod
+from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason, PendingTenant
 from gputally.pending_api.words.amount_words import count_words
+from gputally.pending_api.words.duration_words import duration
 from gputally.why_command.gang_words import gang_words
-from gputally.why_command.text_lines import duration, gpus, headed, money, paragraph, pods, table
+from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods, table
 
 _MOST_GANGS: Final = 3
 _HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
@@ -26,6 +27,9 @@ def pending_lines(document: PendingDocument, *, subject: str, width: int) -> Ite
     if hidden := len(document.gangs) - _MOST_GANGS:
         yield from headed("", f"and {hidden:,} more partial gangs", width=width) if hidden > 0 else ()
     yield ""
+    if len(document.tenants) > 1:
+        yield from _tenants(document)
+        yield ""
     yield from table([_HEADS, *(_pod(each, document) for each in document.pods)], right=frozenset({0, 2}))
     if document.next:
         yield f"and {pods(document.pod_count - len(document.pods))} more; narrow it down by NAMESPACE or --tenant"
@@ -35,27 +39,38 @@ def _headline(document: PendingDocument, subject: str) -> str:
     total = sum(each.gpus for each in document.reasons)
     verb = "waits" if document.pod_count == 1 else "wait"
     first = max(document.reasons, key=lambda each: each.gpus)
-    mostly = f", mostly for one reason: {first.meaning}" if len(document.reasons) > 1 else f": {first.meaning}"
-    return f"{pods(document.pod_count)} {subject} {verb} for {gpus(total)}{mostly}.".replace("  ", " ")
+    why = f": {first.meaning}"
+    if len(document.reasons) > 1:
+        is_most = 2 * first.gpus > total
+        why = f", mostly for one reason{why}" if is_most else f", for {len(document.reasons)} reasons"
+    return f"{pods(document.pod_count)} {subject} {verb} for {gpus(total)}{why}.".replace("  ", " ")
 
 
 def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
-    priced = any(each.cost_per_hour is not None for each in document.reasons)
-    heads = ("GPUS", "PODS", *(["PER HOUR"] if priced else []), "OLDEST", "REASON", "")
-    rows = [
-        (
-            count_words(each.gpus),
-            f"{each.pods:,}",
-            *([money(each.cost_per_hour, document.currency)] if priced else []),
-            duration((document.at - each.oldest).total_seconds()),
-            each.reason,
-            each.meaning,
-        )
-        for each in sorted(document.reasons, key=lambda each: -each.gpus)
-    ]
-    right = frozenset(range(len(heads) - 2))
-    for line in table([heads, *rows], right=right):
+    heads = (*_sum_heads(document), "REASON", "")
+    rows = [(*_sums(each, document), each.reason, each.meaning) for each in document.reasons]
+    for line in table([heads, *rows], right=frozenset(range(len(heads) - 2))):
         yield line if len(line) <= width else f"{line[: width - 3]}..."
+
+
+def _tenants(document: PendingDocument) -> Iterator[str]:
+    heads = (*_sum_heads(document), "MOST FOR", "TENANT")
+    rows = [(*_sums(each, document), each.reason, each.tenant) for each in document.tenants]
+    yield from table([heads, *rows], right=frozenset(range(len(heads) - 2)))
+
+
+def _sum_heads(document: PendingDocument) -> Sequence[str]:
+    return "GPUS", "PODS", *(["PER HOUR"] if _is_priced(document) else []), "OLDEST"
+
+
+def _sums(each: PendingReason | PendingTenant, document: PendingDocument) -> Sequence[str]:
+    cost = [money(each.cost_per_hour, document.currency)] if _is_priced(document) else []
+    oldest = duration((document.at - each.oldest).total_seconds())
+    return count_words(each.gpus), f"{each.pods:,}", *cost, oldest
+
+
+def _is_priced(document: PendingDocument) -> bool:
+    return any(each.cost_per_hour is not None for each in document.reasons)
 
 
 def _pod(pod: PendingPod, document: PendingDocument) -> tuple[str, ...]:

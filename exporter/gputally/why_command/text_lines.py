@@ -1,4 +1,4 @@
-"""Lines of text with a heading on the left, wrapped to a width, and durations and times as a person reads them."""
+"""Lines of text with a heading on the left, wrapped to a width, and times and money as a person reads them."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,6 @@ from gputally.pending_api.words.amount_words import gpu_words
 
 _HEAD: Final = 12
 """Columns of the headings."""
-_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def headed(head: str, text: str, *, width: int) -> Iterator[str]:
@@ -48,22 +47,6 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int]) -> Iterator[s
             for column, (cell, size) in enumerate(zip(row, widths, strict=True))
         )
         yield "  ".join(cells).rstrip()
-
-
-def duration(seconds: float) -> str:
-    """In its two largest units: `45 s`, `14 min`, `2 h 5 min`, `3 d 4 h`; minutes alone from 10 on."""
-    rest = max(0, round(seconds))
-    parts: list[tuple[int, str]] = []
-    for size, unit in _UNITS:
-        count, rest = divmod(rest, size)
-        if count or parts:
-            parts.append((count, unit))
-    if not parts:
-        return "0 s"
-    [(first, unit), *others] = parts
-    is_round = unit == "s" or (unit == "min" and first >= 10)  # noqa: PLR2004 - then seconds say nothing
-    second = "" if is_round or not others or not others[0][0] else f" {others[0][0]} {others[0][1]}"
-    return f"{first} {unit}{second}"
 
 
 def clock(at: datetime, *, now: datetime) -> str:

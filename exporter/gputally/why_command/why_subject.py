@@ -28,6 +28,7 @@ class WhySubject(NamedTuple):
 def why_subject(what: str, *, namespace: str, is_job: bool, tenant: str, everything: bool) -> WhySubject:
     """The subject of these flags. Raises: ConfigError."""
     given = [flag for flag, value in (("WHAT", what), ("--tenant", tenant), ("--all", everything)) if value]
+    given += ["--namespace"] if namespace and (tenant or everything) else []
     if len(given) > 1:
         raise ConfigError([Problem("", given[1], f"cannot be combined with {given[0]}; omit one of them")])
     if everything:

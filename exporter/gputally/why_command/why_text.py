@@ -15,8 +15,9 @@ from gputally.model.placement.why_document import (
     WhyDocument,
 )
 from gputally.pending_api.words.amount_words import amount_words, byte_words, count_words, listed
+from gputally.pending_api.words.duration_words import duration
 from gputally.why_command.gang_words import gang_words
-from gputally.why_command.text_lines import clock, duration, gpus, headed, headed_table, money, paragraph, pods
+from gputally.why_command.text_lines import clock, gpus, headed, headed_table, money, paragraph, pods
 
 _MOST_OCCUPANTS: Final = 5
 _MOST_OBSTACLES: Final = 3
@@ -71,10 +72,7 @@ def _headline(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[
     pod = answer.pod
     name = f"{pod.namespace}/{pod.pod}"
     if answer.state != "pending":
-        before = "; it was" if answer.state == "gone" else ""
-        where = f"{before} on {answer.node}" if answer.node else ""
-        verb = _PAST.get(answer.state, f"does not wait: it is {answer.state}")
-        yield from paragraph(f"{name} {verb}{where}. It waited {duration(answer.waited_seconds)} for its GPUs.", width)
+        yield from paragraph(f"{name} {_past(answer)}", width)
         return
     cost = money(pod.cost_per_hour, document.currency) if pod.cost_per_hour is not None else ""
     price, waited = (f", {cost} per hour" if cost else ""), duration(answer.waited_seconds)
@@ -85,6 +83,16 @@ def _headline(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[
         )
     else:
         yield from paragraph(f"{name} has waited {waited} for {gpus(pod.gpus)}{price}: {pod.text}.", width)
+
+
+def _past(answer: WhyAnswer) -> str:
+    waited = duration(answer.waited_seconds)
+    if answer.state == "gone" and answer.node is None:
+        return f"exists no longer. It waited {waited}, and never got its GPUs."
+    before = "; it was" if answer.state == "gone" else ""
+    where = f"{before} on {answer.node}" if answer.node else ""
+    verb = _PAST.get(answer.state, f"does not wait: it is {answer.state}")
+    return f"{verb}{where}. It waited {waited} for its GPUs."
 
 
 def obstacle_lines(obstacles: Sequence[ObstacleText], *, width: int) -> Iterator[str]:
@@ -208,7 +216,9 @@ def _effect(each: Help, currency: str) -> str:
     hours = sum(each.lost_gpu_hours or 0 for each in known)
     most = "up to " if any(each.is_lost_upper_bound for each in known) else ""
     lost = f", destroying {most}{hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""
-    return f"it then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{lost}"
+    serving = sum(each.serves_users for each in victims)
+    interrupted = f", interrupting {serving} serving pod{'s' if serving > 1 else ''}" if serving else ""
+    return f"it then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{interrupted}{lost}"
 
 
 def _lost_cost(known: Sequence[OccupantPod], currency: str) -> str:

@@ -10,7 +10,7 @@ from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVA
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.rules import CheckpointRule, Rules
-from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
+from gputally.model.units import COST_UNIT, GPU_SECOND
 from gputally.model.work.checkpoint import CheckpointSource
 from gputally.model.work.lost_work import LostWork
 from tests.core.manifests import NodeForm, PodForm, instant, us
@@ -54,6 +54,11 @@ def counted(replay: Replay, at: int = END + 20) -> dict[tuple[str, ...], Fractio
     return replay.gpu_seconds(at, Total.LOST)
 
 
+def by_cause(replay: Replay, at: int = END + 30) -> dict[str, Fraction]:
+    replay.scrape(at)
+    return {labels[2]: value for labels, value in replay.gpu_seconds(at, Total.DISRUPTION_LOST).items()}
+
+
 def loss(replay: Replay, uid: str = "uid-a") -> LostWork:
     found = replay.fleet.ends.lost_work.book.lost_work(uid)
     assert found
@@ -77,19 +82,6 @@ def test_a_job_of_six_hours_loses_what_is_left_of_its_interval(interval: str, lo
 
     assert counted(replay) == {(*LOW, "interval"): 4 * lost}
     assert not loss(replay).is_upper_bound
-
-
-def test_a_job_shows_what_it_would_have_lost_with_other_intervals() -> None:
-    """Stopped 47 minutes after the full hour."""
-    replay = cluster()
-    at = REQUESTED + 47 * MINUTE
-    replay.see(RUNNING, at=START)
-    replay.lose(replace(ENDED, marked=at, deleted=at, finished=at), at=at + 1)
-    replay.scrape(at + 20)
-
-    intervals = {us // US_PER_SECOND // 60: amount // GPU_SECOND for us, amount in loss(replay).at_intervals}
-    assert intervals == {10: 4 * 7 * MINUTE, 30: 4 * 17 * MINUTE, 60: 4 * 47 * MINUTE}
-    assert loss(replay).gpu_time == 4 * (6 * HOUR + 47 * MINUTE) * GPU_SECOND
 
 
 def test_the_interval_of_the_configuration_applies_to_a_tier_and_an_annotation_comes_first() -> None:
@@ -175,11 +167,12 @@ def test_a_pod_that_ended_by_itself_before_its_deletion_lost_nothing() -> None:
     assert counted(replay) == {}
 
 
-def test_other_deletions_destroy_nothing_that_counts_here() -> None:
+def test_deletions_by_request_destroy_nothing_that_counts_here() -> None:
     replay = cluster()
     preempted(replay, marked=None)
 
     assert counted(replay) == {}
+    assert by_cause(replay) == {}
     assert replay.fleet.ends.lost_work.losses == {}
 
 
@@ -273,39 +266,3 @@ def test_a_scrape_reports_what_the_amendment_of_a_deleted_victim_takes_back() ->
     [row] = replay.scrape(END + 40).totals[Total.LOST]
 
     assert (row.value, row.ahead) == (4 * (6 * HOUR + 30) * GPU_SECOND, 2 * (6 * HOUR + 30) * GPU_SECOND)
-
-
-def test_nothing_is_kept_an_hour_later() -> None:
-    replay = cluster()
-    preempted(replay)
-    replay.scrape(END + 20)
-    replay.scrape(END + HOUR + 200)
-    replay.scrape(END + HOUR + 400)
-
-    part = replay.fleet.ends.lost_work
-    assert not any(
-        (
-            part.losses,
-            part._open,
-            part._victims,
-            part.book._of_group,
-            part.book._charged,
-            part._known,
-            part.checkpoints.known,
-        )
-    )
-    assert replay.memory.documents["lost-work"] == {}
-    assert counted(replay, END + 2 * HOUR) == {(*LOW, "start"): 4 * (6 * HOUR + 30)}
-
-
-def test_a_loss_that_was_forgotten_before_it_was_written_is_still_written() -> None:
-    """Changes may wait for long, as while the ledger cannot be written."""
-    replay = cluster()
-    preempted(replay)
-    replay.fleet.advance(us(END + 20))
-    expected = loss(replay)
-    replay.fleet.advance(us(END + 2 * HOUR))
-    assert not replay.fleet.ends.lost_work.losses
-
-    assert replay.fleet.drain().lost_work == {"uid-a": expected}
-    assert replay.fleet.drain().lost_work == {}

@@ -50,7 +50,7 @@ def test_a_tier_with_nothing_but_waits_is_not_in_use() -> None:
     replay.see_class({"metadata": {"name": "lead", "uid": "uid-lead"}, "value": 1}, at=11)
     replay.see(replace(WAITS, gpus=9), at=21)
 
-    assert charged(replay, 30)["lead", "nobody", "capacity"] == 9 * 10
+    assert charged(replay, 30)["lead", "nobody", "other"] == 9 * 10
     assert ("tier", "lead") not in replay.fleet.totals.growth()[1]
 
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
+from gputally.accounting.lost_work.risk_lines import read_risk
 from gputally.model.rules import CheckpointRule, Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
-from tests.core.manifests import PodForm, instant
+from tests.core.manifests import PodForm, instant, us
 from tests.core.one_pod import BY_LABEL
 from tests.core.replay import Replay
 from tests.unit.accounting.test_lost_work import BOOK, NODE
@@ -40,6 +41,14 @@ def test_the_work_of_a_running_pod_is_at_risk_since_its_start_and_grows_by_itsel
     assert at_risk(replay, 110) == {LOW: 2 * 10}
     assert at_risk(replay, 111) == {LOW: 2 * 11}
     assert replay.scrape(112).at_risk.cost == {(*LOW, "EUR"): 2 * 12 * COST_UNIT}
+
+
+def test_pods_that_serve_users_lose_no_work() -> None:
+    replay = cluster(Rules(serving=("front",)))
+    replay.see(RUNNING, replace(RUNNING, name="b", tier="front"), at=101)
+    replay.scrape(110)
+
+    assert [each.record.name for each in read_risk(replay.fleet, now_us=us(110)).pods] == ["a"]
 
 
 def test_a_stated_checkpoint_saves_the_work_before_it() -> None:

@@ -101,7 +101,8 @@ def test_the_table_says_when_why_and_how_long(path: Path, run: Runner) -> None:
     ]
     assert lines[1][2:] == ["preemption", "ml/pod-a", "low", "1", "high", "34", "90", "<6.00", "9.00", "EUR"]
     assert lines[2][2:] == ["spot_reclaim?", "ml/pod-c", "low", "1"]
-    assert "\n2 pods with 2 GPUs, 1 of an uncertain cause (?), 1 against a disruption budget\n\n" in found.out
+    assert "\n2 pods with 2 GPUs, 1 of an uncertain cause (?), 1 against a disruption budget\n" in found.out
+    assert "\nlost 6.00 GPU-h; with checkpoints every hour 1.00, every 30 min 0.25, every 10 min 0.12\n\n" in found.out
     assert max(map(len, found.out.splitlines())) <= 120
 
 

@@ -125,8 +125,8 @@ def test_pods_that_evict_take_their_places_too() -> None:
 
 
 def test_pods_that_wait_for_the_same_already_are_counted_as_far_as_they_precede() -> None:
-    waiting = [waits("a", 8), waits("b", 8, namespace="lab"), waits("low", 8, priority=1)]
-    now = world([node("g1", 4)], waiting, classes=[PriorityChoice("batch", 400)])
+    waiting = [waits("a", 8), waits("b", 8, namespace="lab"), waits("low", 8, priority=1), waits("too-large", 9)]
+    now = world([node("g1", 8)], waiting, classes=[PriorityChoice("batch", 400)])
 
     [one] = asked(pods(1, priorityClassName="batch"), now=now).forecasts
     [restricted] = asked(pods(1, priorityClassName="batch"), viewer=Viewer({"ml"}), now=now).forecasts

@@ -67,6 +67,10 @@ async def test_all_waiting_pods_are_listed_with_the_sums_by_reason() -> None:
         ("capacity", 2, 16.0),
         ("impossible", 1, 16.0),
     ]
+    assert [(each["tenant"], each["pods"], each["reason"]) for each in found["tenants"]] == [
+        ("ml", 2, "capacity"),
+        ("rivals", 1, "impossible"),
+    ]
     assert [each["pod"] for each in found["pods"]] == ["a", "b", "foreign"]
 
 

@@ -1,8 +1,10 @@
 """The text of `gputally what-if` and of lists of pending pods."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
-from gputally.model.placement.pending_document import PendingDocument, PendingReason
+from gputally.model.placement.pending_document import PendingDocument, PendingReason, PendingTenant
 from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import Help
 from gputally.why_command.pending_text import pending_lines
@@ -56,9 +58,17 @@ def test_pods_that_would_wait_say_why_and_what_would_help() -> None:
     assert lines[-1] == "Would help  - request only 4 GPUs: it then fits"
 
 
-def pending(*reasons: PendingReason, count: int = 1, following: str | None = None) -> list[str]:
+def pending(
+    *reasons: PendingReason, count: int = 1, following: str | None = None, tenants: Sequence[PendingTenant] = ()
+) -> list[str]:
     document = PendingDocument(
-        at=NOON, currency="USD", reasons=list(reasons), pods=[POD] * min(count, 1), pod_count=count, next=following
+        at=NOON,
+        currency="USD",
+        reasons=list(reasons),
+        tenants=list(tenants),
+        pods=[POD] * min(count, 1),
+        pod_count=count,
+        next=following,
     )
     return list(pending_lines(document, subject="in namespace ml-research", width=100))
 
@@ -89,6 +99,30 @@ def test_a_list_begins_with_the_reasons() -> None:
         "   8  batch  26 min  capacity  ml-research/train-0",
         "and 2 pods more; narrow it down by NAMESPACE or --tenant",
     ]
+
+
+def test_reasons_of_which_none_has_most_gpus_are_counted() -> None:
+    gated = replace(CAPACITY, reason="gated", meaning="they have scheduling gates")
+
+    assert pending(CAPACITY, gated, count=2)[0] == "2 pods in namespace ml-research wait for 16 GPUs, for 2 reasons."
+
+
+def test_several_tenants_are_summed() -> None:
+    first, second = (
+        PendingTenant(
+            tenant=tenant, reason="capacity", pods=1, gpus=gpus, cost_per_hour=cost, unpriced_gpus=0, oldest=before(26)
+        )
+        for tenant, gpus, cost in (("research", 6, "22.50"), ("lab", 2, "7.50"))
+    )
+
+    lines = pending(CAPACITY, count=1, tenants=[first, second])
+    assert lines[6:10] == [
+        "GPUS  PODS   PER HOUR  OLDEST  MOST FOR  TENANT",
+        "   6     1  22.50 USD  26 min  capacity  research",
+        "   2     1   7.50 USD  26 min  capacity  lab",
+        "",
+    ]
+    assert "TENANT" not in "".join(pending(CAPACITY, count=1, tenants=[first]))
 
 
 def test_an_empty_list_is_an_answer() -> None:

@@ -43,6 +43,7 @@ def test_every_way_to_write_it_has_one_address(given: WhySubject, path: str) -> 
             {"what": "ml/cronjob/a"},
             "WHAT: 'ml/cronjob/a' is not valid; use NAMESPACE/POD, NAMESPACE/job/NAME or NAMESPACE",
         ),
+        ({"all_": True, "namespace": "ml"}, "--namespace: cannot be combined with --all; omit one of them"),
         ({"what": "ml", "job": True}, "WHAT: 'ml' is not valid; use NAMESPACE/NAME"),
     ],
 )

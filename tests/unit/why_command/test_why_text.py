@@ -33,7 +33,7 @@ def test_the_first_line_is_the_answer_and_the_others_are_its_evidence() -> None:
         "Would help  - request only 4 GPUs: it then preempts lab/sweep-3 on gpu-3, destroying 2.50",
         "            GPU-hours of work (9.38 USD)",
         "            - ask for PriorityClass gpu-training: it then preempts api/llm-7f9c and lab/sweep-3",
-        "            on gpu-3, destroying 2.50 GPU-hours of work (9.38 USD)",
+        "            on gpu-3, interrupting 1 serving pod, destroying 2.50 GPU-hours of work (9.38 USD)",
         "Scheduler   0/12 nodes are available: 10 Insufficient nvidia.com/gpu, 2 node(s) had untolerated",
         "            taint(s).",
     ]
@@ -130,6 +130,12 @@ def test_few_others_have_no_quantiles_and_a_pod_that_is_gone_was_on_its_node() -
     assert not [line for line in shown(replace(ANSWER, similar=few)) if line.startswith("Others")]
     gone = shown(replace(ANSWER, state="gone", node="gpu-1"))[0]
     assert gone.startswith("ml-research/train-0 exists no longer; it was on gpu-1. It waited ")
+
+
+def test_a_pod_that_is_gone_and_was_never_bound_did_not_get_its_gpus() -> None:
+    gone = replace(ANSWER, state="gone", node=None, waited_seconds=29 * 60)
+
+    assert shown(gone)[0] == "ml-research/train-0 exists no longer. It waited 29 min, and never got its GPUs."
 
 
 def test_requests_beyond_all_clusters_are_no_rows_of_digits() -> None:

@@ -65,6 +65,7 @@ SERVING = OccupantPod(
     cost_per_hour="15",
     may_be_preempted=False,
     why_not="higher priority",
+    serves_users=True,
 )
 SWEEP = OccupantPod(
     tier="interactive",

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from gputally.model.disruptions.disruption import OWN_JOB, Disruption
+from gputally.model.disruptions.disruption import OWN_JOB, Cause, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -82,6 +82,11 @@ class Aftermath:
         _drop(self._unreplaced, job, each.victim_uid)
         if job not in self._unreplaced:
             self._decided_us.pop(job, None)
+
+    def misses_preempted(self, record: PodRecord) -> bool:
+        """Whether a pod of the same job was preempted and has no replacement yet."""
+        missing = self._unreplaced.get((record.namespace, record.job_kind, record.job), {})
+        return any(each.cause is Cause.PREEMPTION for each in missing.values())
 
     def after(self, record: PodRecord) -> Iterable[Disruption]:
         """The disruptions that this pod completes, if any."""

@@ -14,7 +14,7 @@ from gputally.model.units import US_PER_SECOND
 STEPS: Final = ("request", "stop", "reuse", "replace")
 """From the decision to the deletion request; to the end of the last container; from the release to the next binding on
 that node; from the decision until the replacement runs."""
-STEP_BOUNDS_S: Final = (1, 2, 5, 10, 20, 30, 45, 60, 120, 300, 600, 1800, 3600)
+STEP_BOUNDS_S: Final = (1, 2, 5, 10, 20, 30, 45, 60, 120, 300, 600, 1800, 2700, 3600)
 """Upper bounds (s): grace periods are 30 to 60 s, images and data take minutes."""
 _BOUNDS = (*map(str, STEP_BOUNDS_S), BEYOND)
 KUBELET_US: Final = 2 * US_PER_SECOND

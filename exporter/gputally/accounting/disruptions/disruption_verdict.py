@@ -1,19 +1,29 @@
 """Why a pod lost its GPUs: what its object says, weighed with what its node showed before."""
 
+from collections.abc import Callable
+from typing import Final
+
 from gputally.accounting.disruptions.node_signals import NodeSignal
 from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.accounting.pods.lifetime import never_held
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.model.allocation import Outcome
-from gputally.model.disruptions.disruption import Cause, Disrupted
+from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, Disrupted
 from gputally.model.pod import PodRecord
+from gputally.model.units import US_PER_SECOND
 
-_OF_THE_POD = (Cause.PREEMPTION, Cause.KUBELET_ADMISSION, Cause.NODE_PRESSURE, Cause.DEVICE_TAINT)
+_OF_THE_POD = (*PREEMPTIONS, Cause.QUEUE_EVICTION, Cause.NODE_PRESSURE, Cause.DEVICE_TAINT)
 """Causes that stay, whatever happens to the node."""
 
 
-def reported_of(record: PodRecord, *, is_gone: bool) -> Disrupted | None:
-    """The disruption of a pod by its own object; None if it goes on, ended by itself, or never had its GPUs.
+_SUSPENDED_US: Final = 60 * US_PER_SECOND
+"""How long after it has deleted the pods of a Job its controller may say that the Job is suspended."""
+SuspendedUs = Callable[[PodRecord], int | None]
+"""When the Job that controls a pod was suspended last (µs)."""
+
+
+def reported_of(record: PodRecord, suspended_us: SuspendedUs, *, is_gone: bool) -> Disrupted | None:
+    """The disruption of a pod by its own object and Job; None if it goes on, ended by itself, or never had its GPUs.
 
     A mark counts once the pod has ended or its deletion was requested: until then it may be withdrawn. A deletion
     without a mark counts once the end is known, since the pod may have ended by itself just before.
@@ -27,7 +37,14 @@ def reported_of(record: PodRecord, *, is_gone: bool) -> Disrupted | None:
         return Disrupted(Cause.PREEMPTION, record.preempted_us)
     if record.disruption and (is_deleted or record.end_us is not None):
         return None if _is_late(record.disruption, record.end_us) else record.disruption
-    return None if record.end_us is None else _unmarked(record, record.end_us)
+    return None if record.end_us is None else _unmarked(record, record.end_us, suspended_us)
+
+
+def _is_evicted(record: PodRecord, suspended_us: int | None, deleted_us: int) -> bool:
+    """Whether the pod was deleted since its Job was suspended; that of a pod in a queue is suspended by its queue."""
+    if suspended_us is None or not record.terms[-1].queue:
+        return False
+    return deleted_us - OFF_US <= suspended_us <= deleted_us + _SUSPENDED_US
 
 
 def _is_late(found: Disrupted, end_us: int | None) -> bool:
@@ -35,10 +52,12 @@ def _is_late(found: Disrupted, end_us: int | None) -> bool:
     return end_us is not None and found.at_us > end_us + OFF_US and found.cause is not Cause.NODE_LOST
 
 
-def _unmarked(record: PodRecord, end_us: int) -> Disrupted | None:
+def _unmarked(record: PodRecord, end_us: int, suspended_us: SuspendedUs) -> Disrupted | None:
     match outcome_of(record):
         case Outcome.DELETED:
-            return Disrupted(Cause.DELETION, end_us if record.deletion_us is None else min(record.deletion_us, end_us))
+            deleted_us = end_us if record.deletion_us is None else min(record.deletion_us, end_us)
+            is_evicted = _is_evicted(record, suspended_us(record), deleted_us)
+            return Disrupted(Cause.QUEUE_EVICTION if is_evicted else Cause.DELETION, deleted_us)
         case Outcome.LOST:
             return Disrupted(Cause.NODE_LOST, end_us)
     return None

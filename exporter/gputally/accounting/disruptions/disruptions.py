@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.disruptions.aftermath import Aftermath
 from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
-from gputally.accounting.disruptions.disruption_verdict import reported_of, verdict_of
+from gputally.accounting.disruptions.disruption_verdict import SuspendedUs, reported_of, verdict_of
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions
 from gputally.accounting.disruptions.node_signals import NodeSignals
 from gputally.accounting.groups.pod_group import group_of
@@ -35,12 +35,14 @@ Limit = Callable[[str, str], str]
 class Surroundings(NamedTuple):
     """What other state says: whether the node with a UID is a spot machine, and the policy of the Job of a pod.
 
-    `complete_us` returns up to when the watch of pods is complete. `violates` says whether a disruption that is first
-    observed at some time violates a PodDisruptionBudget; None if that is not known.
+    `suspended_us` returns when that was suspended, `complete_us` up to when the watch of pods is complete. `violates`
+    says whether a disruption that is first observed at some time violates a PodDisruptionBudget; None if that is not
+    known.
     """
 
     is_spot: Callable[[str], bool]
     policy_of: Callable[[PodRecord], JobPolicy | None]
+    suspended_us: SuspendedUs
     complete_us: Callable[[], int]
     violates: Callable[[PodRecord, Disrupted, int], bool | None]
 
@@ -57,6 +59,8 @@ class Disruptions(KeyedPart[Disruption]):
     def __init__(self, totals: Totals, pods: Pods, other: Surroundings, *, limit: Limit) -> None:
         super().__init__()
         self.announces = False
+        self.destroying: dict[str, Cause] = {}
+        """The causes of those that destroy work, by victim UID: who deletes a pod wants its end."""
         self.signals = NodeSignals(self._node_changed)
         self._counts = DisruptionCounts(totals, limit)
         self._aftermath = Aftermath(pods.on_node)
@@ -70,6 +74,7 @@ class Disruptions(KeyedPart[Disruption]):
         self.known = {each.victim_uid: no_later(each, at_us, *_TIMES) for each in documents}
         for each in self.known.values():
             self._aftermath.follow(each)
+            self._note_cause(each)
         self._job_preemptions.restore(self.known.values())
 
     def drain_counted(self) -> dict[str, Disruption | None]:
@@ -89,7 +94,7 @@ class Disruptions(KeyedPart[Disruption]):
         if is_gone:
             self._aftermath.leave(record, at_us=at_us)
         known = self.known.get(record.uid)
-        if reported := reported_of(record, is_gone=is_gone):
+        if reported := reported_of(record, self._suspended_us, is_gone=is_gone):
             self._keep(self._renewed(record, known, reported, at_us), at_us=at_us)
         elif known:
             self._withdraw(known, at_us)
@@ -149,6 +154,15 @@ class Disruptions(KeyedPart[Disruption]):
         policy = self._other.policy_of(record)
         return policy is not None and uses_retry(policy, record)
 
+    def _suspended_us(self, record: PodRecord) -> int | None:
+        """When the Job of a pod was suspended, as far as that may be why the pod was deleted; decided once.
+
+        A queue also stops a Job of which a preempted pod is missing: that follows from the preemption.
+        """
+        known = self.known.get(record.uid)
+        is_other = known.reported is Cause.DELETION if known else self._aftermath.misses_preempted(record)
+        return None if is_other else self._other.suspended_us(record)
+
     def _judged(self, each: Disruption) -> Disruption:
         cause, is_certain = verdict_of(
             each.reported,
@@ -173,8 +187,15 @@ class Disruptions(KeyedPart[Disruption]):
             self._aftermath.forget(known)
         each = self._counts.recounted(each, at_us=at_us)
         self._store(each.victim_uid, each)
+        self._note_cause(each)
         self._unwritten[each.victim_uid] = each
         self._aftermath.follow(each)
+
+    def _note_cause(self, each: Disruption) -> None:
+        if each.cause is Cause.DELETION:
+            self.destroying.pop(each.victim_uid, None)
+        else:
+            self.destroying[each.victim_uid] = each.cause
 
     def _withdraw(self, known: Disruption, at_us: int) -> None:
         self._counts.withdraw(known, at_us=at_us)
@@ -183,5 +204,6 @@ class Disruptions(KeyedPart[Disruption]):
 
     def _forget(self, uid: str) -> None:
         if forgotten := self._remove(uid):
+            self.destroying.pop(uid, None)
             self._aftermath.forget(forgotten)
             self._job_preemptions.forget(forgotten)

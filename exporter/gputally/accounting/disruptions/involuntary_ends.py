@@ -31,21 +31,22 @@ class Others(NamedTuple):
 
 
 class InvoluntaryEnds:
-    """Disruptions of any cause, the preemptors of those that the scheduler decided, and the work lost to these."""
+    """Disruptions of any cause, the preemptors of those that the scheduler decided, and the work lost."""
 
     def __init__(self, totals: Totals, pods: Pods, limiter: LabelLimiter, others: Others, *, rules: Rules) -> None:
         self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
-        self.lost_work = LostWorkPart(totals, pods, others.jobs, preempted=self.preemptions.known, rules=rules)
         self.repeat_victims = RepeatVictims(limiter.limit)
         self.budgets = DisruptionBudgets(lambda: others.coverage.complete_us(Kind.DISRUPTION_BUDGETS))
         self._covered = CoveredPods(self.budgets)
         other = Surroundings(
             is_spot=lambda uid: _is_spot(others.nodes, uid),
             policy_of=others.jobs.policy_of,
+            suspended_us=others.jobs.suspension_of,
             complete_us=lambda: others.coverage.complete_us(Kind.PODS),
             violates=self._covered.violated,
         )
         self.disruptions = Disruptions(totals, pods, other, limit=limiter.limit)
+        self.lost_work = LostWorkPart(totals, pods, others.jobs, victims=self.disruptions.destroying, rules=rules)
         self._reclaims = ReclaimEvents(others.nodes, self.disruptions.signals)
 
     @property

@@ -107,6 +107,11 @@ class Jobs(StatePart[JobRecord]):
         job = self._jobs.get(job_key(record) or "")
         return job.policy if job else None
 
+    def suspension_of(self, record: PodRecord) -> int | None:
+        """When the Job that controls a pod was suspended last; None without one, or if it is not known."""
+        job = self._jobs.get(job_key(record) or "")
+        return job.suspended_us if job else None
+
     def drain(self) -> dict[str, JobRecord | None]:
         """See `StatePart.drain`."""
         changed = {uid: self._jobs.get(self._keys.get(uid, "")) for uid in self._touched}

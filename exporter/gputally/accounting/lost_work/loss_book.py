@@ -1,4 +1,4 @@
-"""All losses that are kept, by pod, by group and by the preemption that they are charged to."""
+"""All losses that are kept, by pod, by group and by the disruption that they are charged to."""
 
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
@@ -8,6 +8,7 @@ from gputally.accounting.lost_work.losses import lost_work
 from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_counted
 from gputally.accounting.state_part import KeyedDocuments
 from gputally.accounting.totals.totals import Totals
+from gputally.model.disruptions.disruption import PREEMPTIONS
 from gputally.model.work.lost_work import LostWork
 
 Key = TypeVar("Key")
@@ -31,6 +32,14 @@ class LossBook(KeyedDocuments[PodLoss]):
     def of_group(self, group: PodGroup) -> AbstractSet[str]:
         """The pods of a group whose losses are kept."""
         return self._of_group.get(group, _NONE)
+
+    def charged_with(self, loss: PodLoss) -> AbstractSet[str]:
+        """The pods that lost work to the same disruption, itself included: together they are what the ledger has."""
+        return self.charged_to(loss.charged_to) if loss.charged_to else {loss.work.uid}
+
+    def charged_to(self, victim_uid: str) -> AbstractSet[str]:
+        """The pods that lost work to the disruption of a victim."""
+        return self._charged.get(victim_uid, _NONE)
 
     def keep(self, loss: PodLoss, *, at_us: int) -> None:
         """Store a loss, and correct the counters by the difference to what they have of it."""
@@ -71,16 +80,17 @@ class LossBook(KeyedDocuments[PodLoss]):
             _discard(self._of_group, loss.work.group, uid)
 
     def lost_work(self, victim_uid: str) -> LostWork | None:
-        """The loss of a preemption; None while the end of the victim is not known, or long after."""
+        """The loss of a disruption; None while the end of the victim is not known, or long after."""
         victim = self.known.get(victim_uid)
         if victim is None or not victim.is_victim:
             return None
-        charged = (self.known[uid] for uid in sorted(self._charged.get(victim_uid, _NONE)))
+        charged = (self.known[uid] for uid in sorted(self.charged_to(victim_uid)))
         return lost_work(
             victim.work,
             {each.work.uid: (each.work, each.checkpoint) for each in charged},
             stalled_gpu_time=sum(amount for _, _, amount in victim.stalled),
             is_final=victim.is_final,
+            is_preemption=victim.cause in PREEMPTIONS,
         )
 
     def drain_lost(self) -> dict[str, LostWork | None]:

@@ -7,13 +7,14 @@ from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.totals import Total
-from gputally.model.units import US_PER_SECOND
+from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.model.work.checkpoint import WorkCheckpoint
 from gputally.model.work.lost_work import LostPod, LostWork, WorkSpan
 
 Amounts = dict[tuple[Total, Labels], int]
 """What is counted, by family and labels."""
-COMPARED_US: Final = tuple(minutes * 60 * US_PER_SECOND for minutes in (10, 30, 60))
+INTERVALS: Final = {"10m": 600 * US_PER_SECOND, "30m": 1800 * US_PER_SECOND, "1h": US_PER_HOUR}
 """Checkpoint intervals for which the loss is computed, too."""
 
 
@@ -39,16 +40,28 @@ def costs_of_spans(spans: Iterable[WorkSpan], *, from_us: int) -> dict[str, int]
     return found
 
 
-def loss_amounts(work: PodWork, checkpoint: WorkCheckpoint, *, from_us: int) -> Amounts:
+def loss_amounts(work: PodWork, checkpoint: WorkCheckpoint, *, cause: Cause, from_us: int) -> Amounts:
     """What the loss of a pod adds to the counters, which exclude everything before `from_us`."""
     found: Amounts = {}
-    from_us = max(checkpoint.at_us, from_us)
     for payer in {each.payer for each in work.spans}:
         spans = [each for each in work.spans if each.payer == payer]
-        found[Total.LOST, (*payer, checkpoint.source.value)] = gpu_time_of(spans, from_us=from_us)
-        for currency, cost in costs_of_spans(spans, from_us=from_us).items():
-            found[Total.LOST_COST, (*payer, currency)] = cost
+        lost = gpu_time_of(spans, from_us=max(checkpoint.at_us, from_us))
+        costs = costs_of_spans(spans, from_us=max(checkpoint.at_us, from_us))
+        found[Total.DISRUPTION_LOST, (*payer, cause.value)] = lost
+        found |= {(Total.DISRUPTION_LOST_COST, (*payer, cause.value, each)): cost for each, cost in costs.items()}
+        if cause in PREEMPTIONS:
+            found[Total.LOST, (*payer, checkpoint.source.value)] = lost
+            found |= {(Total.LOST_COST, (*payer, each)): cost for each, cost in costs.items()}
+            for name, interval_us in INTERVALS.items():
+                saved_us = max(from_us, saved_by(work, interval_us))
+                found[Total.LOST_AT_INTERVAL, (*payer, name)] = gpu_time_of(spans, from_us=saved_us)
     return {key: amount for key, amount in found.items() if amount}
+
+
+def saved_by(work: PodWork, interval_us: int) -> int:
+    """The last checkpoint (µs), if there were one every `interval_us` since the start."""
+    ran_us = 0 if work.started_us is None else max(0, work.end_us - work.started_us)
+    return work.end_us - ran_us % interval_us
 
 
 def stall_amounts(spans: Iterable[WorkSpan], *, from_us: int) -> Amounts:
@@ -87,8 +100,9 @@ def lost_work(
     *,
     stalled_gpu_time: int,
     is_final: bool,
+    is_preemption: bool = True,
 ) -> LostWork:
-    """The loss of the preemption of `victim`: `lost` are all pods that lost work, itself included, by UID."""
+    """The loss of the disruption of `victim`: `lost` are all pods that lost work, itself included, by UID."""
     costs: dict[str, int] = {}
     for work, checkpoint in lost.values():
         for currency, cost in costs_of_spans(work.spans, from_us=checkpoint.at_us).items():
@@ -101,9 +115,9 @@ def lost_work(
         basis=own.source,
         checkpoint_us=own.at_us,
         members=len(lost),
-        pods=tuple(_lost_pods(lost)),
+        pods=tuple(_lost_pods(lost)) if is_preemption else (),
         stalled_gpu_time=stalled_gpu_time,
-        at_intervals=tuple((each, _gpu_time_at(each, lost.values())) for each in COMPARED_US),
+        at_intervals=tuple((each, _gpu_time_at(each, lost.values())) for each in INTERVALS.values()),
         is_final=is_final,
     )
 
@@ -118,9 +132,4 @@ def _lost_pods(lost: Mapping[str, tuple[PodWork, WorkCheckpoint]]) -> Iterator[L
 
 def _gpu_time_at(interval_us: int, lost: Iterable[tuple[PodWork, WorkCheckpoint]]) -> int:
     """The GPU-time that would be lost with a checkpoint every `interval_us` since the start of each pod."""
-    found = 0
-    for work, _ in lost:
-        if work.started_us is not None:
-            ran_us = max(0, work.end_us - work.started_us)
-            found += gpu_time_of(work.spans, from_us=work.end_us - ran_us % interval_us)
-    return found
+    return sum(gpu_time_of(work.spans, from_us=saved_by(work, interval_us)) for work, _ in lost)

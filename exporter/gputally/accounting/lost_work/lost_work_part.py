@@ -1,4 +1,4 @@
-"""Counts the work that preemptions destroy.
+"""Counts the work that preemptions and other disruptions destroy.
 
 A victim loses its work since its last checkpoint. Where its group restarts with it, so do the other members. What is
 counted follows from what is known, and is corrected by the difference; a pod counts once, whatever else its group lost.
@@ -20,10 +20,11 @@ from gputally.accounting.lost_work.incident import GroupVerdict, ended_member, p
 from gputally.accounting.lost_work.loss_book import LossBook
 from gputally.accounting.lost_work.losses import stall_amounts, within
 from gputally.accounting.lost_work.pod_loss import PodLoss, with_shared
-from gputally.accounting.lost_work.pod_work import spans_of, work_of
+from gputally.accounting.lost_work.pod_work import PodWork, spans_of, work_of
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart, no_later
 from gputally.accounting.totals.totals import Totals
+from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
@@ -40,15 +41,15 @@ _FORGET_EVERY_US: Final = 60 * US_PER_SECOND
 class LostWorkPart(StatePart[PodLoss]):
     """Ended pods that lost work, or may have, by UID.
 
-    `preempted` has the UIDs of pods that were preempted, which are compared with what was known at each `advance`; so
-    are the existing pods that changed since the last one.
+    `victims` has why pods were disrupted, by UID, which is compared with what was known at each `advance`; so are the
+    existing pods that changed since the last one.
     """
 
     name = "lost-work"
     kinds = ()
 
     def __init__(
-        self, totals: Totals, existing: Pods, jobs: Jobs, *, preempted: Mapping[str, object], rules: Rules
+        self, totals: Totals, existing: Pods, jobs: Jobs, *, victims: Mapping[str, Cause], rules: Rules
     ) -> None:
         pods = existing.records
         self.checkpoints = Checkpoints(pods)
@@ -58,13 +59,13 @@ class LostWorkPart(StatePart[PodLoss]):
         self.at_risk = AtRisk(pods, self.checkpoints, self.groups, rules)
         self._totals = totals
         self._pods: Mapping[str, PodRecord] = pods
-        self._changed = existing.handover.changed
+        self._handover = existing.handover
         self._jobs = jobs
-        self._preempted = preempted
+        self._causes = victims
         self._rules = rules
         self._known: dict[str, PodRecord] = {}
-        self._victims: set[str] = set()
-        """UIDs of all victims that are known."""
+        self._victims: dict[str, Cause] = {}
+        """All victims that are known, and why they were disrupted."""
         self._open: set[str] = set()
         """UIDs of victims whose end is not known, or what became of their group."""
         self._next_forget_us = 0
@@ -80,7 +81,7 @@ class LostWorkPart(StatePart[PodLoss]):
         self._now_us = at_us
         uid = record.uid
         group = self.groups.of(uid) or group_of(record)
-        if uid in self._preempted or uid in self.losses or group:
+        if uid in self._causes or uid in self.losses or group:
             self._take(record, group)
         self._drop(uid)
 
@@ -95,16 +96,16 @@ class LostWorkPart(StatePart[PodLoss]):
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`: account what changed since the last call."""
         self._now_us = now_us
-        for uid in self._changed:
+        for uid in self._handover.changed:
             if record := self._pods.get(uid):
                 self._pod_changed(record)
             else:  # a deleted pod whose node was not known yet
                 self._drop(uid)
-        self._changed.clear()
-        for uid in self._preempted.keys() - self._victims:
-            self._add_victim(uid)
+        self._handover.changed.clear()
+        for uid, cause in self._causes.items() - self._victims.items():
+            self._add_victim(uid, cause)
         self.at_risk.advance(now_us)
-        for group, victims in self._by_group().items():
+        for (group, _), victims in self._by_group().items():
             self._resolve(group, victims, now_us)
         if now_us >= self._next_forget_us:
             self._next_forget_us = now_us + _FORGET_EVERY_US
@@ -123,7 +124,7 @@ class LostWorkPart(StatePart[PodLoss]):
         for each in documents:
             self.book.put(no_later(each, at_us, "noticed_us"))
             if each.is_victim:
-                self._victims.add(each.work.uid)
+                self._victims[each.work.uid] = each.cause
                 if not each.is_final:
                     self._open.add(each.work.uid)
 
@@ -138,48 +139,64 @@ class LostWorkPart(StatePart[PodLoss]):
         if before is None or before.labels != record.labels:
             self.groups.put(record)
         self.at_risk.outdate(uid)
-        if record.end_us is not None and (uid in self._preempted or uid in self.losses):
+        if record.end_us is not None and (uid in self._causes or uid in self.losses):
             self._take(record, self.groups.of(uid))
 
-    def _add_victim(self, uid: str) -> None:
-        """A preemption is known now; its victim may have ended before."""
-        self._victims.add(uid)
+    def _add_victim(self, uid: str, cause: Cause) -> None:
+        """A disruption, or its cause, is known now; its victim may have ended before."""
+        self._victims[uid] = cause
         record, loss = self._pods.get(uid), self.losses.get(uid)
         if record and record.end_us is None:
             self._open.add(uid)
+        elif loss and loss.is_victim:
+            for each in self.book.charged_to(uid):
+                self._keep(replace(self.losses[each], cause=cause))
         elif record:
             self._take(record, self.groups.of(uid))
-        elif loss and not loss.is_victim and not loss.work.ended_itself:
+        elif loss and _loses_work(loss.work, cause):
             self._open.add(uid)
-            self._keep(replace(loss, is_victim=True, charged_to=uid))
+            self._keep(replace(loss, is_victim=True, charged_to=uid, cause=cause))
 
     def _take(self, record: PodRecord, group: PodGroup | None) -> None:
         """Keep the work of an ended pod as it is known now."""
         uid, known = record.uid, self.losses.get(record.uid)
         interval_us = declared_interval(record, self._rules)
         work = work_of(record, self.checkpoints.of(uid), group=group, interval_us=interval_us)
-        is_victim = work is not None and uid in self._preempted and not work.ended_itself
+        cause = self._causes.get(uid)
+        is_victim = work is not None and cause is not None and _loses_work(work, cause)
         if not is_victim:
-            self._open.discard(uid)
+            self._withdraw(uid)
         if work is None or not (is_victim or known or (group and not work.succeeded)):
             return
         if known is None:
             known = PodLoss(work=work, is_victim=is_victim, noticed_us=self._now_us)
+        if cause and is_victim:
+            self._victims.setdefault(uid, cause)
+            known = replace(known, cause=cause)
         charged_to = uid if is_victim else known.charged_to if known.charged_to != uid else ""
         if is_victim and not known.is_final:
             self._open.add(uid)
         loss = replace(known, work=work, is_victim=is_victim, charged_to=charged_to)
         self._keep(with_shared(loss, self.at_risk.stated_in(group)))
 
-    def _by_group(self) -> dict[PodGroup | None, list[str]]:
-        """The open victims of each group; those without a group under None."""
-        found: dict[PodGroup | None, list[str]] = {}
+    def _withdraw(self, uid: str) -> None:
+        """A pod is no victim: nothing is charged to it."""
+        self._open.discard(uid)
+        if uid in self._victims and uid not in self._causes:
+            del self._victims[uid]
+            for each in self.book.charged_to(uid) - {uid}:
+                self._keep(replace(self.losses[each], charged_to=""))
+
+    def _by_group(self) -> dict[tuple[PodGroup | None, bool], list[str]]:
+        """The open victims of each group, those of preemptions apart; those without a group under None."""
+        found: dict[tuple[PodGroup | None, bool], list[str]] = {}
         for uid in sorted(self._open):
             loss = self.losses.get(uid)
             if loss is None and uid not in self._pods:
                 self._open.discard(uid)
             else:
-                found.setdefault(loss.work.group if loss else self.groups.of(uid), []).append(uid)
+                group = loss.work.group if loss else self.groups.of(uid)
+                found.setdefault((group, self._victims[uid] in PREEMPTIONS), []).append(uid)
         return found
 
     def _resolve(self, group: PodGroup | None, victims: Sequence[str], now_us: int) -> None:
@@ -203,7 +220,7 @@ class LostWorkPart(StatePart[PodLoss]):
         kept = self.book.of_group(group)
         free = (self.losses[uid] for uid in kept - victims)
         others = [ended_member(each.work) for each in free if not each.charged_to or each.charged_to in victims]
-        others += [present_member(self._pods[uid]) for uid in self.groups.members(group) - kept - self._victims]
+        others += [present_member(self._pods[uid]) for uid in self.groups.members(group) - kept - self._victims.keys()]
         lost = [ended_member(self.losses[uid].work) for uid in victims]
         suspended_us = self._jobs.suspended_us(group.namespace, job_uid_of(group))
         return verdict_of(group.on_loss, lost, others, now_us=now_us, suspended_us=suspended_us)
@@ -216,7 +233,7 @@ class LostWorkPart(StatePart[PodLoss]):
         for uid in self.book.of_group(group) - victims:
             loss = self.losses[uid]
             if uid in verdict.restarted:
-                self._keep(replace(with_shared(loss, stated), charged_to=to))
+                self._keep(replace(with_shared(loss, stated), charged_to=to, cause=self._victims[to]))
             elif loss.charged_to in victims:
                 self._keep(replace(loss, charged_to=""))
 
@@ -257,12 +274,25 @@ class LostWorkPart(StatePart[PodLoss]):
         self.book.keep(loss, at_us=self._now_us)
 
     def _forget(self, now_us: int) -> None:
-        """Drop what can change no more."""
-        self._victims &= self._preempted.keys() | self._open | self.losses.keys()
-        busy = self._by_group().keys() - {None}
-        for uid, loss in tuple(self.losses.items()):
-            is_busy = loss.work.group in busy
-            kept_us = _KEEP_US if loss.charged_to or is_busy else _UNCHARGED_US
-            is_kept = is_busy and bool(loss.charged_to)
-            if uid not in self._pods and not is_kept and loss.noticed_us < now_us - kept_us:
-                self.book.forget(uid)
+        """Drop what can change no more, after the revisions that no drain has handed over yet."""
+        self.revised(self._handover.revised)
+        known = self._causes.keys() | self._open | self.losses.keys()
+        self._victims = {uid: cause for uid, cause in self._victims.items() if uid in known}
+        busy = {group for group, _ in self._by_group() if group}
+        over = {
+            uid for uid, loss in self.losses.items() if self._is_over(loss, now_us, is_busy=loss.work.group in busy)
+        }
+        forgotten = [uid for uid in over if self.book.charged_with(self.losses[uid]) <= over]
+        for uid in forgotten:
+            self.book.forget(uid)
+
+    def _is_over(self, loss: PodLoss, now_us: int, *, is_busy: bool) -> bool:
+        """Whether nothing can change about the loss of a pod; in a `busy` group, victims are not resolved yet."""
+        if loss.work.uid in self._pods or (is_busy and loss.charged_to):
+            return False
+        return loss.noticed_us < now_us - (_KEEP_US if loss.charged_to or is_busy else _UNCHARGED_US)
+
+
+def _loses_work(work: PodWork, cause: Cause) -> bool:
+    """Whether a victim lost its work: one that ended by itself did not, but a kubelet's victims look as if they had."""
+    return not (work.succeeded or (cause is Cause.PREEMPTION and work.ended_itself))

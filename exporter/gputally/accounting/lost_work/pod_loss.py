@@ -1,4 +1,4 @@
-"""A pod that lost its work to a preemption, or may yet prove to have."""
+"""A pod that lost its work to a disruption, or may yet prove to have."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -9,13 +9,15 @@ from msgspec.structs import replace
 from gputally.accounting.lost_work.losses import Amounts, checkpoint_before_end, loss_amounts
 from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.accounting.totals.totals import Total
+from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
 from gputally.model.work.checkpoint import WorkCheckpoint
 
 
 class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One ended pod, observed to have ended at `noticed_us`.
 
-    `charged_to` is the victim of the preemption that cost its work, itself for a victim, empty if it lost none.
+    `charged_to` is the victim of the disruption that cost its work, itself for a victim, empty if it lost none; `cause`
+    is why that one was disrupted.
     `shared` are the checkpoints of its group before its end. For a victim, `stalled` is the GPU-time of the members
     that waited for its replacement until `stalled_until_us`, by exported tier and tenant, and `is_final` says that what
     became of its group is known. `counted` is what the counters have of it.
@@ -25,6 +27,7 @@ class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     is_victim: bool
     noticed_us: int
     charged_to: str = ""
+    cause: Cause = Cause.PREEMPTION
     shared: tuple[WorkCheckpoint, ...] = ()
     stalled: tuple[tuple[str, str, int], ...] = ()
     stalled_until_us: int = 0
@@ -39,8 +42,10 @@ class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 def amounts_of(loss: PodLoss, *, from_us: int) -> Amounts:
     """What the counters should have of it; they exclude everything before `from_us`."""
-    found = loss_amounts(loss.work, loss.checkpoint, from_us=from_us) if loss.charged_to else {}
-    return found | {(Total.STALLED, (tier, tenant)): amount for tier, tenant, amount in loss.stalled}
+    found = loss_amounts(loss.work, loss.checkpoint, cause=loss.cause, from_us=from_us) if loss.charged_to else {}
+    if loss.cause in PREEMPTIONS:
+        found |= {(Total.STALLED, (tier, tenant)): amount for tier, tenant, amount in loss.stalled}
+    return found
 
 
 def with_counted(loss: PodLoss, amounts: Amounts) -> PodLoss:

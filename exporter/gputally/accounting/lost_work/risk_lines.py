@@ -11,13 +11,17 @@ from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
 from gputally.accounting.lost_work.at_risk import PodAtRisk
 from gputally.accounting.lost_work.losses import costs_of_spans, gpu_time_of
 from gputally.accounting.lost_work.pod_work import spans_of
+from gputally.accounting.terms.serving_tiers import serves
 from gputally.model.work.checkpoint import CheckpointSource
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class RiskNow(NamedTuple):
-    """All running pods at `at_us`, and the UIDs of those whose checkpoint is overdue; any thread may add them up."""
+    """Running pods at `at_us`, and the UIDs of those whose checkpoint is overdue; any thread may add them up.
+
+    Pods that serve users are left out: they save no work, and lose none.
+    """
 
     pods: Collection[PodAtRisk]
     overdue: Collection[str]
@@ -58,9 +62,14 @@ def read_risk(fleet: Fleet, *, now_us: int) -> RiskNow:
     """The pods at `now_us`."""
     fleet.reconcile()
     fleet.advance(now_us)
-    at_risk = fleet.ends.lost_work.at_risk
-    overdue = {each.record.uid for each in at_risk.overdue(fleet.now_us)}
-    return RiskNow(at_risk.pods(), overdue, fleet.now_us)
+    overdue = {each.record.uid for each in fleet.ends.lost_work.at_risk.overdue(fleet.now_us)}
+    return RiskNow(pods_at_risk(fleet), overdue, fleet.now_us)
+
+
+def pods_at_risk(fleet: Fleet) -> list[PodAtRisk]:
+    """The running pods that would lose work, as of the last `advance`: those that serve users save none."""
+    pods = fleet.ends.lost_work.at_risk.pods()
+    return [each for each in pods if not serves(each.record.terms[-1].tier, fleet.rules)]
 
 
 def pod_lines(now: RiskNow, pods: Iterable[PodAtRisk]) -> PodLines:

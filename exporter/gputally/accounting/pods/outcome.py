@@ -33,6 +33,15 @@ _BY_KUBELET: Final = {
     "Preempting": Cause.KUBELET_ADMISSION,
 }
 """By `status.reason`. Source: k8s.io/kubernetes pkg/kubelet eviction, nodeshutdown and preemption."""
+_BY_QUEUE: Final = "TerminationTarget"
+"""The condition of pods that Kueue manages itself, and deletes: plain pods, pod groups, those of LeaderWorkerSets.
+
+Its reason is WorkloadEvicted, with DueTo and why in later versions. JobSets and other jobs are suspended instead.
+Sources: kueue pkg/controller/jobs/pod/pod_controller.go (Stop), pkg/controller/jobframework/reconciler.go (stopJob),
+pkg/scheduler/preemption/preemption.go (preemptionMessage).
+"""
+_EVICTED: Final = "WorkloadEvicted"
+_PREEMPTED: Final = "WorkloadEvictedDueToPreempted"
 
 
 def with_result(known: Result | None, pod: Pod) -> Result:
@@ -107,16 +116,23 @@ def disruption_of(record: PodRecord, pod: Pod, target: Condition | None, at_us: 
 
 
 def target_of(pod: Pod) -> Condition | None:
-    """The condition DisruptionTarget, if it is true."""
+    """The condition DisruptionTarget, if it is true; else that of a queue system."""
+    found = None
     for condition in pod.status.conditions or ():
         if condition.type == "DisruptionTarget" and condition.status == "True":
             return condition
-    return None
+        if condition.type == _BY_QUEUE and condition.status == "True":
+            found = condition
+    return found if found and (found.reason or "").startswith(_EVICTED) else None
 
 
 def _reported(pod: Pod, target: Condition | None, at_us: int) -> Disrupted | None:
     if target is None or target.reason in PREEMPTION_REASONS:
         return None
-    cause = _CAUSES.get(target.reason or "") or _BY_KUBELET.get(pod.status.reason or "", Cause.OTHER)
+    if target.type == _BY_QUEUE:
+        is_preempted = target.reason == _PREEMPTED or (target.message or "").startswith("Preempted to accommodate")
+        cause = Cause.QUEUE_PREEMPTION if is_preempted else Cause.QUEUE_EVICTION
+    else:
+        cause = _CAUSES.get(target.reason or "") or _BY_KUBELET.get(pod.status.reason or "", Cause.OTHER)
     time = target.last_transition_time
     return Disrupted(cause, min(to_us(time), at_us) if time else at_us)

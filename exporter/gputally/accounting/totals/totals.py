@@ -38,8 +38,12 @@ class Total(StrEnum):
     PREEMPTION_STEP_TIME = "preemption_step_time"
     """Sum of the durations of a step, µs."""
     LOST = "lost"
-    """Running time of victims, and of what restarted with them, since their last checkpoints; by its source."""
+    """Running time of preempted pods, and of what restarted with them, since their last checkpoints; by its source."""
     LOST_COST = "lost_cost"
+    LOST_AT_INTERVAL = "lost_at_interval"
+    DISRUPTION_LOST = "disruption_lost"
+    """The same of disrupted pods, by cause; of deleted ones it does not count."""
+    DISRUPTION_LOST_COST = "disruption_lost_cost"
     STALLED = "stalled"
     """Running time of pods that waited for the replacement of a preempted pod of their group."""
     JOB = "job"
@@ -83,7 +87,8 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB, Total.ENDED_EARLY), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED, Total.BUDGET_VIOLATIONS), ("tier", "tenant")),
     **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME), ()),
-    **dict.fromkeys((Total.LOST, Total.LOST_COST, Total.STALLED), ("tier", "tenant")),
+    **dict.fromkeys((Total.LOST, Total.LOST_COST, Total.LOST_AT_INTERVAL, Total.STALLED), ("tier", "tenant")),
+    **dict.fromkeys((Total.DISRUPTION_LOST, Total.DISRUPTION_LOST_COST), ("tier", "tenant")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
     **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
 }

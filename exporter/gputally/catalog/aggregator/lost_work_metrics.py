@@ -1,4 +1,4 @@
-"""The work that preemptions destroyed, and the work that they could destroy now."""
+"""The work that preemptions and other disruptions destroyed, and the work that they could destroy now."""
 
 from collections.abc import Iterator
 
@@ -47,6 +47,32 @@ LOST_COST = Metric[Snapshot](
     rows=cost(Total.LOST_COST),
 )
 
+LOST_AT_INTERVAL = Metric[Snapshot](
+    name="gputally_preemption_lost_at_interval_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="GPU-seconds of work that preemptions would have destroyed if every pod had saved a checkpoint so often since "
+    "its start.",
+    labels=("victim_tier", "victim_tenant", "interval"),
+    rows=gpu_seconds(Total.LOST_AT_INTERVAL),
+)
+
+DISRUPTION_LOST_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_disruption_lost_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="GPU-seconds of work since the last checkpoint that disruptions destroyed, in disrupted pods and those that "
+    "restarted with them, by cause; those of preemptions, too.",
+    labels=("tier", "tenant", "cause"),
+    rows=gpu_seconds(Total.DISRUPTION_LOST),
+)
+
+DISRUPTION_LOST_COST = Metric[Snapshot](
+    name="gputally_disruption_lost_cost_total",
+    kind=MetricType.COUNTER,
+    help="Cost of the GPU-seconds of work that disruptions destroyed, by cause, in units of the currency.",
+    labels=("tier", "tenant", "cause", "currency"),
+    rows=cost(Total.DISRUPTION_LOST_COST),
+)
+
 STALLED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_preemption_stalled_gpu_seconds_total",
     kind=MetricType.COUNTER,
@@ -82,6 +108,9 @@ CHECKPOINTS_OVERDUE = Metric[Snapshot](
 METRICS = (
     LOST_GPU_SECONDS,
     LOST_COST,
+    LOST_AT_INTERVAL,
+    DISRUPTION_LOST_GPU_SECONDS,
+    DISRUPTION_LOST_COST,
     STALLED_GPU_SECONDS,
     AT_RISK_GPU_SECONDS,
     AT_RISK_COST,

@@ -44,6 +44,17 @@ WHERE {_PAGE} AND {_FROM} < {_TO}
 ORDER BY pod_uid, start_us, ordinal
 """  # noqa: S608 (literals only)
 
+LAST_SEGMENT: Final = f"""
+SELECT {", ".join(POD_COLUMNS)}, start_us, ifnull(end_us, :accounted), quantity, {", ".join(TERMS)},
+       price_key, {", ".join(PRICE)}
+FROM allocation_segments
+WHERE pod_uid = (
+    SELECT pod_uid FROM allocations WHERE name = :name AND namespace = :namespace ORDER BY created_us DESC LIMIT 1
+)
+ORDER BY start_us DESC, ordinal DESC LIMIT 1
+"""  # noqa: S608 (literals only)
+"""Of the last pod of a name: a scan of all pods, since no index has their names."""
+
 ENDED_IN_GAPS: Final = f"""
 SELECT {", ".join(f"s.{name}" for name in POD_COLUMNS)}, s.start_us, s.end_us, quantity, {", ".join(TERMS)},
        price_key, {", ".join(PRICE)}, a.gap_from_us, a.gap_to_us

@@ -67,6 +67,12 @@ class SqliteLedgerReader(SqliteRows):
             yield from map(queries.segment, self._rows(queries.SEGMENTS, bounds, page))
         self._detailed(window)
 
+    def last_segment(self, namespace: str, name: str) -> SegmentRecord | None:
+        """See `LedgerReader.last_segment`."""
+        named = {"namespace": namespace, "name": name, "accounted": self.state().accounted_us}
+        found = self._rows(queries.LAST_SEGMENT, named)
+        return queries.segment(found[0]) if found else None
+
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`."""
         _expect(by, DIMENSIONS)

@@ -36,7 +36,7 @@ def write_preemptions(
         file.write(f"Disrupted pods from {scope.period(scope.query.window)}{printable(scope.limits)}\n\n")
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
-        file.write(f"\n{_total(rows)}\n" if rows else "none\n")
+        file.write(f"\n{_total(rows)}\n{_lost_total(rows)}" if rows else "none\n")
         if totals:
             file.write("\n")
             write_rows(file, _TOTAL_HEAD, map(_total_cells, totals), output="table")
@@ -54,6 +54,21 @@ def _total(rows: Sequence[PreemptionRow]) -> str:
     text = f"{len(rows):,} pods with {taken:f} GPUs"
     text += f", {doubtful:,} of an uncertain cause (?)" if doubtful else ""
     return text + (f", {violating:,} against a disruption budget" if violating else "")
+
+
+def _lost_total(rows: Sequence[PreemptionRow]) -> str:
+    """What all of them lost, and would have lost with other checkpoint intervals; "" if none of it is known."""
+    found = [row for row in rows if row.lost_gpu_hours is not None]
+    if not found:
+        return ""
+    sums = (sum(amounts, Decimal(0)) for amounts in zip(*map(_at_intervals, found), strict=True))
+    total, at_10m, at_30m, at_1h = (f"{each:.2f}" for each in sums)
+    return f"lost {total} GPU-h; with checkpoints every hour {at_1h}, every 30 min {at_30m}, every 10 min {at_10m}\n"
+
+
+def _at_intervals(row: PreemptionRow) -> Sequence[Decimal]:
+    found = row.lost_gpu_hours, row.lost_gpu_hours_at_10m, row.lost_gpu_hours_at_30m, row.lost_gpu_hours_at_1h
+    return [each or Decimal(0) for each in found]
 
 
 def _total_cells(total: TierTotal) -> Sequence[object]:

@@ -13,6 +13,10 @@ class Cause(StrEnum):
     """kube-scheduler, or a scheduler that marks its victims alike, made room for a pod of higher priority."""
     KUBELET_ADMISSION = "kubelet_admission"
     """A kubelet made room for a critical pod."""
+    QUEUE_PREEMPTION = "queue_preemption"
+    """Its queue system stopped its workload for another one."""
+    QUEUE_EVICTION = "queue_eviction"
+    """Its queue system stopped its workload for another reason, or for one that is not known."""
     TAINT = "taint"
     """The node got a NoExecute taint that the pod does not tolerate."""
     DEVICE_TAINT = "device_taint"
@@ -30,11 +34,13 @@ class Cause(StrEnum):
     SCALE_DOWN = "scale_down"
     """An autoscaler removed the node."""
     DELETION = "deletion"
-    """A user or a controller deleted it; also a queue system that suspends the job."""
+    """A user or a controller deleted it."""
     OTHER = "other"
     """A reason that Kubernetes does not define."""
 
 
+PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.KUBELET_ADMISSION, Cause.QUEUE_PREEMPTION})
+"""A scheduler, a kubelet or a queue system made room for another pod."""
 OWN_JOB: Final = "Pod"
 """The kind of the job of a pod without an owner: nothing replaces it."""
 

@@ -54,10 +54,23 @@ class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
     oldest: datetime
 
 
-class PendingDocument(Struct, frozen=True, kw_only=True):
-    """The state at one instant. `reasons` are of all pods of all pages, `pods` those of this page, the oldest first.
+class PendingTenant(Struct, frozen=True, kw_only=True, gc=False):
+    """All waiting pods of one tenant. `reason` is the verdict of most of their GPUs; for costs see `PendingReason`."""
 
-    `currency` is empty without a price book. `next` is the address of the next page. If no
+    tenant: str
+    reason: str
+    pods: int
+    gpus: float
+    cost_per_hour: str | None
+    unpriced_gpus: float
+    oldest: datetime
+
+
+class PendingDocument(Struct, frozen=True, kw_only=True):
+    """The state at one instant.
+
+    `reasons` and `tenants` are of all pods of all pages, the most GPUs first, and `pods` those of this page, the oldest
+    first. `currency` is empty without a price book. `next` is the address of the next page. If no
     pod waits, `unknown` names the namespaces and tenants of the request that no pod with GPUs has: `tenant nobody`.
     `gangs` are the partial ones of the whole cluster, whatever the filters.
     """
@@ -66,6 +79,7 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     at: datetime
     currency: str
     reasons: list[PendingReason]
+    tenants: list[PendingTenant] = []
     pods: list[PendingPod]
     pod_count: int
     next: str | None = None

@@ -42,7 +42,7 @@ CAUSE_OF: Final = dict.fromkeys(Reason, WaitCause.OTHER) | {
     Reason.QUOTA: WaitCause.QUOTA,
     Reason.GANG: WaitCause.GANG,
     Reason.VICTIMS_STOPPING: WaitCause.VICTIMS_STOPPING,
-    Reason.IMPOSSIBLE: WaitCause.CAPACITY,
+    Reason.IMPOSSIBLE: WaitCause.OTHER,
     Reason.OTHER_RESOURCE: WaitCause.CPU_OR_MEMORY,
     Reason.FRAGMENTED: WaitCause.FRAGMENTATION,
     Reason.INVERSION: WaitCause.NOT_PREEMPTIBLE,

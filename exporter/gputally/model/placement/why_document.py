@@ -43,8 +43,8 @@ class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
     `may_be_preempted` says whether the pod may preempt it, and `why_not` why it may not. Of other tenants' pods, a user
     who is restricted to tenants sees only the tier, the GPUs and whether the pod may preempt them: all else is None.
     `cost_per_hour` and `lost_cost` are decimals, None if a price is missing. `lost_gpu_hours` is the work that its
-    preemption would destroy now; None if unknown. It is an upper bound (`is_lost_upper_bound`) if no checkpoint of the
-    pod is known: all that it has done counts.
+    preemption would destroy now; None if unknown, and for a pod that `serves_users`, which saves no work. It is an
+    upper bound (`is_lost_upper_bound`) if no checkpoint of the pod is known: all that it has done counts.
     """
 
     tier: str
@@ -63,6 +63,7 @@ class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
     lost_gpu_hours: float | None = None
     lost_cost: str | None = None
     is_lost_upper_bound: bool = False
+    serves_users: bool = False
 
 
 class PastWait(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,4 +1,4 @@
-"""The work that a preemption destroyed."""
+"""The work that a disruption destroyed."""
 
 from collections.abc import Sequence
 
@@ -28,13 +28,13 @@ class LostPod(Struct, frozen=True, gc=False):
 
 
 class LostWork(Struct, frozen=True, kw_only=True, gc=False):
-    """The work lost to the preemption of one victim, by it and by the members of its group that restarted with it.
+    """The work lost to the disruption of one victim, by it and by the members of its group that restarted with it.
 
     `gpu_time` and `stalled_gpu_time` are µs·µGPU; `costs` are exact (see `Price.cost`), by currency. `basis` and
-    `checkpoint_us` are those of the victim. `members` is the number of pods that lost work; `pods` are those that had
-    run since their checkpoint. `at_intervals` is the GPU-time that would have been lost with a checkpoint every so many
-    µs. The group stalled while members that stayed waited for the replacement of the victim. `is_final` says that what
-    became of the group is known.
+    `checkpoint_us` are those of the victim. `members` is the number of pods that lost work; `pods` are those of a
+    preemption that had run since their checkpoint. `at_intervals` is the GPU-time that would have been lost with a
+    checkpoint every so many µs. The group stalled while members that stayed waited for the replacement of the victim.
+    `is_final` says that what became of the group is known.
     """
 
     victim_uid: str
