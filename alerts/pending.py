@@ -145,12 +145,14 @@ time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_secon
         ),
         Alert(
             name="GputallyPartialGang",
-            expression='max by (cluster) (gputally_incomplete_gangs{bound="some"}) > 0\n',
+            expression="sum by (cluster) (max by (cluster, tier) (gputally_partial_gangs)) > 0\n",
             summary="Gangs hold GPUs and wait for the rest of their pods.",
             description=(
                 '{{ $value | printf "%.0f" }} gangs have some of their pods bound and others pending: the GPUs of the '
-                "bound ones are paid and do nothing. Find out what the pending ones wait for, and release the others "
-                "if that lasts."
+                "bound ones are paid and do nothing.{{ with printf "
+                '"max by (cluster) (gputally_deadlocked_gangs{cluster=%q}) > 0" $labels.cluster | query }} '
+                '{{ . | first | value | printf "%.0f" }} of them wait for each other.{{ end }} Find out what the '
+                "pending ones wait for (kubectl gputally why --all), and release the others if that lasts."
             ),
             dashboard="pending",
             variables=("cluster",),

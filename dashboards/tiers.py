@@ -18,6 +18,7 @@ select = Selectors("cluster", "tier", "tenant", "gpu_model")
 
 ALLOCATED = select("gputally_allocated_gpu_seconds_total")
 COST = select("gputally_allocated_cost_total")
+GANG_WAIT = select("gputally_allocated_gpu_seconds_total", 'state="gang_wait"')
 STARTING = select("gputally_allocated_gpu_seconds_total", 'state="starting"')
 TERMINATING = select("gputally_allocated_gpu_seconds_total", 'state="terminating"')
 
@@ -38,8 +39,9 @@ OVERVIEW = Row(
         table(
             Look(
                 "GPU-hours and cost by tier",
-                "From binding to release. Starting is the share before any container ran, terminating the share while "
-                "pods were being deleted. Utilisation is the busy share of the time that agents measured.",
+                "From binding to release. Starting is the share before any container ran, gang wait the share while "
+                "other pods of the gang had not started, terminating the share while pods were being deleted. "
+                "Utilisation is the busy share of the time that agents measured.",
                 empty="no allocated GPUs",
                 links=(Link("Tenants of this tier", "tenants", {"tier": "tier"}),),
                 width=24,
@@ -50,6 +52,12 @@ OVERVIEW = Row(
             Column(
                 head="Starting",
                 expression=f"{grown_in_all(STARTING, 'tier')} / {grown_in_all(ALLOCATED, 'tier')}",
+                unit=RATIO,
+                steps={0.1: ORANGE},
+            ),
+            Column(
+                head="Gang wait",
+                expression=f"{grown_in_all(GANG_WAIT, 'tier')} / {grown_in_all(ALLOCATED, 'tier')}",
                 unit=RATIO,
                 steps={0.1: ORANGE},
             ),

@@ -3,7 +3,7 @@
 from monitoring.board import Row
 from monitoring.panel import ORANGE, RED, Column, Look, Query, stat, table, timeseries
 from monitoring.selector import Selectors
-from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY_PER_HOUR, RATIO, SECONDS
+from monitoring.unit import COUNT, GPU_HOURS, GPUS, MONEY, MONEY_PER_HOUR, RATIO, SECONDS
 
 select = Selectors("cluster", "tier", "tenant")
 
@@ -13,7 +13,12 @@ INVERTED = select.now("gputally_pending_finding_pods", 'finding="inversion"')
 STARVED = select.now("gputally_pending_finding_pods", 'finding="starvation"')
 CHARGED = select("gputally_pending_gpu_seconds_total")
 CHARGED_COST = select("gputally_pending_cost_total")
-PARTIAL_GANGS = select.now("gputally_incomplete_gangs", 'bound="some"')
+PARTIAL_GANGS = select.now("gputally_partial_gangs")
+PARTIAL_GPUS = select.now("gputally_partial_gang_gpus")
+PARTIAL_OLDEST = select.now("gputally_partial_gang_oldest_timestamp_seconds")
+DEADLOCKED = 'max by (cluster) (gputally_deadlocked_gangs{cluster=~"$cluster"})'
+GANG_WAIT = select("gputally_allocated_gpu_seconds_total", 'state="gang_wait"')
+GANG_COST = select("gputally_allocated_cost_total", 'state="gang_wait"')
 FITTING = select.now("gputally_fitting_pods")
 STRANDED = select.now("gputally_stranded_gpus")
 UNUSED = select.now("gputally_preemption_unused_gpus")
@@ -114,6 +119,16 @@ REASONS = Row(
             Query(f"sum({PARTIAL_GANGS})", "gangs"),
         ),
         stat(
+            Look(
+                "Deadlocked gangs",
+                "Partial gangs that wait for each other. gputally why names them; suspend one of them.",
+                unit=COUNT,
+                empty="none",
+                steps={1: RED},
+            ),
+            Query(f"sum({DEADLOCKED})", "gangs"),
+        ),
+        stat(
             Look("Lag of reasons p99", "From an observation until reasons follow from it.", unit=SECONDS, empty="none"),
             Query(f"histogram_quantile(0.99, sum by (le) (rate({LAG}[$__rate_interval])))", "p99"),
         ),
@@ -160,6 +175,30 @@ REASONS = Row(
                 width=12,
             ),
             Query(f"sum by (tier) ({NODES}) / (sum by (tier) ({NODES_NEEDED}) > 0)", "{{tier}}"),
+        ),
+        table(
+            Look(
+                "Gangs that wait for their pods",
+                "Partial gangs now, and the GPU-hours and cost of pods that ran while their gang was incomplete in the "
+                "time range.",
+                empty="no gang waits",
+                width=24,
+            ),
+            {"tier": "Tier", "currency": "Currency"},
+            Column(head="Gangs", expression=f"sum by (tier) ({PARTIAL_GANGS})", unit=COUNT),
+            Column(head="GPUs", expression=f"sum by (tier) ({PARTIAL_GPUS})", unit=GPUS),
+            Column(head="Oldest", expression=f"time() - min by (tier) ({PARTIAL_OLDEST})", unit=SECONDS),
+            Column(
+                head="GPU-hours in gang_wait",
+                expression=f"sum by (tier) (increase({GANG_WAIT}[$__range])) / 3600",
+                unit=GPU_HOURS,
+            ),
+            Column(
+                head="Cost of gang_wait",
+                expression=f"sum by (tier, currency) (increase({GANG_COST}[$__range]))",
+                unit=MONEY,
+            ),
+            order="GPUs",
         ),
     ),
 )

@@ -186,6 +186,8 @@ def an_hour() -> Snapshot:
     measure(tape, at=3590, since=650, used=1200)
     tune = partial(pod, "tune", "scavenger", 1, node="n1", created=3400, scheduled=3401, started=3410, clock=-60)
     tape.seen(3410, tune())
+    half = partial(pod, tier="scavenger", gpus=1, labels={"volcano.sh/job-name": "half"}, created=3420)
+    tape.seen(3430, half("half-0", node="n2", scheduled=3420, started=3430), half("half-1"))
     tape.seen(3597, tune(marked=3595, deleted=3595))  # it still has its GPU
     tape.seen(3500, parallel_job("sweep", gpus=4, tier="scavenger", parallelism=2))
     tape.seen(3510, failed_create(exceeded(requested=4, used=4), name="sweep", at=3510), kind=Kind.FAILED_CREATES)
@@ -259,8 +261,7 @@ def node(name: str, product: str, gpus: int, *, cordoned: bool = False) -> Node:
 
 
 def pod(name: str, tier: str, gpus: int, **form: Any) -> Pod:  # noqa: ANN401 - any field of a form
-    owners = OWNERS.get(name, ())
-    priority = TIERS[tier]
+    owners, priority = OWNERS.get(name, ()), TIERS[tier]
     return as_pod(PodForm(name=name, uid=f"uid-{name}", tier=tier, priority=priority, gpus=gpus, owners=owners, **form))
 
 
@@ -285,8 +286,7 @@ def test_the_reconciliation_differences_of_the_hour_are_zero() -> None:
 def test_a_scrape_has_every_metric_of_the_catalog_and_no_other() -> None:
     families = text_string_to_metric_families(scrape(openmetrics=False).decode())
 
-    exposed = {family.name for family in families if family.samples}
-    assert exposed == {metric.name.removesuffix("_total") for metric in ALL}
+    assert {each.name for each in families if each.samples} == {each.name.removesuffix("_total") for each in ALL}
 
 
 def test_promtool_finds_no_problem() -> None:

@@ -92,12 +92,16 @@ class Gang:
         return replace(told, at=over, since=begun) if begun < told.at <= over else told
 
     def lost(self) -> int:
-        """GPU-seconds: of the first, and of all that restarted. Pods of a Job share no checkpoint."""
+        """GPU-seconds: of the first, and of all that restarted. Pods of a Job work and share no checkpoint together."""
         gone = self.members if self.restarts else self.members[:1]
         shares = self.members[0].form.labels != JOB
+        together = max(each.started for each in self.members) if shares else 0
         return sum(
             each.form.gpus
-            * (each.ended - max(each.started, min(self.checkpoint or 0, each.ended) if shares or i == 1 else 0, OPENED))
+            * (
+                each.ended
+                - max(each.started, together, min(self.checkpoint or 0, each.ended) if shares or i == 1 else 0, OPENED)
+            )
             for i, each in enumerate(gone)
             if each.ended is not None
         )

@@ -12,6 +12,8 @@ from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
 from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.repeat_victims import PreemptedJob, RepeatVictims
+from gputally.accounting.groups.gang_record import GangRecord
+from gputally.accounting.groups.gang_states import GangStates
 from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
 from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.job_record import JobRecord
@@ -33,6 +35,7 @@ DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     ClaimPods.name: ClaimPod,
     ClassVersions.name: ClassVersion,
     Disruptions.name: Disruption,
+    GangStates.name: GangRecord,
     JobCosts.name: JobCostRecord,
     JobProgress.name: PodProgress,
     Jobs.name: JobRecord,

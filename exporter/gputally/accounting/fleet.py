@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are checked."""
-_WATCH_EVENTS = (Upserted, Deleted, Bookmark)
 _BESIDE = (OtherPod, UsageReported, WorkloadResolved)
 """Observations that change nothing about how pods with GPUs are accounted."""
 
@@ -89,7 +88,7 @@ class Fleet:
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
         self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.limiter)
-        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
+        own = (self.agents, self.claim_pods, self.jobs, self.pods.gangs, self.jobs.costs, self.progress)
         late = (*self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)
         self.known_series = KnownSeries(self.totals, self.limiter)
@@ -114,7 +113,7 @@ class Fleet:
 
         Raises: MalformedObject, without any change, for an inconsistent object.
         """
-        is_pod_event = isinstance(observation, _WATCH_EVENTS) and observation.kind is Kind.PODS
+        is_pod_event = isinstance(observation, Upserted | Deleted | Bookmark) and observation.kind is Kind.PODS
         if not (is_pod_event or isinstance(observation, _BESIDE)):
             self.reconcile()  # the observation may change how later pod updates are accounted
         self.advance(observation.at_us)
@@ -292,7 +291,7 @@ class Fleet:
     def _digest(self, kind: Kind) -> str:
         """Identifies the rules that filter and interpret objects of a kind; for nodes also the stored label keys.
 
-        The namespace digest identifies the rules that classify all pods, which needs their namespaces.
+        That of namespaces is of the rules that classify all pods, which needs them.
         """
         if kind is Kind.NODES:
             return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))

@@ -10,7 +10,7 @@ from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Series, is_shown
 from gputally.model.allocation import End, Ending, Gap, Terms
 from gputally.model.node import NodeRecord
-from gputally.model.pod import PodRecord
+from gputally.model.pod import INCOMPLETE, PodRecord
 from gputally.model.units import US_PER_SECOND
 
 WAITED_US: Final = 10 * US_PER_SECOND
@@ -60,6 +60,7 @@ def _pod(pod: PodRecord, now_us: int) -> PodRecord:
         created_us=min(pod.created_us, now_us),
         scheduled_us=_by(now_us, pod.scheduled_us),
         started_us=_by(now_us, pod.started_us),
+        gang_until_us=pod.gang_until_us if pod.gang_until_us == INCOMPLETE else _by(now_us, pod.gang_until_us),
         deletion_us=_by(now_us, pod.deletion_us),
         preempted_us=_by(now_us, pod.preempted_us),
         disruption=replace(marked, at_us=min(marked.at_us, now_us)) if (marked := pod.disruption) else None,

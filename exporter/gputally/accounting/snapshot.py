@@ -93,8 +93,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     unknown.
     """
     totals, evaluated_us = _published(fleet, now_us), fleet.totals.evaluated_us
-    inventory = fleet.nodes.inventory(at_us=evaluated_us)
-    pending = PendingShown(fleet)
+    inventory, pending = fleet.nodes.inventory(at_us=evaluated_us), PendingShown(fleet)
     tiers, waiting = _tiers(fleet, totals), _waiting(pending)
     return Snapshot(
         now_us=evaluated_us,

@@ -12,6 +12,8 @@ class State(StrEnum):
 
     STARTING = "starting"
     """Bound, no container running yet."""
+    GANG_WAIT = "gang_wait"
+    """Running, while other pods that it can only work together with have not started for the first time."""
     RUNNING = "running"
     TERMINATING = "terminating"
     """Deletion requested, not yet released."""

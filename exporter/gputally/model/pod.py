@@ -1,12 +1,16 @@
 """Records of pods that request GPUs."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from gputally.model.allocation import End, Ending, Gap, Outcome, Result, Segment, Terms
 from gputally.model.disruptions.disruption import Disrupted
 from gputally.model.kube import OwnerReference
+
+INCOMPLETE: Final = 1 << 62
+"""A time after all others, as long as a gang is incomplete."""
 
 
 class Clock(Struct, frozen=True, gc=False):
@@ -41,6 +45,12 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     created_us: int
     scheduling_group: str = ""
     """The name of its PodGroup of scheduling.k8s.io."""
+    gang: str = ""
+    """The gang that its scheduler binds at once, where a label or an annotation names it."""
+    gang_size: int = 0
+    """How many pods its gang has, where a label or an annotation says so."""
+    gang_until_us: int | None = None
+    """When all of its gang ran for the first time, `INCOMPLETE` before; None without a gang."""
     restarts: int = 0
     """How often its controller had restarted its group, where an annotation says so."""
     node: str = ""

@@ -14,6 +14,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
 from gputally.pending_api.past_pods import PastPod
 from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.words.gang_entries import gang_entry_of
 from gputally.pending_api.words.verdict_words import SHORT
 
 
@@ -29,6 +30,7 @@ def why_waited(
         waits=past_waits(waits, now.at_us),
         waited_seconds=max(0, until_us - record.created_us) / US_PER_SECOND,
         preempted=_preempted(now.preemptions.get(record.uid), viewer),
+        gang=gang_entry_of(now, record.uid, viewer),
     )
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
 

@@ -12,6 +12,7 @@ from gputally.pending_api.pending_pods import chosen, pending_document, pending_
 from gputally.pending_api.pending_request import PendingRequest
 from gputally.pending_api.why_answers import helps_of, rank_of
 from gputally.pending_api.words.amount_words import pods_words
+from gputally.pending_api.words.gang_entries import gang_entries
 from gputally.pending_api.workloads.pending_workloads import chosen_workloads, pending_workload, workload_reasons
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
         workloads=[pending_workload(each) for each in workloads[asked.offset : asked.offset + asked.limit]],
         workload_reasons=workload_reasons(workloads),
         workload_count=len(workloads),
+        gangs=gang_entries(now, viewer),
     )
 
 

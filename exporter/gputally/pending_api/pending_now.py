@@ -12,6 +12,7 @@ from gputally.accounting.waiting.fit.packing import Job, JobNodes
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import PriorityChoice
+from gputally.model.placement.partial_gang import PartialGang
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
@@ -48,7 +49,7 @@ class PendingNow(NamedTuple):
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known. `risks`
     are the running pods that would lose work. `room` and `policy` are empty unless they were asked for. `default_class`
     is that of pods that name none, "" for none. `packing` has the nodes of jobs, `uncreated` the workloads that lack
-    pods.
+    pods. `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
     """
 
     at_us: int
@@ -67,6 +68,8 @@ class PendingNow(NamedTuple):
     policy: PolicyNow = NO_POLICY
     packing: Mapping[Job, JobNodes] = {}
     uncreated: Workloads = Workloads()
+    gangs: Sequence[PartialGang] = ()
+    deadlocks: Sequence[Sequence[str]] = ()
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -107,4 +110,6 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         policy=read_policy(fleet) if with_room else NO_POLICY,
         packing=dict(fleet.waiting.fitting.packing.of),
         uncreated=fleet.uncreated.workloads(),
+        gangs=tuple(fleet.waiting.situations.partial_gangs.gangs.read().values()),
+        deadlocks=tuple(fleet.waiting.situations.partial_gangs.found),
     )

@@ -28,6 +28,7 @@ from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import pending_pod
 from gputally.pending_api.similar_waits import similar_waits
+from gputally.pending_api.words.gang_entries import gang_entry_of
 from gputally.pending_api.words.priority_words import priority_note
 from gputally.pending_api.words.suggestion_words import help_of
 from gputally.pending_api.words.verdict_words import NODE_COUNTS, obstacle_text
@@ -71,6 +72,7 @@ def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) 
         others_waiting=_others(now, waiting, viewer, pods=pods),
         helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
         scheduler_message=waiting.situation.text,
+        gang=gang_entry_of(now, record.uid, viewer),
     )
 
 

@@ -9,7 +9,18 @@ from msgspec.structs import replace
 from gputally.model.allocation import State
 from gputally.report.cells import Cell, LineJobs, LostCell, UnobservedCell, UsageCell
 
-TIMES: Final = ("gpu_time", "starting", "terminating", "unpriced", "unobserved", "measured", "used", "idle", "lost")
+TIMES: Final = (
+    "gpu_time",
+    "starting",
+    "gang_wait",
+    "terminating",
+    "unpriced",
+    "unobserved",
+    "measured",
+    "used",
+    "idle",
+    "lost",
+)
 """The fields of a line that are GPU-time (µs·µGPU)."""
 COSTS: Final = ("cost", "idle_cost", "lost_cost", "unallocated_cost")
 """The fields of a line that are money, see `COST_UNIT`."""
@@ -26,8 +37,9 @@ class LineProgress(Struct, frozen=True, kw_only=True, gc=False):
 class Line(Struct, kw_only=True):
     """The sums of all cells with the same labels and currency.
 
-    `starting` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. Agents measured
-    `measured`, which is `used` plus `idle`; use above the share of a container does not count. `energy` is in mJ.
+    `starting`, `gang_wait` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. Agents
+    measured `measured`, which is `used` plus `idle`; use above the share of a container does not count. `energy` is in
+    mJ.
     `unobserved` is no part of `gpu_time`: allocations may have had it in the gaps in which they ended, at most, and it
     costs nothing. None if it is not known. `lost` is the part of `gpu_time` that preemptions destroyed, and `lost_cost`
     the part of `cost` for it.
@@ -40,6 +52,7 @@ class Line(Struct, kw_only=True):
     currency: str
     gpu_time: int = 0
     starting: int = 0
+    gang_wait: int = 0
     terminating: int = 0
     unpriced: int = 0
     unobserved: int | None = None
@@ -122,6 +135,7 @@ class _Sums:
         line = self._line(labels, cell.currency)
         line.gpu_time += cell.gpu_time
         line.starting += cell.gpu_time * (cell.state == State.STARTING)
+        line.gang_wait += cell.gpu_time * (cell.state == State.GANG_WAIT)
         line.terminating += cell.gpu_time * (cell.state == State.TERMINATING)
         line.unpriced += cell.gpu_time * (cell.price is None)
         line.cost += cell.cost

@@ -32,6 +32,7 @@ class BillRow(Struct, frozen=True, kw_only=True):
     currency: str
     gpu_hours: Decimal
     starting: Decimal
+    gang_wait: Decimal
     terminating: Decimal
     unpriced: Decimal
     unobserved: Decimal | None
@@ -139,6 +140,7 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
         currency=line.currency,
         gpu_hours=decimals["gpu_time"],
         starting=decimals["starting"],
+        gang_wait=decimals["gang_wait"],
         terminating=decimals["terminating"],
         unpriced=decimals["unpriced"],
         unobserved=decimals.get("unobserved"),

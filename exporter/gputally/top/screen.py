@@ -16,7 +16,7 @@ _CHROME: Final = 5
 _NARROW: Final = 100
 """Below this width, states are left out."""
 _JOB: Final = "job"
-_STATES: Final = ("running", "starting", "terminating")
+_STATES: Final = ("running", "gang_wait", "starting", "terminating")
 KEYS: Final = {"t": "tier", "e": "tenant", "j": "job", "n": "node", "m": "model", "p": "pod"}
 
 
@@ -75,8 +75,8 @@ def table(rows: Sequence[Group], *, by: str, currency: str, width: int) -> Table
     found.add_column(by.upper(), no_wrap=True, overflow="ellipsis", ratio=1)
     states = _STATES if is_wide else ()
     has_nodes = is_wide and by == _JOB
-    counts = ("PODS", "NODES") if has_nodes else ("PODS",)
-    for head in (*counts, "GPUS ↓", *map(str.upper, states), "PENDING", f"{currency}/H" if currency else ""):
+    heads = ("PODS", *(["NODES"] if has_nodes else []), "GPUS ↓", *(each.upper().replace("_", " ") for each in states))
+    for head in (*heads, "PENDING", f"{currency}/H" if currency else ""):
         found.add_column(head, justify="right", no_wrap=True)
     for group in rows:
         by_state = [number(group.gpus.get(state, 0)) for state in states]

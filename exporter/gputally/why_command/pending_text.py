@@ -7,9 +7,11 @@ from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason, PendingTenant
 from gputally.pending_api.words.amount_words import count_words
 from gputally.pending_api.words.duration_words import duration
-from gputally.why_command.text_lines import gpus, money, paragraph, pods, table
+from gputally.why_command.gang_words import gang_words
+from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods, table
 from gputally.why_command.workload_text import workload_table
 
+_MOST_GANGS: Final = 3
 _HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
 
 
@@ -28,6 +30,10 @@ def _pods(document: PendingDocument, subject: str, width: int) -> Iterator[str]:
     yield from paragraph(_headline(document, subject), width)
     yield ""
     yield from _reasons(document, width)
+    for gang in document.gangs[:_MOST_GANGS]:
+        yield from headed("Gang", gang_words(gang, document.currency, now=document.at), width=width)
+    if hidden := len(document.gangs) - _MOST_GANGS:
+        yield from headed("", f"and {hidden:,} more partial gangs", width=width) if hidden > 0 else ()
     yield ""
     if len(document.tenants) > 1:
         yield from _tenants(document)

@@ -16,6 +16,7 @@ from gputally.model.placement.why_document import (
 )
 from gputally.pending_api.words.amount_words import amount_words, byte_words, count_words, listed
 from gputally.pending_api.words.duration_words import duration
+from gputally.why_command.gang_words import gang_words
 from gputally.why_command.text_lines import clock, gpus, headed, headed_table, money, paragraph, pods
 from gputally.why_command.workload_text import workload_lines
 
@@ -59,6 +60,8 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
         counts = ", ".join(f"{count} {what}" for what, count in answer.nodes.items())
         yield from headed("Nodes", counts, width=width)
     yield from occupant_lines("Held by", answer.occupants, document.currency, width=width, more=answer.more_occupants)
+    if answer.gang:
+        yield from headed("Gang", gang_words(answer.gang, document.currency, now=document.at), width=width)
     for index, note in enumerate(answer.priorities):
         yield from headed("" if index else "Priorities", note.text, width=width)
     yield from headed("Waited for", _waits(answer.waits, document), width=width) if answer.waits else ()

@@ -48,7 +48,7 @@ cells = st.lists(
     st.builds(
         Cell,
         labels=_lines,
-        state=st.sampled_from(["starting", "running", "terminating"]),
+        state=st.sampled_from(["starting", "gang_wait", "running", "terminating"]),
         price=st.sampled_from(PRICES),
         gpu_time=st.integers(1, 10**19),
     ),

@@ -17,7 +17,18 @@ from tests.unit.report.cells import cell, cells, line_jobs, lost_cells, price, u
 
 USD, EUR = price("2.5"), price("1", currency="EUR")
 FIELDS = (
-    *("gpu_hours", "starting", "terminating", "unpriced", "unobserved", "measured", "used", "idle", "lost"),
+    *(
+        "gpu_hours",
+        "starting",
+        "gang_wait",
+        "terminating",
+        "unpriced",
+        "unobserved",
+        "measured",
+        "used",
+        "idle",
+        "lost",
+    ),
     *("energy_kwh", "cost", "idle_cost", "lost_cost", "share"),
 )
 
@@ -31,9 +42,10 @@ def of(line: str, *numbers: int, paid: Price | None = USD) -> LineJobs:
 def test_a_line_adds_up_what_has_its_labels() -> None:
     bill = bill_of(
         [
-            cell(2, USD),
+            cell(1.75, USD),
             cell(1, USD, state="starting"),
             cell(0.5, USD, state="terminating"),
+            cell(0.25, USD, state="gang_wait"),
             cell(4, USD, line="blue"),
         ],
         [of("red", 1, 2), of("blue", 1)],
@@ -46,6 +58,7 @@ def test_a_line_adds_up_what_has_its_labels() -> None:
             currency="USD",
             gpu_time=7 * GPU_HOUR // 2,
             starting=GPU_HOUR,
+            gang_wait=GPU_HOUR // 4,
             terminating=GPU_HOUR // 2,
             cost=35 * COST_UNIT // 4,
             jobs=2,

@@ -34,7 +34,7 @@ def test_the_screen_fits_eighty_columns() -> None:
 
 def test_a_wide_terminal_shows_the_states() -> None:
     assert shown(width=120)[3].split() == [
-        *("TIER", "PODS", "GPUS", "↓", "RUNNING", "STARTING", "TERMINATING", "PENDING", "USD/H"),
+        *("TIER", "PODS", "GPUS", "↓", "RUNNING", "GANG", "WAIT", "STARTING", "TERMINATING", "PENDING", "USD/H"),
     ]
 
 

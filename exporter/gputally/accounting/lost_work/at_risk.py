@@ -11,6 +11,7 @@ from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup
 from gputally.accounting.totals.series import Labels
+from gputally.model.allocation import State
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
@@ -160,6 +161,8 @@ class AtRisk:
         for each in reversed(record.segments):
             if each.end_us is not None and each.end_us <= from_us:
                 return
+            if each.state is State.GANG_WAIT:
+                continue
             payer, quantity, start_us = each.labels[:2], sign * each.quantity, max(each.start_us, from_us)
             a, b = (-quantity * start_us, quantity) if each.end_us is None else (quantity * (each.end_us - start_us), 0)
             _shift(self._gpu_time, payer, a, b, sign)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from gputally.accounting.groups.pod_group import PodGroup, attempt_of
 from gputally.accounting.pods.outcome import outcome_of
-from gputally.model.allocation import Outcome, Segment
+from gputally.model.allocation import Outcome, Segment, State
 from gputally.model.pod import PodRecord
 from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
 from gputally.model.work.lost_work import WorkSpan
@@ -67,9 +67,9 @@ def work_of(
 
 
 def spans_of(record: PodRecord, *, until_us: int) -> Iterator[WorkSpan]:
-    """The running time of a pod up to `until_us`."""
+    """The running time of a pod up to `until_us`; while its gang was incomplete, it did not work."""
     for each in record.segments:
-        if record.started_us is not None:
+        if record.started_us is not None and each.state is not State.GANG_WAIT:
             start_us = max(each.start_us, record.started_us)
             end_us = until_us if each.end_us is None else min(each.end_us, until_us)
             if start_us < end_us:

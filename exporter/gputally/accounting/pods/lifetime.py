@@ -6,6 +6,7 @@ are capped at the time of the observation (the server's clock may be ahead), and
 
 from msgspec.structs import replace
 
+from gputally.accounting.groups.gang_rules import stated_gang
 from gputally.accounting.groups.pod_group import restarts_of
 from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
@@ -35,7 +36,7 @@ _MOST_RELIABLE_FIRST = tuple(End)
 
 def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodRecord:
     """A new record of a pod that requests `units`, with its immutable fields."""
-    meta = pod.metadata
+    meta, (gang, gang_size) = pod.metadata, stated_gang(pod)
     return PodRecord(
         uid=meta.uid,
         namespace=shared(meta.namespace),
@@ -48,6 +49,8 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         created_us=created_us(pod, at_us),
         scheduling_group=group.pod_group_name if (group := pod.spec.scheduling_group) else "",
         accepted=False,
+        gang=gang,
+        gang_size=gang_size,
         restarts=restarts_of(meta.annotations),
     )
 

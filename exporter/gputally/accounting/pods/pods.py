@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from gputally.accounting.groups.gang_states import GangStates
+from gputally.accounting.held_segments import update_nodes
 from gputally.accounting.nodes.node_history import History
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
@@ -42,6 +44,7 @@ class Pods:
         self.records: dict[str, PodRecord] = {}
         self.index = PodIndex(rules)
         self.walks = OwnerWalks()
+        self.gangs = GangStates(self.records, lambda record: posting.jobs.policy_of(record) is not None)
         self._rules = rules
         self._pricing = pricing
         self._nodes = nodes
@@ -78,6 +81,8 @@ class Pods:
         for uid, (_, at_us) in tuple(self._unaccounted.items()):
             yield self._reconciled(uid), at_us
         self._unaccounted.clear()
+        for uid, at_us in self.gangs.outdated():
+            self._derive(self.records[uid], at_us=at_us)
 
     def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
         """The pod is missing from a relist."""
@@ -175,6 +180,7 @@ class Pods:
             if known.left_us is not None:
                 self._awaiting_node[known.uid] = known.left_us
             self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
+            self.gangs.pod_restored(known)
             self.handover.changed[known.uid] = None
             self._posting.jobs.restore_pod(known)
 
@@ -221,10 +227,10 @@ class Pods:
         kind, name, walking = self.walks.job(record)
         record = replace(record, job_kind=kind, job=name, walking=walking)
         if record.scheduled_us is None:
-            record = released(record)
+            record = self.gangs.updated(before, released(record), at_us=at_us)
         else:
             home = self._nodes.home_of(record)
-            record = placed(record, home, self._rules, limit=self._limit)
+            record = self.gangs.updated(before, placed(record, home, self._rules, limit=self._limit), at_us=at_us)
             record = self._classified(record, home.history, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us, since_us=since_us)
             if not record.accepted:
@@ -260,19 +266,10 @@ class Pods:
         record = replace(record, segments=segments)
         kept = alike(posted, segments) if posted else 0
         record = self._posting.post(before, record, kept=kept, at_us=at_us)
-        self._update_nodes(before, record, kept=kept, at_us=at_us)
+        update_nodes(self._nodes, before, record, kept=kept, at_us=at_us)
         if before is None or not (len(posted) == kept == len(segments) and has_same_revision(before, record)):
             record = self.handover.revise(record, at_us=at_us)
         return record
-
-    def _update_nodes(self, before: PodRecord | None, record: PodRecord, *, kept: int, at_us: int) -> None:
-        """Update the nodes' held segments; a pod moves from a stand-in to its node once that is known."""
-        old = before.segments if before else ()
-        if before and before.node_uid and before.node_uid != record.node_uid:
-            self._nodes.hold(before.node_uid, old, (), at_us=at_us)
-            old, kept = (), 0
-        if not len(old) == kept == len(record.segments):
-            self._nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
 
     def _delete(self, record: PodRecord, at_us: int) -> PodRecord:
         """Forget a deleted pod, or keep it until its node is known."""
@@ -295,5 +292,6 @@ class Pods:
         self.provisional.end(record.uid)
         self._awaiting_node.pop(record.uid, None)
         self.index.drop(record)
+        self.gangs.drop(record, at_us=at_us)
         self.handover.drop(record.uid)
         return self._posting.jobs.forget_pod(record, at_us=at_us)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gputally.accounting.pods.lifetime import never_held
 from gputally.model.allocation import Segment, State, Terms
 from gputally.model.history import alike, grown
-from gputally.model.pod import PodRecord
+from gputally.model.pod import INCOMPLETE, PodRecord
 from gputally.model.price import Price
 
 Prices = Callable[[Terms, int, int | None], Iterable[tuple[int, Price | None]]]
@@ -65,6 +65,8 @@ def _changed_us(before: PodRecord, record: PodRecord, end_us: int | None) -> int
     ended_us = before.segments[-1].end_us
     pairs = [(before.started_us, record.started_us), (before.deletion_us, record.deletion_us), (ended_us, end_us)]
     changed = [at for was, now in pairs if was != now for at in (was, now) if at is not None]
+    if before.gang_until_us != record.gang_until_us:
+        changed += (before.gang_until_us or ALWAYS, record.gang_until_us or ALWAYS)
     if before.terms is not record.terms:
         kept = alike(before.terms, record.terms)
         changed += [each[kept].from_us if kept else ALWAYS for each in (before.terms, record.terms) if kept < len(each)]
@@ -146,7 +148,8 @@ def span_of(record: PodRecord, until_us: int | None) -> tuple[int, int | None] |
 
 def _cuts(record: PodRecord, start_us: int, end_us: int | None) -> list[int]:
     """The start, and the instants at which state or terms change."""
-    candidates = [record.started_us, record.deletion_us]
+    together_us = None if record.gang_until_us == INCOMPLETE else record.gang_until_us
+    candidates = [record.started_us, together_us, record.deletion_us]
     if len(record.terms) > 1:
         first = bisect_right(record.terms, start_us, key=_from_us)
         candidates += [terms.from_us for terms in record.terms[first:]]
@@ -157,7 +160,7 @@ def _state_at(record: PodRecord, at_us: int) -> State:
     if record.deletion_us is not None and record.deletion_us <= at_us:
         return State.TERMINATING
     if record.started_us is not None and record.started_us <= at_us:
-        return State.RUNNING
+        return State.GANG_WAIT if at_us < (record.gang_until_us or 0) else State.RUNNING
     return State.STARTING
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from typing import Final
 
+from gputally.accounting.groups.deadlocks import Deadlocks
+from gputally.accounting.pods.pods import Pods
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.gangs import Gangs, gang_of
@@ -28,8 +30,9 @@ class Situations:
     changed gangs are among them after `read`.
     """
 
-    def __init__(self, live: LiveRoom, rules: Rules) -> None:
+    def __init__(self, live: LiveRoom, rules: Rules, pods: Pods) -> None:
         self.pleas: dict[str, Plea] = {}
+        self.partial_gangs = Deadlocks(pods, live, self.pleas)
         self.changed: set[str] = set()
         self._live = live
         self._rules = rules
@@ -107,9 +110,10 @@ class Situations:
         self.gangs.drop(uid)
 
     def advance(self) -> None:
-        """Look again at the pods on which their schedulers had not reported."""
+        """Look again at the pods on which their schedulers had not reported, and at gangs that wait for each other."""
         self.changed |= self._silent
         self._silent.clear()
+        self.partial_gangs.step()
 
     def of(self, record: PodRecord, at_us: int) -> Situation | None:
         """The situation of a pending pod; None while its object is not known."""

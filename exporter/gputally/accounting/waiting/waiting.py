@@ -62,7 +62,7 @@ class Waiting(StatePart[PodWait]):
         self.live = LiveRoom(rules, nodes.has, is_resumed=is_resumed)
         self.book = book
         self.verdicts = Verdicts(self.room, judged)
-        self.situations = Situations(self.live, rules)
+        self.situations = Situations(self.live, rules, pods)
         self._rules = rules
         self._is_idle = is_idle
         self.fitting = Fitting(self.room, nodes.labels_at, rules)
@@ -115,6 +115,7 @@ class Waiting(StatePart[PodWait]):
             reasons=dict(self.book.sums),
             findings=self._findings.pods(self.book.tier_of),
             gangs=self.situations.gangs.incomplete(),
+            partial=self.situations.partial_gangs.read(),
         )
         is_known = self.live.is_judgeable and self.live.is_complete and self.fitting.is_complete
         return self.fitting.added_to(now, self.live.changed) if is_known else now

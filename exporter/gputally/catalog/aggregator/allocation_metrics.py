@@ -48,7 +48,7 @@ _ALL_STATES = Grouping(lambda labels: labels[:3])
 ALLOCATED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_allocated_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds allocated to pods from binding to release, in state starting, running or terminating.",
+    help="GPU-seconds allocated to pods from binding to release, in state starting, gang_wait, running or terminating.",
     labels=("tier", "tenant", "gpu_model", "state"),
     rows=gpu_seconds(Total.ALLOCATED),
 )

@@ -5,6 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.placement.gang_entry import GangEntry
+
 PENDING_PATH: Final = "/api/v1/pending"
 PENDING_VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
@@ -113,7 +115,8 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     first. `currency` is empty without a price book. `next` is the address of the next page. If no
     pod waits, `unknown` names the namespaces and tenants of the request that no pod with GPUs has: `tenant nobody`.
 
-    `workloads` lack pods, which are not among `pods`; `workload_reasons` are the sums of these missing pods.
+    `workloads` lack pods, which are not among `pods`; `workload_reasons` are the sums of these missing pods. `gangs`
+    are the partial ones of the whole cluster, whatever the filters.
     """
 
     version: int = PENDING_VERSION
@@ -128,3 +131,4 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     workloads: list[PendingWorkload] = []
     workload_reasons: list[PendingReason] = []
     workload_count: int = 0
+    gangs: list[GangEntry] = []

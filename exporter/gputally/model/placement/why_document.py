@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.placement.gang_entry import GangEntry
 from gputally.model.placement.pending_document import PendingPod, PendingWorkload
 
 WHY_PATH: Final = "/api/v1/why"
@@ -126,7 +127,8 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
 
     `state` is `pending`, the state of a pod that has its GPUs, `ended`, or `gone` if it was deleted. Unless it is
     pending, `reason` and `text` of the pod are empty, and `waits` says what it had waited for. `others_waiting` pods of
-    the same or a higher priority, as far as the user may know, wait for such GPUs on the same nodes.
+    the same or a higher priority, as far as the user may know, wait for such GPUs on the same nodes. `gang` is that of
+    the pod while only some of its pods hold GPUs.
     """
 
     state: str
@@ -146,6 +148,7 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     helps: list[Help] = []
     scheduler_message: str = ""
     preempted: PreemptedBy | None = None
+    gang: GangEntry | None = None
 
 
 class WhyDocument(Struct, frozen=True, kw_only=True):

@@ -33,12 +33,12 @@ def gang_obstacles(needs: Needs, room: Room, situation: Situation, alone: Reason
         yield Obstacle(kind=ObstacleKind.GANG, what=f"{gang.name}: {MEMBERS}", needed=gang.least, free=gang.members)
     if alone in _ALONE and not gang.is_mixed:
         needed = max(gang.least - gang.bound, 0)
-        fitting = _fitting(gang.waiting or ((needs, needed),), room, needed)
-        if fitting is not None and fitting < needed:
-            yield Obstacle(kind=ObstacleKind.GANG, what=gang.name, needed=needed, free=fitting)
+        found = fitting(gang.waiting or ((needs, needed),), room, needed)
+        if found is not None and found < needed:
+            yield Obstacle(kind=ObstacleKind.GANG, what=gang.name, needed=needed, free=found)
 
 
-def _fitting(waiting: tuple[tuple[Needs, int], ...], room: Room, needed: int) -> int | None:
+def fitting(waiting: tuple[tuple[Needs, int], ...], room: Room, needed: int) -> int | None:
     """How many of the members fit at once, up to `needed`; None if it takes too long to find out.
 
     Of members with different needs, those with the most GPUs are placed first, where the fewest are available; another
@@ -47,16 +47,16 @@ def _fitting(waiting: tuple[tuple[Needs, int], ...], room: Room, needed: int) ->
     if len({_index(needs) for needs, _ in waiting}) > _MOST_INDEXES:
         return None
     taken: dict[str, dict[str, int]] = {}
-    fitting, left = 0, MOST_NODES
+    found, left = 0, MOST_NODES
     for needs, count in sorted(waiting, key=lambda each: -_gpus(each[0])):
-        if fitting >= needed or not left:
+        if found >= needed or not left:
             break
         nodes = list(islice(_nodes(needs, room), left))
         left -= len(nodes)
         free = ((node.name, taken.get(node.name) or available_on(node, needs)) for node in nodes)
         order = free if len(waiting) == 1 else sorted(free, key=lambda pair: _gpus_of(needs, pair[1]))
-        fitting += _place(needs, order, taken, most=min(count, needed - fitting))
-    return fitting if left or fitting >= needed else None
+        found += _place(needs, order, taken, most=min(count, needed - found))
+    return found if left or found >= needed else None
 
 
 def _nodes(needs: Needs, room: Room) -> Iterator[NodeRoom]:

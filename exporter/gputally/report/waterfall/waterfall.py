@@ -29,7 +29,7 @@ CAPACITY: Final = "capacity"
 CAUSES: Final[Mapping[str, tuple[str, ...]]] = {
     CAPACITY: (),
     ALLOCATED: ("free", "cordoned", "unhealthy", "unsliced", "unknown", OVERCOMMITTED),
-    RUNNING: (State.STARTING.value, State.TERMINATING.value),
+    RUNNING: (State.STARTING.value, State.GANG_WAIT.value, State.TERMINATING.value),
     MEASURED: (UNMEASURED, USED_BEYOND),
     USED: (IDLE,),
     NOT_LOST: (SINCE_CHECKPOINT, SINCE_START),

@@ -7,7 +7,7 @@ from gputally.accounting.totals.totals import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.placement.priority_finding import FindingKind
-from gputally.model.units import GPU
+from gputally.model.units import GPU, US_PER_SECOND
 
 
 def reason_pods(snapshot: Snapshot) -> Iterator[Row]:
@@ -34,6 +34,34 @@ def incomplete_gangs(snapshot: Snapshot) -> Iterator[Row]:
     if snapshot.waits:
         yield Row(("none",), snapshot.waits.gangs.get(False, 0))
         yield Row(("some",), snapshot.waits.gangs.get(True, 0))
+
+
+def partial_gangs(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every known tier, including 0, so that alerts resolve."""
+    if snapshot.waits:
+        known = dict.fromkeys(snapshot.tiers, 0) | {
+            tier: each.gangs for tier, each in snapshot.waits.partial.sums.items()
+        }
+        yield from (Row((tier,), gangs) for tier, gangs in known.items())
+
+
+def partial_gang_gpus(snapshot: Snapshot) -> Iterator[Row]:
+    """The GPUs that they hold."""
+    if snapshot.waits:
+        known = dict.fromkeys(snapshot.tiers, 0) | {t: each.quantity for t, each in snapshot.waits.partial.sums.items()}
+        yield from (Row((tier,), quantity / GPU) for tier, quantity in known.items())
+
+
+def oldest_partial_gang(snapshot: Snapshot) -> Iterator[Row]:
+    """Only for tiers that have any."""
+    if snapshot.waits:
+        yield from (Row((t,), each.oldest_us / US_PER_SECOND) for t, each in snapshot.waits.partial.sums.items())
+
+
+def deadlocked_gangs(snapshot: Snapshot) -> Iterator[Row]:
+    """One row, including 0."""
+    if snapshot.waits:
+        yield Row((), snapshot.waits.partial.deadlocked)
 
 
 def fitting_pods(snapshot: Snapshot) -> Iterator[Row]:
@@ -119,6 +147,38 @@ INCOMPLETE_GANGS = Metric[Snapshot](
     rows=incomplete_gangs,
 )
 
+PARTIAL_GANGS = Metric[Snapshot](
+    name="gputally_partial_gangs",
+    kind=MetricType.GAUGE,
+    help="Gangs of any framework of which some pods hold GPUs while others are not bound.",
+    labels=("tier",),
+    rows=partial_gangs,
+)
+
+PARTIAL_GANG_GPUS = Metric[Snapshot](
+    name="gputally_partial_gang_gpus",
+    kind=MetricType.GAUGE,
+    help="GPUs that partial gangs hold.",
+    labels=("tier",),
+    rows=partial_gang_gpus,
+)
+
+PARTIAL_GANG_OLDEST = Metric[Snapshot](
+    name="gputally_partial_gang_oldest_timestamp_seconds",
+    kind=MetricType.GAUGE,
+    help="When the partial gang that has held GPUs for the longest time had its first pod bound; no row without one.",
+    labels=("tier",),
+    rows=oldest_partial_gang,
+)
+
+DEADLOCKED_GANGS = Metric[Snapshot](
+    name="gputally_deadlocked_gangs",
+    kind=MetricType.GAUGE,
+    help="Partial gangs that wait for each other: each would fit if another one gave back its GPUs.",
+    labels=(),
+    rows=deadlocked_gangs,
+)
+
 FITTING_PODS = Metric[Snapshot](
     name="gputally_fitting_pods",
     kind=MetricType.GAUGE,
@@ -161,6 +221,10 @@ METRICS = (
     REASON_GPUS,
     FINDING_PODS,
     INCOMPLETE_GANGS,
+    PARTIAL_GANGS,
+    PARTIAL_GANG_GPUS,
+    PARTIAL_GANG_OLDEST,
+    DEADLOCKED_GANGS,
     FITTING_PODS,
     STRANDED_GPUS,
     JOB_NODES,

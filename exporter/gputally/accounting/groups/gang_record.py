@@ -1,0 +1,37 @@
+"""What of a gang must survive a restart."""
+
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.accounting.groups.gang_rules import GangJob
+from gputally.accounting.groups.pod_group import PodGroup
+
+_MOST_PARTS: Final = 64
+"""Jobs of different names in one JobSet; anyone may label more."""
+
+
+class GangRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A gang. `parts` are the pods of its Jobs by their names in the JobSet, if Jobs say so.
+
+    `most` pods existed at once before it was complete, which it was at `complete_us`, but not before `not_before_us`.
+    """
+
+    group: PodGroup
+    parts: tuple[tuple[str, int], ...] = ()
+    most: int = 0
+    complete_us: int | None = None
+    not_before_us: int = 0
+
+
+def with_job(known: GangRecord, job: GangJob, *, at_us: int) -> GangRecord:
+    """The gang with the size of one of its Jobs. A Job that is as old as the gang belonged to it from the start."""
+    parts = dict(known.parts)
+    before = parts.get(job.part)
+    if before == job.pods or len(parts | {job.part: 0}) > _MOST_PARTS:
+        return known
+    known = replace(known, parts=tuple(sorted((parts | {job.part: job.pods}).items())))
+    if before is None and known.complete_us is not None and job.created_us <= known.complete_us:
+        return replace(known, complete_us=None)
+    return replace(known, not_before_us=max(known.not_before_us, at_us)) if before and job.pods < before else known

@@ -1,0 +1,264 @@
+"""Since when all pods of each gang run, which decides whether its running pods wait for others.
+
+A gang is complete once as many of its pods as it has ran at once. From then on it stays complete: what its pods wait
+for after the loss of another one is lost work. Until then, its running pods are in state `gang_wait`.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.groups.gang_completion import together_us
+from gputally.accounting.groups.gang_jobs import GangJobs
+from gputally.accounting.groups.gang_members import GangMembers, Stage
+from gputally.accounting.groups.gang_record import GangRecord, with_job
+from gputally.accounting.groups.gang_rules import (
+    JOB,
+    LEADER_WORKER_SET,
+    NO_GANG,
+    GangJob,
+    gang_job,
+    gang_of,
+    is_leader,
+    key_of,
+)
+from gputally.accounting.groups.pod_group import PodGroup
+from gputally.accounting.state_part import KeyedPart, no_later
+from gputally.model.kube import Job, Kind, Object
+from gputally.model.pod import INCOMPLETE, PodRecord
+
+_LONG_AGO: Final = 0
+"""When gangs were complete whose pods ran before the ledger knew gangs."""
+
+
+class GangStates(KeyedPart[GangRecord]):
+    """The gangs of pods with GPUs.
+
+    The size of a gang is that of its Jobs, or what its pods state as far as these have GPUs; else, it has the pods that
+    exist. `records` are the pods by UID; `is_known` says whether the Job that controls a pod is known. `members` are
+    the pods of gangs by the gang's key. `partial` are the keys of incomplete gangs that hold GPUs, `changed` of those
+    that may differ from when somebody last cleared it.
+    """
+
+    name = "gangs"
+    kinds = (Kind.JOBS,)
+
+    def __init__(self, records: Mapping[str, PodRecord], is_known: Callable[[PodRecord], bool]) -> None:
+        super().__init__()
+        self.members: dict[str, GangMembers] = {}
+        self.partial: set[str] = set()
+        self.changed: set[str] = set()
+        self._records = records
+        self._is_known = is_known
+        self._gang_of: dict[str, GangMembers] = {}
+        self._jobs = GangJobs()
+        self._old: set[str] = set()
+        """Keys of Jobs whose pods ran before the ledger knew gangs."""
+        self._outdated: dict[str, int] = {}
+
+    def updated(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
+        """A pod is new or has changed; returns it with its `gang_until_us`."""
+        until_us = self._until_us(before, record, at_us)
+        return record if until_us == record.gang_until_us else replace(record, gang_until_us=until_us)
+
+    def drop(self, record: PodRecord, *, at_us: int) -> None:
+        """A pod is deleted."""
+        self._outdated.pop(record.uid, None)
+        if record.uid in self._gang_of:
+            self._leave(record.uid, at_us)
+        elif record.uid in self._jobs.awaiting_uids and (group := gang_of(record)):
+            self._jobs.awaits_no_longer(key_of(group), record.uid)
+
+    def outdated(self) -> Iterator[tuple[str, int]]:
+        """Pods whose `gang_until_us` may have changed since the last call, and when that was noticed."""
+        while self._outdated:
+            yield self._outdated.popitem()
+
+    def of(self, uid: str) -> GangMembers | None:
+        """The gang of a pod."""
+        return self._gang_of.get(uid)
+
+    def size_of(self, gang: GangMembers) -> int | None:
+        """How many pods must run; None if those that exist do.
+
+        Pods without GPUs are not known. A scheduler of gangs binds no pod before all of a gang exist: if there never
+        were as many as they state, the others have no GPUs.
+        """
+        known = self.known[gang.key]
+        if known.parts:
+            return sum(size for _, size in known.parts)
+        if gang.group.kind == LEADER_WORKER_SET and gang.stated:
+            return gang.stated - (not gang.has_leader)
+        return gang.stated if 0 < gang.stated <= max(known.most, NO_GANG) else None
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`; comes after `Jobs`."""
+        if isinstance(found, Job):
+            key, job = gang_job(found)
+            if job:
+                self._jobs.add(found.metadata.uid, key)
+                self._job_seen(key, job, at_us)
+            else:
+                self._jobs.decided(key)
+                self._old.discard(key)
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        if key := self._jobs.drop(uid):
+            self._forget_if_empty(key)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self._jobs.known() - set(uids):
+            self.gone(uid, at_us=at_us)
+        for key in tuple(self.known):
+            self._forget_if_empty(key)
+
+    def restore(self, documents: Iterable[GangRecord], *, at_us: int) -> None:
+        """See `StatePart.restore`; comes before the pods."""
+        for each in documents:
+            self.known[key_of(each.group)] = no_later(each, at_us, "complete_us", "not_before_us")
+
+    def pod_restored(self, record: PodRecord) -> None:
+        """A pod of an earlier process."""
+        group = gang_of(record)
+        if group is None:
+            return
+        key = key_of(group)
+        is_old = key not in self.known and record.started_us is not None and record.gang_until_us is None
+        if group.kind == JOB and key not in self.known:
+            self._jobs.await_job(key, record.uid)
+            self._old.update({key} if is_old else ())
+            return
+        gang = self._enter(group, record)
+        gang.put(record)
+        if is_old:
+            self._store(key, replace(self.known[key], complete_us=_LONG_AGO))
+        gang.told_us = self.known[key].complete_us
+        self._mark(gang)
+
+    def _until_us(self, before: PodRecord | None, record: PodRecord, at_us: int) -> int | None:
+        if before is None or before.labels is not record.labels:
+            self._join(record, at_us)
+        gang = self._gang_of.get(record.uid)
+        if gang is None:
+            return _LONG_AGO if record.uid in self._jobs.awaiting_uids else None
+        was_waiting, is_new = record.uid in gang.waiting, record.uid not in gang.stages
+        if gang.put(record):
+            if is_new:
+                self._came(gang, record)
+            elif was_waiting and gang.stages[record.uid] is Stage.OVER:
+                self._left(gang, at_us)
+            self._check(gang, at_us=at_us, newest=record)
+        elif gang.key in self.partial:
+            self.changed.add(gang.key)
+        if self.size_of(gang) == NO_GANG:
+            return None
+        complete_us = self.known[gang.key].complete_us
+        return INCOMPLETE if complete_us is None else complete_us
+
+    def _join(self, record: PodRecord, at_us: int) -> None:
+        group, gang = gang_of(record), self._gang_of.get(record.uid)
+        if gang and gang.group == group:
+            return
+        if gang:
+            self._leave(record.uid, at_us)
+        if group is None:
+            return
+        key = key_of(group)
+        if group.kind != JOB or key in self.known:
+            self._enter(group, record)
+        elif not self._is_known(record):
+            self._jobs.await_job(key, record.uid)
+
+    def _enter(self, group: PodGroup, record: PodRecord) -> GangMembers:
+        key = key_of(group)
+        if key not in self.known:
+            self._store(key, GangRecord(group=group))
+        gang = self.members.get(key) or self.members.setdefault(key, GangMembers(group, key))
+        gang.stated = max(gang.stated, record.gang_size)
+        gang.has_leader |= group.kind == LEADER_WORKER_SET and is_leader(record)
+        self._gang_of[record.uid] = gang
+        return gang
+
+    def _leave(self, uid: str, at_us: int) -> None:
+        gang = self._gang_of.pop(uid)
+        was_waiting = uid in gang.waiting
+        gang.drop(uid)
+        if gang.stages:
+            if was_waiting:
+                self._left(gang, at_us)
+            self._check(gang, at_us=at_us)
+        else:
+            del self.members[gang.key]
+            self._not_partial(gang.key)
+            self._forget_if_empty(gang.key)
+
+    def _came(self, gang: GangMembers, record: PodRecord) -> None:
+        """A new pod is one more that the gang waits for, unless it replaces one."""
+        known, is_open = self.known[gang.key], self.size_of(gang) is None
+        if known.complete_us is None:
+            if gang.present > known.most and gang.stated:
+                self._store(gang.key, replace(known, most=gang.present))
+        elif is_open and not gang.has_lost and record.created_us <= known.complete_us:
+            self._store(gang.key, replace(known, complete_us=None))
+
+    def _left(self, gang: GangMembers, at_us: int) -> None:
+        """The others waited for a pod that never started; now it is gone."""
+        known = self.known[gang.key]
+        if known.complete_us is None and self.size_of(gang) is None:
+            self._store(gang.key, replace(known, not_before_us=max(known.not_before_us, at_us)))
+
+    def _check(self, gang: GangMembers, *, at_us: int, newest: PodRecord | None = None) -> None:
+        """Whether a gang is complete now; `newest` is a pod that is not among the records yet."""
+        known, size = self.known[gang.key], self.size_of(gang)
+        if known.complete_us is None and gang.may_be_complete(size):
+            records = (newest if newest and uid == newest.uid else self._records[uid] for uid in gang.stages)
+            complete_us = together_us(records, size)
+            if complete_us is not None:
+                self._store(gang.key, replace(known, complete_us=max(complete_us, known.not_before_us)))
+        if self.known[gang.key].complete_us != gang.told_us:
+            gang.told_us = self.known[gang.key].complete_us
+            self._outdate(gang, at_us)
+        self._mark(gang)
+
+    def _outdate(self, gang: GangMembers, at_us: int) -> None:
+        self._outdated.update((uid, at_us) for uid, stage in gang.stages.items() if stage >= Stage.RUNNING)
+
+    def _mark(self, gang: GangMembers) -> None:
+        if self.known[gang.key].complete_us is None and gang.bound:
+            self.partial.add(gang.key)
+            self.changed.add(gang.key)
+        elif gang.key in self.partial:
+            self._not_partial(gang.key)
+
+    def _not_partial(self, key: str) -> None:
+        self.partial.discard(key)
+        self.changed.add(key)
+
+    def _job_seen(self, key: str, job: GangJob, at_us: int) -> None:
+        before = self.known.get(key)
+        known = with_job(before or GangRecord(group=job.group), job, at_us=at_us)
+        if key in self._old:
+            self._old.discard(key)
+            known = replace(known, complete_us=_LONG_AGO)
+        if known != before:
+            self._store(key, known)
+        for uid in self._jobs.decided(key):
+            self._enter(job.group, self._records[uid]).put(self._records[uid])
+            self._outdated[uid] = at_us
+        if known != before and (gang := self.members.get(key)):
+            self._check(gang, at_us=at_us)
+            self._outdate(gang, at_us)
+
+    def _forget_if_empty(self, key: str) -> None:
+        """A gang without pods starts anew with its next ones; without Jobs, too, it is forgotten."""
+        known = self.known.get(key)
+        if known is None or key in self.members:
+            return
+        if self._jobs.has(key):
+            if known.complete_us is not None or known.not_before_us:
+                self._store(key, replace(known, complete_us=None, not_before_us=0))
+        else:
+            self._remove(key)

@@ -1,0 +1,80 @@
+"""The partial gangs that a reader may know, with what they hold and cost."""
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import Final
+
+from gputally.accounting.active_pods import holding
+from gputally.export.live.allocations_route import hourly_text
+from gputally.model.allocation import Segment
+from gputally.model.placement.gang_entry import GangEntry
+from gputally.model.placement.partial_gang import PartialGang
+from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, to_datetime
+from gputally.pending_api.occupants import decimal_text
+from gputally.pending_api.pending_now import PendingNow, Viewer
+
+MOST_GANGS: Final = 100
+"""In one document, the oldest."""
+_PLACES: Final = 6
+"""Of the cost so far, which is no bill."""
+
+
+def gang_entries(now: PendingNow, viewer: Viewer) -> list[GangEntry]:
+    """All partial gangs that the reader may know, those first that wait for the longest time."""
+    seen = sorted((each for each in now.gangs if viewer.sees(each.tenant)), key=lambda each: each.since_us)
+    return [_entry(now, each, viewer) for each in seen[:MOST_GANGS]]
+
+
+def gang_entry_of(now: PendingNow, uid: str, viewer: Viewer) -> GangEntry | None:
+    """The partial gang of a pod; None if it is in none."""
+    for each in now.gangs:
+        if viewer.sees(each.tenant) and (uid in each.pods or uid in each.pending):
+            return _entry(now, each, viewer)
+    return None
+
+
+def _entry(now: PendingNow, gang: PartialGang, viewer: Viewer) -> GangEntry:
+    segments = [each for uid in gang.pods if uid in now.records for each in now.records[uid].segments]
+    return GangEntry(
+        kind=gang.kind,
+        namespace=gang.namespace,
+        name=gang.name,
+        tier=gang.tier,
+        tenant=gang.tenant,
+        bound=gang.bound,
+        needed=gang.needed,
+        gpus=gang.quantity / GPU,
+        since=to_datetime(gang.since_us),
+        gpu_hours=sum(_gpu_time(each, now.at_us) for each in segments) / GPU_HOUR,
+        cost=_cost(segments, now.at_us),
+        cost_per_hour=_rate(now, gang),
+        deadlocked_with=list(_others(now, gang, viewer)),
+    )
+
+
+def _gpu_time(segment: Segment, at_us: int) -> int:
+    end_us = at_us if segment.end_us is None else min(segment.end_us, at_us)
+    return segment.quantity * max(0, end_us - segment.start_us)
+
+
+def _cost(segments: Iterable[Segment], at_us: int) -> str | None:
+    total = 0
+    for each in segments:
+        if each.price is None:
+            return None
+        total += each.price.cost(_gpu_time(each, at_us))
+    return decimal_text(round(Decimal(total) / COST_UNIT, _PLACES))
+
+
+def _rate(now: PendingNow, gang: PartialGang) -> str | None:
+    prices = [pair for uid in gang.pods if uid in now.records for pair in holding(now.records[uid]).prices]
+    rates = [quantity * price.rate for quantity, price in prices if price]
+    return hourly_text(sum(rates)) if rates and len(rates) == len(prices) else None
+
+
+def _others(now: PendingNow, gang: PartialGang, viewer: Viewer) -> Iterator[str]:
+    keys = {key for each in now.deadlocks if gang.key in each for key in each if key != gang.key}
+    for other in now.gangs:
+        if other.key in keys:
+            named = f"{other.kind} {other.namespace}/{other.name}"
+            yield named if viewer.sees(other.tenant) else f"a gang of tier {other.tier} of another tenant"

@@ -1,0 +1,74 @@
+"""Gangs that wait for each other: each would fit if another one gave back what it holds."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from gputally.model.placement.needs import Needs, Taken
+from gputally.placement.room import Room
+from gputally.placement.verdicts.gang import fitting
+
+
+class WaitingGang(NamedTuple):
+    """A gang that waits for so many pods of each request, and the node and UID of each pod that it has."""
+
+    waiting: tuple[tuple[Needs, int], ...]
+    bound: Sequence[tuple[str, str]]
+
+    @property
+    def missing(self) -> int:
+        """Pods that it waits for."""
+        return sum(count for _, count in self.waiting)
+
+
+def served_by(key: str, gangs: Mapping[str, WaitingGang], room: Room) -> frozenset[str]:
+    """The other gangs that do not fit now, but would without the pods of this one.
+
+    The room is the same afterwards.
+    """
+    others = {other: each for other, each in gangs.items() if other != key and not _fits(each, room)}
+    with _without(gangs[key].bound, room):
+        return frozenset(other for other, each in others.items() if _fits(each, room))
+
+
+def deadlocks(serves: Mapping[str, Collection[str]]) -> list[tuple[str, ...]]:
+    """The gangs that wait for each other, by those that each one `serves`: all of a group are on circles."""
+    reached = {key: _reached(key, serves) for key in serves}
+    groups = {
+        tuple(sorted(other for other in found if key in reached.get(other, ())))
+        for key, found in reached.items()
+        if key in found
+    }
+    return sorted(groups)
+
+
+def _reached(key: str, serves: Mapping[str, Collection[str]]) -> set[str]:
+    found: set[str] = set()
+    ahead = list(serves[key])
+    while ahead:
+        each = ahead.pop()
+        if each not in found:
+            found.add(each)
+            ahead += serves.get(each, ())
+    return found
+
+
+def _fits(gang: WaitingGang, room: Room) -> bool:
+    """Whether all pods that it waits for fit at once; of one that takes too long to place, nobody says that not."""
+    found = fitting(gang.waiting, room, gang.missing)
+    return found is None or found >= gang.missing
+
+
+@contextmanager
+def _without(bound: Sequence[tuple[str, str]], room: Room) -> Iterator[None]:
+    taken: list[tuple[str, str, Taken]] = []
+    try:
+        for name, uid in bound:
+            node = room.nodes.get(name)
+            if node and node.place and uid in node.taken and uid not in node.stopping:
+                taken.append((name, uid, node.taken[uid]))
+                room.release(name, uid)
+        yield
+    finally:
+        for name, uid, each in taken:
+            room.bind(name, uid, each)

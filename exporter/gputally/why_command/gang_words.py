@@ -1,0 +1,19 @@
+"""A partial gang in words."""
+
+from datetime import datetime
+
+from gputally.model.placement.gang_entry import GangEntry
+from gputally.pending_api.words.amount_words import listed
+from gputally.pending_api.words.duration_words import duration
+from gputally.why_command.text_lines import gpus, money
+
+
+def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
+    """How much of it is bound, since when, what that costs, and which gangs wait for it while it waits for them."""
+    since = duration((now - gang.since).total_seconds())
+    rate = f", {money(gang.cost_per_hour, currency)} per hour" if gang.cost_per_hour is not None else ""
+    cost = f" ({money(gang.cost, currency)} so far)" if gang.cost is not None else ""
+    are = "is" if gang.bound == 1 else "are"
+    parts = f"{gang.bound} of {gang.needed} pods of {gang.kind} {gang.namespace}/{gang.name} {are} bound since {since}"
+    deadlock = f"; it and {listed(gang.deadlocked_with)} wait for each other" if gang.deadlocked_with else ""
+    return f"{parts}, holding {gpus(gang.gpus)}{rate}{cost}{deadlock}"

@@ -1,0 +1,50 @@
+"""Pods of gangs of any framework, and the Job of some of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from gputally.model.kube import Job
+from tests.core.manifests import Json, NodeForm, PodForm, instant
+from tests.core.replay import Replay
+
+LWS = {"leaderworkerset.sigs.k8s.io/name": "s", "leaderworkerset.sigs.k8s.io/group-index": "0"}
+TRAINING = {"training.kubeflow.org/job-name": "t"}
+VOLCANO = {"volcano.sh/job-name": "v"}
+KUEUE = {"kueue.x-k8s.io/pod-group-name": "k"}
+COSCHEDULING = {"scheduling.x-k8s.io/pod-group": "c"}
+JOB = {"batch.kubernetes.io/job-name": "b", "batch.kubernetes.io/controller-uid": "job"}
+JOB_SET = {"jobset.sigs.k8s.io/jobset-name": "js", "jobset.sigs.k8s.io/jobset-uid": "u"}
+RAY = {"ray.io/cluster": "r"}
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "b", "uid": "job", "controller": True}
+
+
+def cluster() -> Replay:
+    replay = Replay()
+    replay.see(NodeForm(gpus=64), at=0)
+    return replay
+
+
+def pod(name: str, labels: Mapping[str, str], *, created: int = 5, **annotations: str) -> PodForm:
+    owners = (OWNER,) if labels is JOB else ()
+    return PodForm(name=name, labels=labels, created=created, owners=owners, annotations=annotations)
+
+
+def running(form: PodForm, at: int) -> PodForm:
+    return replace(form, node="n1", scheduled=at - 2, started=at, version=form.version + 1)
+
+
+def start(replay: Replay, form: PodForm, at: int) -> PodForm:
+    replay.see(running(form, at), at=at)
+    return running(form, at)
+
+
+def job(
+    size: int, labels: Mapping[str, str] | None = None, *, uid: str = "job", created: int = 1, **spec: object
+) -> Job:
+    template = {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
+    numbers = {"parallelism": size, "completions": size, "completionMode": "Indexed"}
+    meta = {"name": "b", "namespace": "ml", "uid": uid, "labels": labels or {}, "creationTimestamp": instant(created)}
+    manifest: Json = {"metadata": meta, "spec": {"template": template} | numbers | spec}
+    return msgspec.convert(manifest, Job)

@@ -1,0 +1,117 @@
+"""Gangs of which some pods hold GPUs while others are not bound, and gangs that wait for each other."""
+
+from dataclasses import replace
+
+from gputally.accounting.waiting.waiting_now import WaitingNow
+from gputally.model.kube import Kind
+from gputally.model.placement.partial_gang import PartialGang, PartialSum
+from gputally.model.units import GPU
+from tests.core.gang_pods import TRAINING, job
+from tests.core.manifests import NodeForm, PodForm, us
+from tests.core.replay import Replay
+
+
+def replay_of(*pods: PodForm, gpus: int = 8) -> Replay:
+    replay = Replay(opened=0)
+    replay.relist(Kind.NODES, NodeForm(name="n1", gpus=gpus), at=1, since=None)
+    replay.relist(Kind.PODS, *pods, at=30, since=None)
+    return replay
+
+
+def gang(name: str, *, bound: int, pending: int, at: int = 10, gpus: int = 1) -> list[PodForm]:
+    """Pods of one gang; they have the same priority."""
+    labels = {"training.kubeflow.org/job-name": name}
+    form = PodForm(labels=labels, created=at, gpus=gpus, tier="gold", priority=5)
+    running = replace(form, node="n1", scheduled=at, started=at)
+    return [replace(running if i < bound else form, name=f"{name}-{i}") for i in range(bound + pending)]
+
+
+def waits(replay: Replay, at: float = 40) -> WaitingNow:
+    """Twice, since gangs are compared after the requests of their pods were read."""
+    replay.scrape(at - 5)
+    found = replay.scrape(at).waits
+    assert found
+    return found
+
+
+def partial(replay: Replay) -> list[PartialGang]:
+    return list(replay.fleet.waiting.situations.partial_gangs.gangs.read().values())
+
+
+def test_a_gang_of_eight_with_six_bound_is_partial_since_its_first_pod_was_bound() -> None:
+    replay = replay_of(*gang("a", bound=6, pending=2), gpus=6)
+
+    assert waits(replay).partial.sums == {"gold": PartialSum(1, 6 * GPU, us(10))}
+    (found,) = partial(replay)
+    assert (found.kind, found.namespace, found.name) == ("TrainingJob", "ml", "a")
+    assert (found.bound, found.needed, found.missing, len(found.pending)) == (6, 8, 2, 2)
+
+
+def test_a_gang_is_partial_no_longer_once_all_of_it_is_bound() -> None:
+    pods = gang("a", bound=1, pending=1)
+    replay = replay_of(*pods)
+    assert waits(replay).partial.sums
+    replay.see(replace(pods[1], node="n1", scheduled=45, version=2), at=45)
+
+    assert waits(replay, 50).partial.sums == {}
+    assert replay.by_state(50) == {"gang_wait": 40, "starting": 5}
+
+
+def test_a_gang_that_holds_nothing_or_has_lost_a_pod_after_its_start_is_not_partial() -> None:
+    pods = gang("a", bound=2, pending=0)
+    replay = replay_of(*pods, *gang("b", bound=0, pending=2))
+    replay.lose(replace(pods[1], deleted=35, grace=0, version=3), at=35)
+    replay.see(replace(pods[1], name="next", node="", scheduled=None, started=None, created=36), at=36)
+
+    assert waits(replay).partial.sums == {}
+
+
+def test_pods_that_do_not_exist_are_missing_too() -> None:
+    replay = replay_of(*[replace(each, labels=TRAINING) for each in gang("a", bound=1, pending=0)])
+    assert waits(replay).partial.sums == {}
+    labels = {"jobset.sigs.k8s.io/jobset-name": "js", "jobset.sigs.k8s.io/jobset-uid": "u"}
+    replay.see_object(Kind.JOBS, job(3, labels), at=41)
+    replay.see(*(replace(each, name="x", labels=labels) for each in gang("b", bound=1, pending=0)), at=42)
+
+    waits(replay, 50)
+    (found,) = partial(replay)
+    assert (found.name, found.bound, found.needed, found.pending) == ("js", 1, 3, ())
+
+
+def test_two_gangs_that_would_fit_without_each_other_are_deadlocked() -> None:
+    replay = replay_of(*gang("a", bound=4, pending=4), *gang("b", bound=4, pending=4))
+
+    assert waits(replay).partial.deadlocked == 2
+    assert replay.fleet.waiting.situations.partial_gangs.found == [("TrainingJob/ml/a", "TrainingJob/ml/b")]
+
+
+def test_a_gang_that_could_go_on_now_deadlocks_with_nobody() -> None:
+    replay = replay_of(*gang("a", bound=4, pending=4), *gang("b", bound=4, pending=4), gpus=16)
+
+    assert waits(replay).partial.deadlocked == 0
+
+
+def test_a_gang_that_waits_for_another_one_that_waits_for_pods_without_a_gang_is_not_deadlocked() -> None:
+    alone = PodForm(name="x", node="n1", scheduled=5, started=6, gpus=6, tier="gold", priority=5)
+    replay = replay_of(alone, *gang("a", bound=1, pending=1), *gang("b", bound=1, pending=6))
+
+    assert waits(replay).partial.deadlocked == 0
+
+
+def test_a_deadlock_is_over_when_one_gang_gives_up() -> None:
+    first = gang("a", bound=4, pending=4)
+    replay = replay_of(*first, *gang("b", bound=4, pending=4))
+    assert waits(replay).partial.deadlocked == 2
+    for form in first:
+        replay.lose(replace(form, deleted=45, grace=0, version=3), at=45)
+
+    assert waits(replay, 60).partial.deadlocked == 0
+
+
+def test_of_many_partial_gangs_the_oldest_are_compared_and_all_are_counted() -> None:
+    pods = [each for i in range(40) for each in gang(f"g{i}", bound=1, pending=39, at=10 + i // 4)]
+    replay = replay_of(*pods, gpus=40)
+    for at in range(40, 80, 5):
+        found = waits(replay, at)
+
+    assert (found.partial.sums["gold"].gangs, found.partial.deadlocked) == (40, 0)

@@ -1,0 +1,99 @@
+"""What is said about partial gangs, and to whom."""
+
+from dataclasses import replace
+
+from gputally.model.kube import Kind
+from gputally.model.placement.gang_entry import GangEntry
+from gputally.pending_api.pending_finder import why_document
+from gputally.pending_api.pending_list import pending_list
+from gputally.pending_api.pending_now import ALL, PendingNow, Viewer, read_pending
+from gputally.pending_api.pending_page import pending_page
+from gputally.pending_api.pending_request import PendingRequest, WhyRequest
+from gputally.pending_api.words.gang_entries import gang_entries
+from gputally.why_command.pending_text import pending_lines
+from gputally.why_command.why_text import why_lines
+from tests.core.manifests import PodForm, namespace, us
+from tests.core.replay import Replay
+from tests.fakes.stream import BOOK
+from tests.unit.accounting.test_partial_gangs import gang
+from tests.unit.pending_api.pending_world import Past, node
+
+HOUR = 3610
+"""An hour after the gangs were bound."""
+
+
+def pending(*pods: PodForm, gpus: int = 6) -> PendingNow:
+    replay = Replay(opened=0, book=BOOK)
+    replay.see_namespace(namespace("other"), at=0)
+    replay.relist(Kind.NODES, node("n1", gpus), at=1, since=None)
+    replay.relist(Kind.PODS, *pods, at=30, since=None)
+    for at in (HOUR - 10, HOUR - 5):
+        replay.scrape(at)
+    return read_pending(replay.fleet, now_us=us(HOUR), with_room=True)
+
+
+def two_gangs(*, of: str = "other") -> PendingNow:
+    second = [replace(each, namespace=of) for each in gang("b", bound=3, pending=3, at=11)]
+    return pending(*gang("a", bound=3, pending=3), *second)
+
+
+def why(now: PendingNow, pod: str, viewer: Viewer = ALL) -> list[str]:
+    document = why_document(now, WhyRequest("ml", pod, ""), viewer, past=Past())
+    return [each.strip() for each in why_lines(document, width=200)]
+
+
+def test_a_member_is_told_what_its_gang_holds_since_when_and_for_what() -> None:
+    now = pending(*gang("a", bound=6, pending=2))
+
+    [found] = gang_entries(now, ALL)
+    assert found == GangEntry(
+        kind="TrainingJob",
+        namespace="ml",
+        name="a",
+        tier="gold",
+        tenant="ml",
+        bound=6,
+        needed=8,
+        gpus=6.0,
+        since=found.since,
+        gpu_hours=6.0,
+        cost="13.26",
+        cost_per_hour="13.26",
+    )
+    line = "6 of 8 pods of TrainingJob ml/a are bound since 1 h, holding 6 GPUs, 13.26 EUR per hour (13.26 EUR so far)"
+    assert f"Gang        {line}" in why(now, "a-7")
+    assert f"Gang        {line}" in why(now, "a-0"), "also one that holds GPUs"
+
+
+def test_gangs_that_wait_for_each_other_are_named() -> None:
+    now = two_gangs()
+    text = "\n".join(pending_lines(pending_list(now, PendingRequest.of({}), ALL), subject="", width=200))
+
+    assert [each.deadlocked_with for each in gang_entries(now, ALL)] == [["TrainingJob other/b"], ["TrainingJob ml/a"]]
+    assert "; it and TrainingJob other/b wait for each other" in "\n".join(why(now, "a-5"))
+    assert "; it and TrainingJob ml/a wait for each other" in text
+
+
+def test_the_page_has_a_table_of_gangs_only_if_there_are_any() -> None:
+    asked = PendingRequest.of({})
+    page = pending_page(pending_list(two_gangs(), asked, ALL), asked)
+    quiet = pending_page(pending_list(pending(*gang("a", bound=0, pending=2)), asked, ALL), asked)
+
+    assert "<td>TrainingJob other/b</td>" in page
+    assert "3 of 6" in page
+    assert "Partial gangs" not in quiet
+
+
+def test_a_restricted_reader_sees_other_gangs_only_as_tier() -> None:
+    viewer, now = Viewer(frozenset({"ml"})), two_gangs()
+
+    [own] = gang_entries(now, viewer)
+    assert (own.name, own.deadlocked_with) == ("a", ["a gang of tier gold of another tenant"])
+    assert gang_entries(now, Viewer(frozenset({"nobody"}))) == []
+    assert [each.name for each in pending_list(now, PendingRequest.of({}), viewer).gangs] == ["a"]
+
+
+def test_pods_without_a_partial_gang_are_told_of_none() -> None:
+    now = pending(*gang("a", bound=0, pending=2), *gang("b", bound=6, pending=0))
+
+    assert not any(line.startswith("Gang") for line in [*why(now, "a-0"), *why(now, "b-0")])

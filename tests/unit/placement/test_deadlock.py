@@ -1,0 +1,36 @@
+"""Gangs that wait for each other."""
+
+import pytest
+
+from gputally.placement.verdicts.deadlock import WaitingGang, deadlocks, served_by
+from tests.unit.placement.cluster import needs, place, room, taken
+
+
+def test_gangs_serve_those_that_fit_without_them_and_the_room_is_as_before() -> None:
+    nodes = room(place(gpu=4), a0=("n1", taken(gpu=2)), b0=("n1", taken(gpu=2)))
+    gangs = {
+        "a": WaitingGang(((needs(gpu=1), 2),), [("n1", "a0")]),
+        "b": WaitingGang(((needs(gpu=2), 1),), [("n1", "b0")]),
+        "large": WaitingGang(((needs(gpu=4), 1),), []),
+    }
+    before = dict(nodes.nodes["n1"].free)
+
+    assert served_by("a", gangs, nodes) == {"b"}
+    assert served_by("b", gangs, nodes) == {"a"}
+    assert served_by("large", gangs, nodes) == frozenset()
+    assert (nodes.nodes["n1"].free, set(nodes.nodes["n1"].taken)) == (before, {"a0", "b0"})
+
+
+@pytest.mark.parametrize(
+    ("serves", "found"),
+    [
+        ({"a": ["b"], "b": ["a"]}, [("a", "b")]),
+        ({"a": ["b"], "b": ["c"], "c": ["a"]}, [("a", "b", "c")]),
+        ({"a": ["b"], "b": []}, []),
+        ({"a": ["b"], "b": ["a"], "c": ["d"], "d": ["c"]}, [("a", "b"), ("c", "d")]),
+        ({"a": ["b"], "b": ["a"], "c": ["a"]}, [("a", "b")]),
+        ({"a": ["gone"]}, []),
+    ],
+)
+def test_gangs_on_a_circle_wait_for_each_other(serves: dict[str, list[str]], found: list[tuple[str, ...]]) -> None:
+    assert deadlocks(serves) == found
