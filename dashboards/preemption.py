@@ -201,7 +201,7 @@ CAUSES = Row(
         table(
             Look(
                 "Disrupted pods by tenant",
-                "`deletion` is a request of a user, a controller or a queue system: what it destroys is not counted. "
+                "`deletion` is a request of a user or a controller: what it destroys is not counted. "
                 "Lost is the work since the last checkpoint, of these pods and of those that restarted with them.",
                 empty="no disrupted pods",
                 links=(Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "tenant"}),),

@@ -12,6 +12,7 @@ FORBIDDEN = 'gputally_forbidden_preemptions_total{cluster=~"$cluster", victim_ti
 VIOLATIONS = select("gputally_disruption_budget_violations_total")
 QUOTA = select.now("gputally_quota_hard_gpus")
 QUOTA_USED = select.now("gputally_quota_used_gpus")
+QUOTA_REFUSED = select.now("gputally_quota_refused_gpus")
 GPUS_NOW = select.now("gputally_capacity_gpus")
 CLASS_VALUE = select("gputally_priority_class_value")
 
@@ -55,7 +56,8 @@ POLICY = Row(
         table(
             Look(
                 "GPU quotas by tenant and tier",
-                "Use counts running and pending pods. `any` limits several tiers at once.",
+                "Use counts running and pending pods. Refused are GPUs of pods that the quota does not let be created, "
+                "if Events FailedCreate are watched. `any` limits several tiers at once.",
                 empty="ResourceQuotas are not watched",
                 links=(Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "tenant"}),),
                 width=12,
@@ -68,6 +70,7 @@ POLICY = Row(
                 expression=f"sum by (tenant, tier) ({QUOTA}) - sum by (tenant, tier) ({QUOTA_USED})",
                 unit=GPUS,
             ),
+            Column(head="Refused", expression=f"sum by (tenant, tier) ({QUOTA_REFUSED})", unit=GPUS),
             order="Limit",
         ),
         table(

@@ -19,6 +19,8 @@ STRANDED = select.now("gputally_stranded_gpus")
 UNUSED = select.now("gputally_preemption_unused_gpus")
 NODES = select.now("gputally_job_nodes")
 NODES_NEEDED = select.now("gputally_job_nodes_needed")
+UNCREATED_PODS = select.now("gputally_uncreated_pods")
+UNCREATED_GPUS = select.now("gputally_uncreated_gpus")
 LAG = select("gputally_verdict_lag_seconds_bucket")
 
 REASONS = Row(
@@ -53,6 +55,20 @@ REASONS = Row(
                 unit=GPU_HOURS,
             ),
             order="GPU-hours",
+        ),
+        table(
+            Look(
+                "Pods not created, by reason",
+                "Of workloads of all tenants. They do not exist, so no other panel counts them. Refused pods are known "
+                "if Events FailedCreate are watched: see docs/pending.md.",
+                empty="no workload lacks pods, as far as known",
+                width=24,
+                height=6,
+            ),
+            {"tier": "Tier", "reason": "Reason"},
+            Column(head="Pods", expression=f"sum by (tier, reason) ({UNCREATED_PODS}) > 0", unit=COUNT),
+            Column(head="GPUs", expression=f"sum by (tier, reason) ({UNCREATED_GPUS}) > 0", unit=GPUS),
+            order="GPUs",
         ),
         timeseries(
             Look(
@@ -137,8 +153,8 @@ REASONS = Row(
         timeseries(
             Look(
                 "Nodes used over nodes needed by jobs",
-                "Of running jobs with several equal pods. 100 % is as few as possible; at 200 %, half as many nodes would "
-                "hold them.",
+                "Of running jobs with several equal pods. 100 % is as few as possible; at 200 %, half as many nodes "
+                "would hold them.",
                 unit=RATIO,
                 empty="no job has several equal pods",
                 width=12,

@@ -22,7 +22,7 @@ from tests.fakes.command import run
 TIERS = {"training": 100, "serving": 1_000}
 TEAMS = {"ml": "research"}
 GROUPS = {"poddisruptionbudgets": "policy", "resourcequotas": ""}
-RULES = [{"apiGroups": [GROUPS[each]], "resources": [each], "verbs": ["list", "watch"]} for each in OPTIONAL_RESOURCES]
+RULES = [{"apiGroups": [GROUPS[each]], "resources": [each], "verbs": ["list", "watch"]} for each in GROUPS]
 VIOLATED = "SELECT victim_name, budget_violated FROM disruptions ORDER BY victim_name"
 CLASSES = "SELECT name, value, to_us NOTNULL FROM priority_classes WHERE name = 'passing' ORDER BY from_us"
 

@@ -66,12 +66,19 @@ def test_an_optional_watch_gets_its_right_and_its_flag_together(
     assert [each for each in arguments(values, tmp_path) if each.startswith("--watch")] == [f"--watch={resource}"]
 
 
+def test_watching_refused_pods_needs_no_right_but_that_on_events(tmp_path: Path) -> None:
+    values = {"watch": {"failedCreates": True}}
+
+    assert rules(values, tmp_path) == rules({}, tmp_path)
+    assert "--watch=events/FailedCreate" in arguments(values, tmp_path)
+
+
 def test_without_optional_watches_the_aggregator_gets_no_flag(tmp_path: Path) -> None:
     assert not [each for each in arguments({}, tmp_path) if each.startswith("--watch")]
 
 
-def test_both_optional_watches_are_one_flag(tmp_path: Path) -> None:
-    assert "--watch=poddisruptionbudgets,resourcequotas" in arguments(MATRIX["guarded"], tmp_path)
+def test_all_optional_watches_are_one_flag(tmp_path: Path) -> None:
+    assert "--watch=poddisruptionbudgets,resourcequotas,events/FailedCreate" in arguments(MATRIX["guarded"], tmp_path)
 
 
 def test_the_role_is_bound_only_to_the_aggregators_service_account(tmp_path: Path) -> None:

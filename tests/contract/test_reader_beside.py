@@ -4,12 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
-from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
+from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import CapacityRecord, GapSubject, ObservationGap, PriorityClassRecord, Window
 from gputally.ledger.wait_record import WaitRecord
 from gputally.model.allocation import Gap
-from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions.disruption import Cause, DisruptionRecord
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.placement.verdict import Reason

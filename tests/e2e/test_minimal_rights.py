@@ -133,7 +133,7 @@ async def test_optional_watches_work_with_what_the_chart_grants_for_them(
     launch: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUTALLY_WATCH", ",".join(OPTIONAL_RESOURCES))
-    values = {"watch": {"podDisruptionBudgets": True, "resourceQuotas": True}}
+    values = {"watch": {"podDisruptionBudgets": True, "resourceQuotas": True, "failedCreates": True}}
     product = await launch(rights_of(of_kind(objects(rendered(values, tmp_path)), "ClusterRole")["rules"]))
     await product.ready()
 
@@ -150,7 +150,8 @@ async def test_optional_watches_without_a_right_take_nothing_else_down(
     product = await launch(rights)
     await product.ready()
 
-    samples = await product.until(lambda samples: total(samples, "gputally_watch_connected") == len(WATCHED))
+    with_refusals = len(WATCHED) + 1  # they are Events, on which it has the right
+    samples = await product.until(lambda samples: total(samples, "gputally_watch_connected") == with_refusals)
     for resource, group in (("poddisruptionbudgets", "policy"), ("resourcequotas", "")):
         assert total(samples, "gputally_watch_available", resource=resource) == 0
         assert f"grant list,watch on {resource} in API group '{group}'" in product.log.read_text()

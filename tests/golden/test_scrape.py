@@ -42,7 +42,7 @@ from gputally.model.kube import (
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import Bookmark, Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
-from gputally.model.rules import Rules
+from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from hack import promtool
 from tests.conftest import Golden
 from tests.core.manifests import (
@@ -62,6 +62,7 @@ from tests.core.manifests import (
     us,
 )
 from tests.core.policies import budget, quota
+from tests.core.refusals import exceeded, failed_create, parallel_job
 from tests.core.usage import assignment, gpu, hour, usage
 
 FORMATS = pytest.mark.parametrize(("openmetrics", "name"), [(False, "fleet.prom"), (True, "fleet.openmetrics")])
@@ -131,14 +132,12 @@ class Tape:
 
     def __init__(self) -> None:
         saved = Saved(accounting_start_us=us(0), evaluated_us=us(0), at_us=us(0))
-        self.fleet = Fleet(rules=Rules(), book=BOOK, saved=saved)
+        self.fleet = Fleet(rules=Rules(watched=OPTIONAL_RESOURCES), book=BOOK, saved=saved)
 
-    def seen(self, at: float, *objects: Object, since: float | None = None) -> None:
+    def seen(self, at: float, *objects: Object, since: float | None = None, kind: Kind | None = None) -> None:
+        at_us, since_us = us(at), us(at if since is None else since)
         for each in objects:
-            kind = KIND_OF[type(each)]
-            self.fleet.apply(
-                Upserted(kind=kind, object=each, at_us=us(at), since_us=us(at if since is None else since))
-            )
+            self.fleet.apply(Upserted(kind=kind or KIND_OF[type(each)], object=each, at_us=at_us, since_us=since_us))
 
     def gone(self, at: float, *pods: Pod) -> None:
         for each in pods:
@@ -188,6 +187,8 @@ def an_hour() -> Snapshot:
     tune = partial(pod, "tune", "scavenger", 1, node="n1", created=3400, scheduled=3401, started=3410, clock=-60)
     tape.seen(3410, tune())
     tape.seen(3597, tune(marked=3595, deleted=3595))  # it still has its GPU
+    tape.seen(3500, parallel_job("sweep", gpus=4, tier="scavenger", parallelism=2))
+    tape.seen(3510, failed_create(exceeded(requested=4, used=4), name="sweep", at=3510), kind=Kind.FAILED_CREATES)
     return tape.scrape(3600)
 
 

@@ -191,7 +191,9 @@ async def test_a_kubelet_that_makes_room_for_a_critical_pod_is_a_cause_of_its_ow
         "preemptor": None,
     }
     await compared.agrees({lost["metadata"]["uid"]: truth})
-    samples = await scene.product.scrape()
+    ran = container_state(lost, "terminated")
+    work = 2 * (seconds(ran["finishedAt"]) - seconds(ran["startedAt"]))
+    samples = await scene.product.until(lambda found: total(found, LOST, victim_tier=tier) == work > 0)
     assert total(samples, "gputally_disruptions_total", tier=tier, cause="kubelet_admission") == 1
     assert total(samples, "gputally_preemptions_total", victim_tier=tier) == 0
 

@@ -16,7 +16,7 @@ from gputally.accounting.lost_work import incident, lost_work_part
 from gputally.accounting.nodes import nodes
 from gputally.accounting.pods import departed, recently_deleted
 from gputally.model.units import US_PER_SECOND
-from tests.core.manifests import us
+from tests.core.manifests import PodForm, preempted_event, us
 from tests.core.replay import Replay
 from tests.property import test_jobs
 from tests.property.examples import examples
@@ -53,31 +53,53 @@ def forgetful(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @st.composite
 def histories(draw: Draw) -> tuple[Told, ...]:
-    """Pods of Jobs and of groups, that are preempted, lost or deleted, and that state checkpoints and progress."""
+    """Pods of Jobs and of groups, that are preempted, lost or deleted, and that state checkpoints and progress.
+
+    Some have devices only by claims.
+    """
     log = draw(with_losses(draw(test_jobs.workloads()).log, grouped=draw(st.booleans())))
-    return tuple(map(progressing, log))
+    claiming = draw(st.frozensets(st.sampled_from(["p0", "p1"])))
+    return tuple(progressing(told, claiming) for told in log)
 
 
-def progressing(told: Told) -> Told:
+def progressing(told: Told, claiming: frozenset[str]) -> Told:
     """Each version of a pod has done more than those before."""
     if told.kind != "pod":
         return told
-    meta = told.manifest["metadata"]
+    meta, spec = told.manifest["metadata"], told.manifest["spec"]
+    if meta["name"] in claiming:
+        spec = {**spec, "containers": [{"name": "main"}], "resourceClaims": [{"name": "gpu"}]}
     annotations = {**meta.get("annotations", {}), PROGRESS: str(told.since)}
-    return replace(told, manifest={**told.manifest, "metadata": {**meta, "annotations": annotations}})
+    return replace(told, manifest={**told.manifest, "metadata": {**meta, "annotations": annotations}, "spec": spec})
 
 
 def written(log: Sequence[Told], prices: Prices, steps: Sequence[str]) -> Replay:
-    """What a ledger has that is written, or not, as in these `steps` again and again."""
+    """What a ledger has that is written, or not, as in these `steps` again and again.
+
+    Between them, Events name preemptors, a PriorityClass changes, and waits are judged.
+    """
     replay = new_replay(prices)
-    for told, step in zip(log, cycle(steps), strict=False):
+    replay.fleet.ends.disruptions.announces = True
+    for number, (told, step) in enumerate(zip(log, cycle(steps), strict=False)):
         tell(replay, told)
+        more(replay, number, at=told.at)
         write(replay, step)
     for second, step in zip(range(HORIZON, HORIZON + 60, 5), cycle(steps), strict=False):
         come_to(replay, second)
         write(replay, step)
     replay.flush()
     return replay
+
+
+def more(replay: Replay, number: int, *, at: int) -> None:
+    match number % 4:
+        case 0:
+            victim, by = (PodForm(name=f"p{(number // 4 + each) % 3}") for each in (0, 1))
+            replay.see_event(preempted_event(victim, by=by), at=at)
+        case 1:
+            replay.see_class({"metadata": {"name": "gold", "uid": "gold"}, "value": number}, at=at)
+        case 2:
+            replay.fleet.waiting.judge(at_us=replay.fleet.now_us)
 
 
 def write(replay: Replay, step: str) -> None:

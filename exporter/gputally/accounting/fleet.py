@@ -26,6 +26,7 @@ from gputally.accounting.totals.known_series import KnownSeries
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.posting import Posting
 from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.uncreated.uncreated import Uncreated
 from gputally.accounting.usage.usage import Usage
 from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.accounting.waiting.wait_terms import WaitTerms
@@ -43,6 +44,7 @@ from gputally.model.observation import (
     RelistStarted,
     Upserted,
     UsageReported,
+    WorkloadResolved,
 )
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are checked."""
 _WATCH_EVENTS = (Upserted, Deleted, Bookmark)
-_BESIDE = (OtherPod, UsageReported)
+_BESIDE = (OtherPod, UsageReported, WorkloadResolved)
 """Observations that change nothing about how pods with GPUs are accounted."""
 
 
@@ -86,8 +88,9 @@ class Fleet:
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
+        self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.limiter)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
-        late = (*self.waiting.parts, NamespaceTenants(self.pods))
+        late = (*self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.now_us, self._next_round_us = saved.at_us, 0
@@ -129,7 +132,7 @@ class Fleet:
                 self._relist_finished(observation)
             case Bookmark(kind=kind, version=version):
                 self._save_checkpoint(kind, version, observation.since_us)
-            case OtherPod() | ListedBeside() | OwnerResolved() | UsageReported():
+            case _:
                 self._apply_beside(observation)
 
     def advance(self, now_us: int) -> None:
@@ -138,8 +141,7 @@ class Fleet:
             return
         if now_us >= self._next_round_us:
             self.reconcile()
-        self.now_us = max(self.now_us, now_us)
-        self.pricing.now_us = self.now_us
+        self.now_us = self.pricing.now_us = max(self.now_us, now_us)
         if self._is_due(self.pods.unaccepted.next_us):
             self.pods.advance(self.now_us)
         if self._is_due(self.pricing.next_us):
@@ -246,8 +248,10 @@ class Fleet:
         self.progress.pod_deleted(record)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
-    def _apply_beside(self, observation: OtherPod | ListedBeside | OwnerResolved | UsageReported) -> None:
+    def _apply_beside(self, observation: Observation) -> None:
         match observation:
+            case WorkloadResolved():
+                self.uncreated.resolved(observation)
             case OtherPod(uid=uid, version=version, since_us=since_us):
                 if self.waiting.other_seen(observation):
                     self.coverage.note(Kind.PODS, uid)
@@ -258,8 +262,7 @@ class Fleet:
             case OwnerResolved():
                 self.pods.owner_seen(observation, at_us=self.now_us)
             case UsageReported():
-                complete_us = self.coverage.complete_us(Kind.PODS)
-                self.usage.seen(observation, complete_us=complete_us, reconcile=self.reconcile)
+                self.usage.seen(observation, complete_us=self.coverage.complete_us(Kind.PODS), reconcile=self.reconcile)
 
     def _relist_finished(self, listed: RelistFinished) -> None:
         """Known objects that are missing from the list were deleted during the gap in the watch."""

@@ -16,6 +16,7 @@ from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.measured.usage_report import Fault
 from gputally.model.node import CapacityState
@@ -50,7 +51,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     independently computed sums, in µs·µGPU, and must be 0. `allocation_differences` are the µGPU that only the API
     server or only the kubelets report as allocated, by pool and side. `priority_classes` are the highest ones, each
     with its exported tier; `quotas` are by exported tier and tenant. `unused_after_preemption` are the µGPU that
-    preemptions freed and no pod has taken since, by exported tier. `waits` is None if reasons are not determined.
+    preemptions freed and no pod has taken since, by exported tier. `waits` and `uncreated` are None if reasons are not
+    determined.
     """
 
     now_us: int
@@ -80,6 +82,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     quotas: Mapping[tuple[str, str], QuotaUse] = {}
     unused_after_preemption: Mapping[str, int] = {}
     waits: WaitingNow | None = None
+    uncreated: UncreatedNow | None = None
     book: PriceBook | None = None
 
 
@@ -121,6 +124,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         quotas=fleet.policy.quotas.read(),
         unused_after_preemption=fleet.ends.disruptions.unused.read(fleet.nodes.known),
         waits=fleet.waiting.read(),
+        uncreated=fleet.uncreated.read(),
         book=fleet.pricing.book,
     )
 

@@ -20,6 +20,7 @@ from gputally.catalog.aggregator import preemption_metrics as preemption
 from gputally.catalog.aggregator import price_metrics as prices
 from gputally.catalog.aggregator import tier_metrics as tiers
 from gputally.catalog.aggregator import usage_metrics as usage
+from gputally.catalog.aggregator.waits import uncreated_metrics as uncreated
 from gputally.catalog.aggregator.waits import verdict_metrics as verdicts
 from gputally.catalog.aggregator.waits import wait_metrics as waits
 from gputally.catalog.metric import Metric
@@ -32,6 +33,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *tiers.METRICS,
     *pending.METRICS,
     *waits.METRICS,
+    *uncreated.METRICS,
     *preemption.METRICS,
     *lost_work.METRICS,
     *prices.METRICS,
@@ -50,7 +52,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Usage": usage.METRICS,
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,
-    "Pending": (*pending.METRICS, *waits.METRICS),
+    "Pending": (*pending.METRICS, *waits.METRICS, *uncreated.METRICS),
     "Preemption": (*preemption.METRICS, *lost_work.METRICS),
     "Pods and nodes": PODS,
     "Prices": prices.METRICS,

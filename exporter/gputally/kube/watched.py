@@ -51,6 +51,14 @@ ON_REQUEST: Final = (
         type=ResourceQuota,
         without="the quotas of tenants are not exported, and forecasts do not consider them",
     ),
+    Resource(
+        kind=Kind.FAILED_CREATES,
+        path="/api/v1/events",
+        type=Event,
+        field_selector="reason=FailedCreate",
+        idle_seconds=_EVENTS_IDLE_S,
+        without="it is not known which pods a quota or an admission check refuses",
+    ),
 )
 """Watched only if the rules name them: those of `OPTIONAL_RESOURCES`."""
 

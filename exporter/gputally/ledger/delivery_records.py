@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
+from gputally.ledger.preemption_records import PreemptionRecord
+from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.work.lost_work import LostWork
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
-from gputally.ledger.preemption_records import DisruptionRecord, LostTime, NodeBinding, PreemptionRecord
+from gputally.ledger.preemption_records import LostTime, NodeBinding, PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import (
     JOB,
@@ -29,6 +29,7 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.wait_record import WaitRecord
+from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Price
 from gputally.model.work.lost_work import LostWork

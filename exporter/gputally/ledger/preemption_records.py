@@ -2,7 +2,6 @@
 
 from msgspec import Struct
 
-from gputally.model.disruptions.disruption import Cause, grace_exceeded_us
 from gputally.model.price import Price
 from gputally.model.work.checkpoint import CheckpointSource
 
@@ -41,40 +40,6 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
         if self.preemptor_priority is None or self.victim_priority is None:
             return None
         return bool(self.preemptor_may_preempt) and self.preemptor_priority > self.victim_priority
-
-
-class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """One pod that lost its GPUs involuntarily, with the steps until it was replaced; see `Disruption`."""
-
-    victim_uid: str
-    victim_namespace: str
-    victim_name: str
-    victim_tier: str
-    victim_tenant: str
-    job_kind: str
-    job: str
-    node: str
-    node_uid: str
-    quantity: int
-    cause: Cause
-    is_certain: bool
-    decided_us: int
-    requested_us: int | None
-    grace_us: int | None
-    stopped_us: int | None
-    released_us: int | None
-    reused_us: int | None
-    replaced_us: int | None
-    replacement_uid: str
-    budget_violated: bool | None = None
-    job_preemption: str = ""
-    exit_code: int | None = None
-    uses_retry: bool = False
-
-    @property
-    def grace_exceeded_us(self) -> int | None:
-        """See `grace_exceeded_us` of the model."""
-        return grace_exceeded_us(self.requested_us, self.grace_us, self.released_us)
 
 
 class LostTime(Struct, frozen=True, gc=False):

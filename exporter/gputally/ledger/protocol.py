@@ -7,7 +7,7 @@ from typing import Protocol, Self
 from gputally.accounting.changes import Changes, Saved
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
-from gputally.ledger.preemption_records import DisruptionRecord, LostTime, NodeBinding, PreemptionRecord
+from gputally.ledger.preemption_records import LostTime, NodeBinding, PreemptionRecord
 from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
@@ -24,6 +24,7 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.wait_record import WaitRecord
+from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.work.lost_work import LostWork
 

@@ -15,6 +15,7 @@ from gputally.model.objects.disruption_budget import DisruptionBudgetSpec, Disru
 from gputally.model.objects.event_fields import EventSeries, EventSource, ObjectReference
 from gputally.model.objects.node_spec import NodeInfo, NodeSpec
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
+from gputally.model.objects.pod_references import PodClaim, SchedulingGroup
 from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus
 
 Labels = dict[str, str]
@@ -31,6 +32,7 @@ class Kind(StrEnum):
     JOBS = "jobs"
     DISRUPTION_BUDGETS = "poddisruptionbudgets"
     QUOTAS = "resourcequotas"
+    FAILED_CREATES = "events/FailedCreate"
     KARPENTER_EVENTS = "events/SpotInterrupted"
     NODE_TERMINATION_EVENTS = "events/SpotInterruption"
 
@@ -83,18 +85,6 @@ class Container(Camel, frozen=True):
 
     resources: Resources | None = None
     restart_policy: str | None = None
-
-
-class PodClaim(Camel, frozen=True):
-    """A reference to a ResourceClaim, or to a template of one."""
-
-    name: str = ""
-
-
-class SchedulingGroup(Camel, frozen=True):
-    """The PodGroup of scheduling.k8s.io that a pod belongs to (Kubernetes 1.35 and later)."""
-
-    pod_group_name: str = ""
 
 
 class PodSpec(Camel, frozen=True):
@@ -210,9 +200,13 @@ class PodTemplate(Camel, frozen=True):
 
 
 class JobSpec(Camel, frozen=True):
-    """The template, and what decides about failures."""
+    """The template, how many pods run at once, and what decides about failures."""
 
     template: PodTemplate = field(default_factory=PodTemplate)
+    suspend: bool | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    managed_by: str | None = None
     backoff_limit: int | None = None
     pod_replacement_policy: str | None = None
     pod_failure_policy: PodFailurePolicy | None = None
@@ -222,6 +216,7 @@ class JobStatus(Camel, frozen=True):
     """`Complete` or `Failed` is True once the job has ended; the numbers are those of its pods."""
 
     conditions: tuple[Condition, ...] | None = None
+    active: int | None = None
     succeeded: int | None = None
     failed: int | None = None
 
@@ -260,7 +255,7 @@ class ResourceQuota(Camel, frozen=True):
 
 
 class Event(Camel, frozen=True):
-    """A core/v1 Event: `involvedObject` is the victim, `related` the preemptor.
+    """A core/v1 Event: `involvedObject` is the victim, or the owner of pods; `related` is the preemptor.
 
     Its times are `event_time` and `series`, or `first_timestamp` and `last_timestamp` if an older client sent it.
     """

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from gputally.model.kube import Kind, Object, OwnerReference
 from gputally.model.measured.usage_report import UsageReport
+from gputally.model.objects.workload import Workload
 from gputally.model.owner import Owner
 from gputally.model.placement.needs import Taken
 
@@ -100,6 +101,18 @@ class OwnerResolved(Struct, frozen=True, kw_only=True, gc=False):
     at_us: int
 
 
+class WorkloadResolved(Struct, frozen=True, kw_only=True, gc=False):
+    """A workload that an Event names, as it is now: None if it is gone.
+
+    Without the right to read its kind, `is_known` is False.
+    """
+
+    owner: Owner
+    found: Workload | None
+    at_us: int
+    is_known: bool = True
+
+
 class UsageReported(Struct, frozen=True, kw_only=True, gc=False):
     """A response of a node's agent at `at_us`, which is `report.now_us` by the node's own clock."""
 
@@ -117,6 +130,7 @@ Observation = (
     | ListedBeside
     | Unavailable
     | OwnerResolved
+    | WorkloadResolved
     | UsageReported
 )
 

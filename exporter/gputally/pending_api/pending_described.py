@@ -20,7 +20,9 @@ def _pending() -> dict[str, Any]:
         parameter("offset", "pods to skip", default="0"),
         parameter("helps", "true: with the first change that would help each pod", default="false"),
     ]
-    return operation("Which pods wait for GPUs, and why.", parameters, document_content("PendingDocument"))
+    return operation(
+        "Which pods wait for GPUs, which workloads lack pods, and why.", parameters, document_content("PendingDocument")
+    )
 
 
 def _why() -> dict[str, Any]:

@@ -8,17 +8,24 @@ from msgspec.structs import replace
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.why_document import WhyDocument
 from gputally.model.pod import PodRecord
+from gputally.model.units import to_datetime
 from gputally.pending_api.past_answers import why_gone, why_waited
 from gputally.pending_api.past_pods import PastPods
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.pending_request import WhyRequest
 from gputally.pending_api.why_answers import why_waiting
+from gputally.pending_api.workloads.pending_workloads import pending_workload, workloads_named
 
 _MOST_HINTS: Final = 3
+_MOST_WORKLOADS: Final = 10
+"""In one document."""
 
 
 class NoSuchPods(Exception):
-    """No pod with GPUs matches, as far as the reader may know; the text says where else to look."""
+    """No pod with GPUs matches, and no workload without pods, as far as the reader may know.
+
+    The text says where else to look.
+    """
 
 
 class NotYetJudged(Exception):
@@ -33,7 +40,20 @@ class Found(NamedTuple):
 
 
 def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: PastPods) -> WhyDocument:
-    """The answer. Raises: NoSuchPods, NotYetJudged."""
+    """The answer, with the workloads of that name that lack pods. Raises: NoSuchPods, NotYetJudged."""
+    uncreated = workloads_named(now, asked.namespace, asked.pod or asked.job, viewer)[:_MOST_WORKLOADS]
+    workloads = [pending_workload(each) for each in uncreated]
+    try:
+        found = _pods_document(now, asked, viewer, past)
+    except NoSuchPods:
+        if not workloads:
+            raise
+        return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[], workloads=workloads)
+    return replace(found, workloads=workloads) if asked.job else found
+
+
+def _pods_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, past: PastPods) -> WhyDocument:
+    """The answer about pods. Raises: NoSuchPods, NotYetJudged."""
     found = _found(now, asked, viewer)
     _expect_one_place(found, asked)
     if found.others and not found.waiting and all(map(_is_pending, found.others)):

@@ -1,4 +1,4 @@
-"""The document of waiting pods, with what would help them."""
+"""The document of waiting pods, with what would help them, and of workloads that lack pods."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +12,7 @@ from gputally.pending_api.pending_pods import chosen, pending_document, pending_
 from gputally.pending_api.pending_request import PendingRequest
 from gputally.pending_api.why_answers import helps_of, rank_of
 from gputally.pending_api.words.amount_words import pods_words
+from gputally.pending_api.workloads.pending_workloads import chosen_workloads, pending_workload, workload_reasons
 
 if TYPE_CHECKING:
     from gputally.model.placement.needs import Needs
@@ -27,8 +28,14 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
     page = found[asked.offset : asked.offset + asked.limit]
     helps = _Helps(now, viewer) if asked.with_helps else None
     pods = [_helped(each, viewer, helps) for each in page]
-    unknown = [] if found else unknown_values(now, asked.filters, viewer)
-    return pending_document(now, found, pods, unknown=unknown)
+    workloads = chosen_workloads(now, asked.filters, viewer)
+    unknown = [] if found or workloads else unknown_values(now, asked.filters, viewer)
+    return replace(
+        pending_document(now, found, pods, unknown=unknown),
+        workloads=[pending_workload(each) for each in workloads[asked.offset : asked.offset + asked.limit]],
+        workload_reasons=workload_reasons(workloads),
+        workload_count=len(workloads),
+    )
 
 
 class _Helps:

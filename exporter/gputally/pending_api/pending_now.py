@@ -7,6 +7,7 @@ from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import PodAtRisk
 from gputally.accounting.lost_work.risk_lines import pods_at_risk
 from gputally.accounting.terms.tenant import UNASSIGNED
+from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.waiting.fit.packing import Job, JobNodes
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
@@ -45,8 +46,9 @@ class PendingNow(NamedTuple):
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known. `risks`
-    are the running pods that would lose work. `room` and `policy` are empty unless they were asked for.
-    `default_class` is that of pods that name none, "" for none. `packing` has the nodes of jobs.
+    are the running pods that would lose work. `room` and `policy` are empty unless they were asked for. `default_class`
+    is that of pods that name none, "" for none. `packing` has the nodes of jobs, `uncreated` the workloads that lack
+    pods.
     """
 
     at_us: int
@@ -64,6 +66,7 @@ class PendingNow(NamedTuple):
     default_class: str
     policy: PolicyNow = NO_POLICY
     packing: Mapping[Job, JobNodes] = {}
+    uncreated: Workloads = Workloads()
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -103,4 +106,5 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         default_class=fleet.policy.classes.default(),
         policy=read_policy(fleet) if with_room else NO_POLICY,
         packing=dict(fleet.waiting.fitting.packing.of),
+        uncreated=fleet.uncreated.workloads(),
     )

@@ -1,4 +1,4 @@
-"""The page `/pending`: the reasons, then the pods; it needs no JavaScript."""
+"""The page `/pending`: the reasons, the pods, then the workloads without pods; it needs no JavaScript."""
 
 import base64
 import hashlib
@@ -46,6 +46,9 @@ def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
         json_link=f"{PENDING_PATH}?{urlencode({name: value for name, value in form.items() if value})}".rstrip("?"),
         count=count_words,
         age=lambda since: duration((document.at - since).total_seconds()),
+        missing=sum(each.pods for each in document.workload_reasons),
+        missing_gpus=sum(each.gpus for each in document.workload_reasons),
+        why_job=lambda each: f"{WHY_PATH}?{urlencode({'namespace': each.namespace, 'job': each.job})}",
         why=lambda pod: f"{WHY_PATH}?{urlencode({'namespace': pod.namespace, 'pod': pod.pod})}",
     )
 

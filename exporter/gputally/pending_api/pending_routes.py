@@ -71,7 +71,7 @@ class PendingRoutes:
         def explain(now: PendingNow) -> bytes:
             document = pending_list(now, asked, viewer)
             end = asked.offset + asked.limit
-            if end < document.pod_count:
+            if end < max(document.pod_count, document.workload_count):
                 address = str(request.rel_url.update_query(limit=asked.limit, offset=end))
                 document = replace(document, next=address)
             return msgspec.json.encode(document)

@@ -5,9 +5,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
+from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
-from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions.disruption import Cause, DisruptionRecord
 from gputally.model.work.lost_work import LostWork
 from gputally.report.preemptions.preemption_value import PreemptionValue, read_values
 from gputally.report.report_query import ReportQuery

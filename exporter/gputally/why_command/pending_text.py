@@ -8,15 +8,23 @@ from gputally.model.placement.pending_document import PendingDocument, PendingPo
 from gputally.pending_api.words.amount_words import count_words
 from gputally.pending_api.words.duration_words import duration
 from gputally.why_command.text_lines import gpus, money, paragraph, pods, table
+from gputally.why_command.workload_text import workload_table
 
 _HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
 
 
 def pending_lines(document: PendingDocument, *, subject: str, width: int) -> Iterator[str]:
-    """How many pods wait, for which reasons, and each of them."""
-    if not document.pod_count:
+    """How many pods wait, for which reasons, and each of them; then the workloads that lack pods."""
+    if document.pod_count:
+        yield from _pods(document, subject, width)
+    else:
         yield printable(f"No pod {subject} waits for GPUs.".replace("  ", " "))
-        return
+    if document.workload_count:
+        yield ""
+        yield from workload_table(document, width=width)
+
+
+def _pods(document: PendingDocument, subject: str, width: int) -> Iterator[str]:
     yield from paragraph(_headline(document, subject), width)
     yield ""
     yield from _reasons(document, width)
@@ -25,8 +33,8 @@ def pending_lines(document: PendingDocument, *, subject: str, width: int) -> Ite
         yield from _tenants(document)
         yield ""
     yield from table([_HEADS, *(_pod(each, document) for each in document.pods)], right=frozenset({0, 2}))
-    if document.next:
-        yield f"and {pods(document.pod_count - len(document.pods))} more; narrow it down by NAMESPACE or --tenant"
+    if more := document.pod_count - len(document.pods):
+        yield f"and {pods(more)} more; narrow it down by NAMESPACE or --tenant"
 
 
 def _headline(document: PendingDocument, subject: str) -> str:

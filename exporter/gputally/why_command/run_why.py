@@ -64,7 +64,7 @@ async def _asked(parsed: Namespace, subject: WhySubject) -> _Response:
     async with connected(parsed.url, service, credentials_from(parsed)) as client:
         body = await client.get(subject.path)
         document = decoded(body, PendingDocument, PENDING_VERSION) if subject.is_list else None
-        if document and subject.pod_path and not document.pod_count:
+        if document and subject.pod_path and not (document.pod_count or document.workload_count):
             with suppress(NotFound):
                 return _Response(await client.get(subject.pod_path), is_list=False)
         if document and document.unknown:

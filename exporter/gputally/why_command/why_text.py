@@ -17,6 +17,7 @@ from gputally.model.placement.why_document import (
 from gputally.pending_api.words.amount_words import amount_words, byte_words, count_words, listed
 from gputally.pending_api.words.duration_words import duration
 from gputally.why_command.text_lines import clock, gpus, headed, headed_table, money, paragraph, pods
+from gputally.why_command.workload_text import workload_lines
 
 _MOST_OCCUPANTS: Final = 5
 _MOST_OBSTACLES: Final = 3
@@ -36,6 +37,10 @@ def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
         if index:
             yield ""
         yield from _answer(answer, document, width)
+    for index, workload in enumerate(document.workloads):
+        if index or document.answers:
+            yield ""
+        yield from workload_lines(workload, document, width=width)
     if document.bound and document.answers:
         yield ""
         have = f"{pods(document.bound)} of the same job {'has its' if document.bound == 1 else 'have their'} GPUs"

@@ -27,5 +27,6 @@ true
 {{- $watched := list }}
 {{- if .Values.watch.podDisruptionBudgets }}{{ $watched = append $watched "poddisruptionbudgets" }}{{ end }}
 {{- if .Values.watch.resourceQuotas }}{{ $watched = append $watched "resourcequotas" }}{{ end }}
+{{- if .Values.watch.failedCreates }}{{ $watched = append $watched "events/FailedCreate" }}{{ end }}
 {{- join "," $watched }}
 {{- end }}

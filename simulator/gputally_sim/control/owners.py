@@ -1,11 +1,13 @@
 """Ownership index and garbage collection of dependents."""
 
 from collections import defaultdict
+from contextlib import suppress
 from functools import partial
 
 from gputally_sim.api.refusals import StatusError
 from gputally_sim.api.registry import Registry
 from gputally_sim.api.store import Change, Verb
+from gputally_sim.control.recorder import failed_create
 from gputally_sim.documents import Doc, Key, uid_of
 from gputally_sim.instants import SECOND_US
 
@@ -72,11 +74,13 @@ def release(registry: Registry, plural: str, doc: Doc) -> None:
 
 
 def create_pods(registry: Registry, namespace: str, pod: Doc, count: int) -> bool:
-    """Create `count` pods like `pod`; return False if the API server rejects one."""
+    """Create `count` pods like `pod`; if the API server rejects one, write an Event of their owner and return False."""
     try:
         for _ in range(count):
             registry.create("pods", pod, namespace)
-    except StatusError:
+    except StatusError as error:
+        with suppress(StatusError):  # the namespace may be gone
+            failed_create(registry, namespace, pod["metadata"]["ownerReferences"][0], error.message)
         return False
     return True
 

@@ -6,7 +6,7 @@ from gputally_sim.api.registry import Registry
 from gputally_sim.api.resources import BY_PLURAL
 from gputally_sim.api.store import Change, Verb
 from gputally_sim.documents import Doc, Key, key_of, uid_of
-from gputally_sim.instants import HOUR_US, rfc3339_micro
+from gputally_sim.instants import HOUR_US, rfc3339, rfc3339_micro
 
 EVENT_TTL_US = HOUR_US
 """kube-apiserver's default `--event-ttl`."""
@@ -32,6 +32,25 @@ def preempted(registry: Registry, victim: Doc, preemptor: Doc, node: str) -> Non
         "source": {},
         "firstTimestamp": None,
         "lastTimestamp": None,
+    }
+    registry.create("events", event, namespace)
+
+
+def failed_create(registry: Registry, namespace: str, owner: Doc, message: str) -> None:
+    """Write the FailedCreate Event of a controller. Source: k8s.io/client-go tools/record/event.go, makeEvent."""
+    now_us = registry.agenda.now_us
+    event = {
+        "metadata": {"name": f"{owner['name']}.{now_us * 1000:x}"},
+        "type": "Warning",
+        "reason": "FailedCreate",
+        "message": f"Error creating: {message}",
+        "involvedObject": {"namespace": namespace} | {key: owner[key] for key in ("apiVersion", "kind", "name", "uid")},
+        "eventTime": None,
+        "reportingComponent": f"{owner['kind'].lower()}-controller",
+        "source": {"component": f"{owner['kind'].lower()}-controller"},
+        "count": 1,
+        "firstTimestamp": rfc3339(now_us),
+        "lastTimestamp": rfc3339(now_us),
     }
     registry.create("events", event, namespace)
 

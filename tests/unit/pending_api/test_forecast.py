@@ -249,7 +249,7 @@ def test_pods_that_wait_for_something_else_than_nodes_take_no_place() -> None:
 
     [one] = asked(pods(2), now=now).forecasts
 
-    assert one.after_waiting is None
+    assert (one.bound, one.others_waiting, one.after_waiting) == (1, 0, None)
 
 
 def test_pods_that_wait_for_other_labels_take_places_on_the_same_nodes() -> None:

@@ -77,8 +77,8 @@ class Disruptions(KeyedPart[Disruption]):
         self.known = {each.victim_uid: no_later(each, at_us, *_TIMES) for each in documents}
         for each in self.known.values():
             self._aftermath.follow(each)
-            self.unused.follow(each)
             self._note_cause(each)
+            self.unused.follow(each)
         self._job_preemptions.restore(self.known.values())
 
     def drain_counted(self) -> dict[str, Disruption | None]:

@@ -35,7 +35,7 @@ SENDERS: Final[Mapping[Kind, Sender]] = {
 }
 """Sources: aws/karpenter-provider-aws pkg/controllers/interruption/events/events.go, kubernetes-sigs/karpenter
 pkg/operator; aws/aws-node-termination-handler pkg/observability/k8s-events.go."""
-EVENT_KINDS: Final = frozenset({Kind.EVENTS, *SENDERS})
+EVENT_KINDS: Final = frozenset({Kind.EVENTS, Kind.FAILED_CREATES, *SENDERS})
 """Kinds that add knowledge, but no GPU-time."""
 
 

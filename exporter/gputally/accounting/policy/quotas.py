@@ -37,6 +37,7 @@ class Quotas(StatePart[Struct]):
         self._limits: dict[str, tuple[QuotaLimit, ...]] = {}
         self._in_namespace: dict[str, dict[str, None]] = {}
         self._outdated: set[str] = set()
+        self._changed: set[str] = set()
         self._derived_from = (0, 0)
         self._shown_as: Mapping[TierTenant, TierTenant] = {}
         self._uses: dict[str, dict[TierTenant, QuotaUse]] = {}
@@ -58,6 +59,7 @@ class Quotas(StatePart[Struct]):
             self._limits[meta.uid] = limits
             self._in_namespace.setdefault(meta.namespace, {})[meta.uid] = None
             self._outdated.add(meta.namespace)
+            self._changed.add(meta.namespace)
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.gone`."""
@@ -83,9 +85,33 @@ class Quotas(StatePart[Struct]):
         self._outdated.clear()
         return self._sums
 
+    def limit(self, namespace: str, name: str, resource: str) -> QuotaLimit | None:
+        """The limit of a quota for a GPU resource, if it exists."""
+        limits = (each for uid in self._in_namespace.get(namespace, ()) for each in self._limits[uid])
+        return next((each for each in limits if (each.name, each.resource) == (name, resource)), None)
+
+    def drain_changed(self) -> set[str]:
+        """The namespaces whose quotas have changed since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def shown_as(self, key: TierTenant) -> TierTenant | None:
+        """How the tier and tenant of a quota are exported, as of the last `read`; None without such a quota."""
+        return self._shown_as.get(key)
+
+    def tier_of(self, limit: QuotaLimit) -> str:
+        """The tier of all pods that the quota counts, if it counts pods by class."""
+        if not limit.terms or not limit.is_by_class:
+            return ANY
+        named = (name for term in limit.terms for name in term.values or ())
+        counted = {name for name in (*named, *self._classes.known, "") if limit.counts(name)}
+        tiers = {tier_of(name, self._classes.value_of(name), self._rules) for name in counted}
+        return tiers.pop() if len(tiers) == 1 else ANY
+
     def _drop(self, uid: str) -> None:
         for namespace in {each.namespace for each in self._limits.pop(uid, ())}:
             self._outdated.add(namespace)
+            self._changed.add(namespace)
             self._in_namespace[namespace].pop(uid)
             if not self._in_namespace[namespace]:
                 del self._in_namespace[namespace]
@@ -95,21 +121,12 @@ class Quotas(StatePart[Struct]):
         smallest: dict[tuple[str, str], QuotaLimit] = {}
         for uid in self._in_namespace.get(namespace, ()):
             for each in self._limits[uid]:
-                key = self._tier(each), each.resource
+                key = self.tier_of(each), each.resource
                 if key not in smallest or each.hard < smallest[key].hard:
                     smallest[key] = each
         tenant = self._namespaces.tenant_in(namespace) if smallest else ""
         uses = (((tier, tenant), self._use(each)) for (tier, _), each in smallest.items())
         yield from _sums(uses).items()
-
-    def _tier(self, limit: QuotaLimit) -> str:
-        """The tier of all pods that the quota counts, if it counts pods by class."""
-        if not limit.terms or not limit.is_by_class:
-            return ANY
-        named = (name for term in limit.terms for name in term.values or ())
-        counted = {name for name in (*named, *self._classes.known, "") if limit.counts(name)}
-        tiers = {tier_of(name, self._classes.value_of(name), self._rules) for name in counted}
-        return tiers.pop() if len(tiers) == 1 else ANY
 
     def _shown(self) -> dict[TierTenant, TierTenant]:
         """How each tier and tenant is exported; a quota admits none, since it may never be used."""

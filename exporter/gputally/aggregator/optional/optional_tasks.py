@@ -8,9 +8,11 @@ from gputally.aggregator.optional.ledger_retention import keep_rolled_up
 from gputally.aggregator.optional.period_closer import PeriodCloser
 from gputally.aggregator.optional.preemption_webhook import PreemptionWebhook, url_source
 from gputally.aggregator.optional.room_lister import RoomLister
+from gputally.aggregator.optional.workload_lookup import WorkloadLookup
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
 from gputally.kube.api import Api
+from gputally.model.kube import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_DAY
 from gputally.process.clock import Clock
@@ -37,6 +39,8 @@ def optional_tasks(
         tasks["preemption webhook"] = PreemptionWebhook(settings.ledger, pipeline, url, clock=clock).run
     if settings.explains_waits:
         tasks["room"] = RoomLister(api, pipeline, clock=clock).run
+        if Kind.FAILED_CREATES in rules.watched:
+            tasks["workloads without pods"] = WorkloadLookup(api, pipeline, clock=clock).run
     if rules.budgets:
         tasks["budgets"] = budget_task(settings, pipeline, reports)
     return tasks

@@ -10,11 +10,11 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, convert
 
-from gputally.ledger.preemption_records import DisruptionRecord
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import AllocationRecord, GapSubject, ObservationGap, SegmentRecord, Window
 from gputally.ledger.sqlite.segment_rows import TERMS, Row, segment_of
 from gputally.model.allocation import End, Gap, Outcome
+from gputally.model.disruptions.disruption import DisruptionRecord
 
 Record = TypeVar("Record", bound=Struct)
 _FROM: Final = "max(start_us, :start)"

@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gputally.accounting.changes import UNKNOWN, Changes
-from gputally.ledger.preemption_records import DisruptionRecord
 from gputally.model.allocation import Segment, Terms
+from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.history import grown
 from gputally.model.node import NodeRecord

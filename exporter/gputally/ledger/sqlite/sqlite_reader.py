@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
-from gputally.ledger.preemption_records import DisruptionRecord, LostTime, NodeBinding, PreemptionRecord
+from gputally.ledger.preemption_records import LostTime, NodeBinding, PreemptionRecord
 from gputally.ledger.records import (
     DIMENSIONS,
     MEASURED_DIMENSIONS,
@@ -39,6 +39,7 @@ from gputally.ledger.sqlite.sums.reached_progress import read_progress
 from gputally.ledger.sqlite.sums.short_reads import SqliteRows
 from gputally.ledger.sqlite.sums.wait_rows import read_waits
 from gputally.ledger.wait_record import WaitRecord
+from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.units import US_PER_DAY
 from gputally.model.work.lost_work import LostWork

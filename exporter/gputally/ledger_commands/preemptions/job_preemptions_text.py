@@ -7,7 +7,7 @@ from typing import Final, TextIO
 from msgspec import structs
 
 from gputally.ledger_commands.plain_text import printable, write_document, write_rows
-from gputally.ledger_commands.preemptions.preemptions_text import costs, document, lost, plain
+from gputally.ledger_commands.preemptions.preemptions_text import costs, document, lost, lost_total, plain
 from gputally.ledger_commands.report.report_text import Scope
 from gputally.report.disruption_rows import PLACES
 from gputally.report.job_preemptions.job_preemption import JobPreemption
@@ -31,7 +31,8 @@ def write_job_preemptions(
         file.write(f"Preempted jobs from {scope.period(scope.query.window)}{printable(scope.limits)}\n\n")
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
-        file.write(f"\n{_total(rows)}\n" if rows else "none\n")
+        lines = (line for each in found for line in each.victims)
+        file.write(f"\n{_total(rows)}\n{lost_total(lines)}" if rows else "none\n")
 
 
 def _total(rows: Sequence[JobPreemptionRow]) -> str:

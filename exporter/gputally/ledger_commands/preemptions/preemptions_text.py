@@ -1,18 +1,22 @@
 """Preemptions and other disruptions as text: a table for people, CSV and JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
 from gputally.ledger_commands.plain_text import printable, write_document, write_rows
 from gputally.ledger_commands.report.report_text import Scope, document_head
+from gputally.model.units import GPU_HOUR
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row
+from gputally.report.job_preemptions.job_preemption import total_loss
 from gputally.report.job_preemptions.record_rows import JobPreemptionRow
 from gputally.report.preemptions.preemption_totals import TierTotal, tier_totals
+from gputally.report.rounding import decimal_of
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
@@ -36,7 +40,7 @@ def write_preemptions(
         file.write(f"Disrupted pods from {scope.period(scope.query.window)}{printable(scope.limits)}\n\n")
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
-        file.write(f"\n{_total(rows)}\n{_lost_total(rows)}" if rows else "none\n")
+        file.write(f"\n{_total(rows)}\n{lost_total(lines)}" if rows else "none\n")
         if totals:
             file.write("\n")
             write_rows(file, _TOTAL_HEAD, map(_total_cells, totals), output="table")
@@ -56,19 +60,16 @@ def _total(rows: Sequence[PreemptionRow]) -> str:
     return text + (f", {violating:,} against a disruption budget" if violating else "")
 
 
-def _lost_total(rows: Sequence[PreemptionRow]) -> str:
+def lost_total(lines: Iterable[DisruptionLine]) -> str:
     """What all of them lost, and would have lost with other checkpoint intervals; "" if none of it is known."""
-    found = [row for row in rows if row.lost_gpu_hours is not None]
-    if not found:
+    known = [line.lost for line in lines if line.lost]
+    if not known:
         return ""
-    sums = (sum(amounts, Decimal(0)) for amounts in zip(*map(_at_intervals, found), strict=True))
-    total, at_10m, at_30m, at_1h = (f"{each:.2f}" for each in sums)
-    return f"lost {total} GPU-h; with checkpoints every hour {at_1h}, every 30 min {at_30m}, every 10 min {at_10m}\n"
-
-
-def _at_intervals(row: PreemptionRow) -> Sequence[Decimal]:
-    found = row.lost_gpu_hours, row.lost_gpu_hours_at_10m, row.lost_gpu_hours_at_30m, row.lost_gpu_hours_at_1h
-    return [each or Decimal(0) for each in found]
+    loss = total_loss(known)
+    amounts = loss.gpu_time, *(amount for _, amount in sorted(loss.at_intervals.items()))
+    total, at_10m, at_30m, at_1h = (f"{decimal_of(Fraction(each, GPU_HOUR), 2):.2f}" for each in amounts)
+    lost_hours = f"{'up to ' if loss.is_upper_bound else ''}{total} GPU-h"
+    return f"lost {lost_hours}; with checkpoints every hour {at_1h}, every 30 min {at_30m}, every 10 min {at_10m}\n"
 
 
 def _total_cells(total: TierTotal) -> Sequence[object]:

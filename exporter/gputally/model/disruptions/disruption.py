@@ -52,23 +52,17 @@ class Disrupted(Struct, frozen=True, gc=False):
     at_us: int
 
 
-class Disruption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One disrupted pod, the victim; times are µs, None if not reached or not known.
+class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One disrupted pod, the victim, as the ledger has it; times are µs, None if not reached or not known.
 
-    `reported` is the cause by the pod's object alone, `cause` the verdict with what its node shows; it is likely rather
-    than certain unless `is_certain`. `quantity` is the victim's allocation in µGPU. `stopped_us` is the end of its last
-    container, `released_us` the end of its allocation. `reused_us` is when the next pod was bound to its node, and
-    `replaced_us` when the pod that replaces it, `replacement_uid`, ran.
+    `cause` is the verdict with what its node shows; it is likely rather than certain unless `is_certain`. `quantity` is
+    the victim's allocation in µGPU. `stopped_us` is the end of its last container, `released_us` the end of its
+    allocation. `reused_us` is when the next pod was bound to its node, and `replaced_us` when the pod that replaces it,
+    `replacement_uid`, ran. `budget_violated` says whether a PodDisruptionBudget of the victim allowed no disruption
+    when it was decided; None if that is not known.
 
-    `job_preemption` is the UID of the first of the pods that were preempted with it, empty for other causes; it is
-    `announced` if it is this one, and a webhook is to get the preemption. `group` is that of a pod without an owner, if
-    it is in one. `exit_code` is that of the container that failed first, and `uses_retry` says that its Job counts it
-    as a failure. `budget_violated` says whether a PodDisruptionBudget of the victim allowed no disruption when it was
-    decided; None if that is not known.
-
-    `counted` are the labels (tier, tenant, cause) under which it is counted, and `violation` those as one that violates
-    a budget. `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it is counted as
-    one that exceeded its grace period.
+    `job_preemption` is the UID of the first of the pods that were preempted with it, empty for other causes.
+    `exit_code` is that of the container that failed first, and `uses_retry` says that its Job counts it as a failure.
     """
 
     victim_uid: str
@@ -81,7 +75,6 @@ class Disruption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     node: str
     node_uid: str
     quantity: int
-    reported: Cause
     cause: Cause
     is_certain: bool = True
     decided_us: int
@@ -92,26 +85,36 @@ class Disruption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     reused_us: int | None = None
     replaced_us: int | None = None
     replacement_uid: str = ""
+    budget_violated: bool | None = None
     job_preemption: str = ""
-    announced: bool = False
-    group: str = ""
     exit_code: int | None = None
     uses_retry: bool = False
-    noticed_us: int
-    counted: tuple[str, str, str] | None = None
-    timed: tuple[tuple[str, int], ...] = ()
-    overran: bool = False
-    budget_violated: bool | None = None
-    violation: tuple[str, str, str] | None = None
 
     @property
     def grace_exceeded_us(self) -> int | None:
-        """See the function of this name."""
-        return grace_exceeded_us(self.requested_us, self.grace_us, self.released_us)
+        """How much longer than its grace period a victim had its GPUs after the request; None while unknown."""
+        if self.requested_us is None or self.grace_us is None or self.released_us is None:
+            return None
+        return max(0, self.released_us - self.requested_us - self.grace_us)
 
 
-def grace_exceeded_us(requested_us: int | None, grace_us: int | None, released_us: int | None) -> int | None:
-    """How much longer (µs) than its grace period a victim had its GPUs after the request; None while unknown."""
-    if requested_us is None or grace_us is None or released_us is None:
-        return None
-    return max(0, released_us - requested_us - grace_us)
+class Disruption(DisruptionRecord, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A disruption with what only the accounting needs.
+
+    `reported` is the cause by the pod's object alone, and it was observed at `noticed_us`. It is `announced` if it is
+    the first pod of its `job_preemption`, and a webhook is to get that. `group` is that of a pod without an owner, if
+    it is in one.
+
+    `counted` are the labels (tier, tenant, cause) under which it is counted, and `violation` those as one that violates
+    a budget. `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it is counted as
+    one that exceeded its grace period.
+    """
+
+    reported: Cause
+    noticed_us: int
+    announced: bool = False
+    group: str = ""
+    counted: tuple[str, str, str] | None = None
+    timed: tuple[tuple[str, int], ...] = ()
+    overran: bool = False
+    violation: tuple[str, str, str] | None = None

@@ -9,6 +9,7 @@ class ObjectReference(Camel, frozen=True):
     """The object that an Event refers to."""
 
     kind: str = ""
+    api_version: str = ""
     namespace: str = ""
     name: str = ""
     uid: str = ""

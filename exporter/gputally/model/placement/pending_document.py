@@ -1,4 +1,4 @@
-"""The response of `/api/v1/pending`: which pods wait for GPUs, and why."""
+"""The response of `/api/v1/pending`: which pods wait for GPUs, and which workloads lack pods, and why."""
 
 from datetime import datetime
 from typing import Final
@@ -52,6 +52,48 @@ class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
     oldest: datetime
 
 
+class RefusingQuota(Struct, frozen=True, kw_only=True, gc=False):
+    """The ResourceQuota that refuses a pod: what the pod requests of `resource`, and its use and limit, in words."""
+
+    name: str
+    resource: str
+    requested: str
+    used: str
+    limit: str
+
+
+class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
+    """A workload that lacks `pods` pods, each of `gpus_per_pod` GPUs of `gpu_model`: they do not exist.
+
+    `kind` and `name` are those of the object that would create them, for the job of `job_kind` and `job`. `reason`, in
+    words `text`, has held since `since`. `message` is what the API server answered, shortened. `cost_per_hour` is that
+    of all these GPUs, None if a price is missing. With `is_at_least`, only an Event is known: it may lack more pods,
+    and its class is None. `helps` says what would help, "" if nothing is known.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+    uid: str
+    tier: str
+    tenant: str
+    job_kind: str
+    job: str
+    class_name: str | None
+    pods: int
+    is_at_least: bool
+    gpus: float
+    gpus_per_pod: float
+    gpu_model: str
+    since: datetime
+    reason: str
+    text: str
+    quota: RefusingQuota | None
+    message: str
+    cost_per_hour: str | None
+    helps: str = ""
+
+
 class PendingTenant(Struct, frozen=True, kw_only=True, gc=False):
     """All waiting pods of one tenant. `reason` is the verdict of most of their GPUs; for costs see `PendingReason`."""
 
@@ -70,6 +112,8 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     `reasons` and `tenants` are of all pods of all pages, the most GPUs first, and `pods` those of this page, the oldest
     first. `currency` is empty without a price book. `next` is the address of the next page. If no
     pod waits, `unknown` names the namespaces and tenants of the request that no pod with GPUs has: `tenant nobody`.
+
+    `workloads` lack pods, which are not among `pods`; `workload_reasons` are the sums of these missing pods.
     """
 
     version: int = PENDING_VERSION
@@ -81,3 +125,6 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     pod_count: int
     next: str | None = None
     unknown: list[str] = []
+    workloads: list[PendingWorkload] = []
+    workload_reasons: list[PendingReason] = []
+    workload_count: int = 0

@@ -22,6 +22,11 @@ class Reason(StrEnum):
     """It requests more than its quota can ever admit."""
     QUOTA = "quota"
     """Its quota is used up, so that it cannot be created."""
+    REFUSED = "refused"
+    """The API server refuses to create it: an admission policy or webhook, a LimitRange, a missing ServiceAccount.
+
+    Pods that a quota or admission refuses do not exist: the verdict is that of the workload that lacks them.
+    """
     CLAIM = "claim"
     """A ResourceClaim is not allocated."""
     GANG = "gang"

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.placement.pending_document import PendingPod
+from gputally.model.placement.pending_document import PendingPod, PendingWorkload
 
 WHY_PATH: Final = "/api/v1/why"
 WHY_VERSION: Final = 1
@@ -63,8 +63,8 @@ class OccupantPod(Struct, frozen=True, kw_only=True, gc=False):
     lost_gpu_hours: float | None = None
     lost_cost: str | None = None
     is_lost_upper_bound: bool = False
-    budget: str = ""
     serves_users: bool = False
+    budget: str = ""
 
 
 class PastWait(Struct, frozen=True, kw_only=True, gc=False):
@@ -152,7 +152,8 @@ class WhyDocument(Struct, frozen=True, kw_only=True):
     """The answers about a pod, or about the pods of a job: one for each verdict and request.
 
     `bound` pods of the job have their GPUs. If these have equal requests, they occupy `nodes_used` nodes, of which
-    `nodes_needed` would hold them if they were empty. `currency` is empty without a price book.
+    `nodes_needed` would hold them if they were empty. `workloads` lack pods of the job. `currency` is empty without a
+    price book.
     """
 
     version: int = WHY_VERSION
@@ -162,3 +163,4 @@ class WhyDocument(Struct, frozen=True, kw_only=True):
     bound: int = 0
     nodes_used: int | None = None
     nodes_needed: int | None = None
+    workloads: list[PendingWorkload] = []

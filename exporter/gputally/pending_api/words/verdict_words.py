@@ -15,6 +15,7 @@ SHORT: Final[Mapping[Reason, str]] = {
     Reason.GATED: "scheduling gates",
     Reason.QUOTA_NEVER: "quota too small",
     Reason.QUOTA: "quota",
+    Reason.REFUSED: "refused",
     Reason.CLAIM: "ResourceClaim",
     Reason.GANG: "gang",
     Reason.EXCLUDED: "excluded from nodes",
@@ -38,6 +39,7 @@ MEANING: Final[Mapping[Reason, str]] = {
     Reason.GATED: "they have scheduling gates",
     Reason.QUOTA_NEVER: "they request more than their quota can ever admit",
     Reason.QUOTA: "their quota is used up",
+    Reason.REFUSED: "the API server refuses to create them",
     Reason.CLAIM: "a ResourceClaim is not allocated",
     Reason.GANG: "their gang is incomplete",
     Reason.EXCLUDED: "taints, cordons, selectors or affinity exclude them from all nodes that are large enough",
@@ -109,6 +111,7 @@ def _pods(count: int) -> str:
 
 
 _OWN: Final[Mapping[Reason, str]] = {
+    Reason.REFUSED: "the API server refuses to create it",
     Reason.EXCLUDED: "no node that is large enough accepts it",
     Reason.IMPOSSIBLE: "no node is large enough for it, even if it were empty",
     Reason.UNKNOWN: "it is not yet known why; the pods on the nodes with GPUs are still being listed",

@@ -69,7 +69,7 @@ class JobPreemption(Struct, frozen=True, dict=True):
     def loss(self) -> JobLoss | None:
         """What is known of the lost work; None if nothing is."""
         known = [each.lost for each in self.victims if each.lost]
-        return _sum(known) if known else None
+        return total_loss(known) if known else None
 
     @property
     def is_permitted(self) -> bool | None:
@@ -120,7 +120,8 @@ def grouped(lines: Iterable[DisruptionLine]) -> Iterator[JobPreemption]:
     return map(JobPreemption, found.values())
 
 
-def _sum(known: Sequence[LostWork]) -> JobLoss:
+def total_loss(known: Sequence[LostWork]) -> JobLoss:
+    """What several victims lost together."""
     costs: dict[str, int] = {}
     at_intervals: dict[int, int] = {}
     for each in known:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.ledger.preemption_records import DisruptionRecord
+from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
 from gputally.report.job_preemptions.job_preemption import JobPreemption
 from gputally.report.rounding import decimal_of

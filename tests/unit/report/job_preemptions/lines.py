@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
-from gputally.model.disruptions.disruption import Cause
+from gputally.ledger.preemption_records import PreemptionRecord
+from gputally.model.disruptions.disruption import Cause, DisruptionRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND
 from gputally.model.work.checkpoint import CheckpointSource
 from gputally.model.work.lost_work import LostWork

@@ -6,11 +6,12 @@ from typing import Final
 
 from gputally.accounting.changes import Changes
 from gputally.ledger.delivery_records import PendingDeliveries, PendingDelivery, VictimRecords
-from gputally.ledger.preemption_records import DisruptionRecord, PreemptionRecord
+from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.sqlite.losses.lost_work_rows import read_lost_work
 from gputally.ledger.sqlite.queries import records_of
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.names import Rows
+from gputally.model.disruptions.disruption import DisruptionRecord
 
 INSERT_DELIVERY: Final = """
 INSERT INTO preemption_deliveries VALUES (?, ?, NULL, NULL)

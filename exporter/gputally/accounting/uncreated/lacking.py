@@ -1,0 +1,121 @@
+"""The pods that a workload lacks, from its own object."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.accounting.nodes.gpu_model import gpu_model_selected
+from gputally.accounting.terms.job import job_of
+from gputally.accounting.terms.tenant import relevant_labels
+from gputally.accounting.terms.tier import tier_labels
+from gputally.errors import MalformedObject
+from gputally.model.kube import Condition, Job, OwnerReference, Pod, PodTemplate
+from gputally.model.objects.workload import Workload
+from gputally.model.observation import OwnerResolved
+from gputally.model.owner import Owner, controller_of
+from gputally.model.rules import Rules
+from gputally.model.units import to_us
+from gputally.shares.request import effective_units
+from gputally.shares.schemes import Units, covered
+
+_QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+_MOST_QUEUE: Final = 63
+_OVER: Final = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
+_JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
+
+Key = tuple[str, str]
+"""The namespace and the UID of a workload: tenants choose UIDs."""
+
+
+class Lacking(Struct, frozen=True, kw_only=True, gc=False):
+    """The `pods` pods that `owner` has not created, for the job of `job_kind` and `job`; each of `quantity` µGPU.
+
+    `labels` are those of the template that the rules read. `queue` is the queue that has not admitted a suspended Job,
+    which waits since `since_us`.
+    """
+
+    owner: Owner
+    job_kind: str
+    job: str
+    pods: int
+    quantity: int
+    class_name: str
+    gpu_model: str
+    labels: tuple[tuple[str, str], ...]
+    queue: str = ""
+    since_us: int = 0
+
+
+def lacking_of_job(job: Job, rules: Rules, *, at_us: int) -> Lacking | None:
+    """What a Job lacks; None for one that is over, complete, suspended by its user, or run elsewhere."""
+    meta, spec, status = job.metadata, job.spec, job.status
+    is_foreign = (spec.managed_by or _JOB_CONTROLLER) != _JOB_CONTROLLER
+    if is_foreign or meta.deletion_timestamp or any(_true(job, _OVER)):
+        return None
+    queue = (meta.labels or {}).get(_QUEUE_LABEL, "")
+    if spec.suspend and not queue:
+        return None
+    wanted = 1 if spec.parallelism is None else spec.parallelism
+    if spec.completions is not None:
+        wanted = min(wanted, spec.completions - (status.succeeded or 0))
+    pods = wanted - (status.active or 0)
+    owner = Owner(meta.namespace, OwnerReference(kind="Job", name=meta.name, uid=meta.uid, api_version="batch/v1"))
+    found = _lacking(owner, spec.template, None, pods, rules)
+    if found is None or not spec.suspend:
+        return found
+    times = (each.last_transition_time for each in _true(job, ("Suspended",)))
+    since = next((each for each in times if each), meta.creation_timestamp)
+    return replace(found, queue=queue[:_MOST_QUEUE], since_us=min(to_us(since), at_us) if since else at_us)
+
+
+def lacking_of_workload(owner: Owner, workload: Workload, rules: Rules) -> Lacking | None:
+    """What a controller of apps/v1 lacks; None if it has all of its pods, or is being deleted."""
+    meta, spec, status = workload.metadata, workload.spec, workload.status
+    if meta.deletion_timestamp:
+        return None
+    if owner.reference.kind == "DaemonSet":
+        pods = (status.desired_number_scheduled or 0) - (status.current_number_scheduled or 0)
+    else:
+        pods = (1 if spec.replicas is None else spec.replicas) - (status.replicas or 0)
+    return _lacking(owner, spec.template, controller_of(meta.owner_references), pods, rules)
+
+
+def _lacking(
+    owner: Owner, template: PodTemplate, parent: OwnerReference | None, pods: int, rules: Rules
+) -> Lacking | None:
+    """None unless it lacks pods with GPUs; a template that cannot be read lacks none, as no pod comes of it."""
+    if pods <= 0:
+        return None
+    pod = Pod(metadata=template.metadata, spec=template.spec)
+    try:
+        quantity = _quantity(effective_units(pod, rules), rules)
+    except MalformedObject:
+        return None
+    if not quantity:
+        return None
+    labels = template.metadata.labels or {}
+    resolved = {owner: OwnerResolved(owner=owner, parent=parent, at_us=0)}
+    job_kind, job = job_of(owner.reference.name, labels, owner, resolved)
+    keys = tier_labels(rules) | relevant_labels(rules)
+    return Lacking(
+        owner=owner,
+        job_kind=job_kind,
+        job=job,
+        pods=pods,
+        quantity=quantity,
+        class_name=template.spec.priority_class_name,
+        gpu_model=gpu_model_selected(template.spec),
+        labels=tuple(sorted((key, labels[key]) for key in keys & labels.keys())),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _quantity(units: Units, rules: Rules) -> int:
+    return covered(units, (), rules)
+
+
+def _true(job: Job, types: tuple[str, ...]) -> Iterator[Condition]:
+    return (each for each in job.status.conditions or () if each.type in types and each.status == "True")

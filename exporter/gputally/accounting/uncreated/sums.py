@@ -1,0 +1,62 @@
+"""Sums of pods that were not created, kept up to date with each workload that changes."""
+
+from collections import Counter
+from typing import Final
+
+from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.model.placement.uncreated_workload import UNKNOWN_TIER, UncreatedWorkload
+
+TierReason = tuple[str, str]
+TierTenant = tuple[str, str]
+
+
+class Sums:
+    """Pods and µGPU by complete tier and reason, and µGPU by complete tier and tenant of the quota that refuses."""
+
+    def __init__(self, limiter: LabelLimiter) -> None:
+        self.by_quota: Counter[TierTenant] = Counter()
+        self._shown: Final = limiter.shown
+        self._pods: Counter[TierReason] = Counter()
+        self._quantity: Counter[TierReason] = Counter()
+        self._exported: set[TierReason] = set()
+        self._counted_by: dict[tuple[str, str], TierTenant] = {}
+        """The quota under which a workload counts, by its namespace and UID."""
+
+    def replace(
+        self, before: UncreatedWorkload | None, after: UncreatedWorkload | None, *, quota: TierTenant | None
+    ) -> None:
+        """A workload has changed; `quota` is the one under which it counts from now on."""
+        if before:
+            self._add(before, -1)
+            if counted := self._counted_by.pop(_key(before), None):
+                _count(self.by_quota, counted, -before.whole)
+        if after:
+            self._add(after, 1)
+            if quota:
+                self._counted_by[_key(after)] = quota
+                _count(self.by_quota, quota, after.whole)
+
+    def reasons(self) -> dict[TierReason, tuple[int, int]]:
+        """Pods and µGPU by exported tier and reason, including 0 for those that had some, so that alerts resolve."""
+        found = dict.fromkeys(sorted(self._exported), (0, 0))
+        for (tier, reason), pods in self._pods.items():
+            key = (tier if tier == UNKNOWN_TIER else self._shown("tier", tier)), reason
+            known = found.get(key, (0, 0))
+            found[key] = known[0] + pods, known[1] + self._quantity[tier, reason]
+        self._exported.update(found)
+        return found
+
+    def _add(self, workload: UncreatedWorkload, sign: int) -> None:
+        key = workload.tier, workload.reason.value
+        _count(self._pods, key, sign * workload.pods)
+        _count(self._quantity, key, sign * workload.whole)
+
+
+def _count(sums: Counter[tuple[str, str]], key: tuple[str, str], change: int) -> None:
+    sums[key] += change
+    if not sums[key]:
+        del sums[key]
+
+
+def _key(workload: UncreatedWorkload) -> tuple[str, str]:
+    return workload.owner.namespace, workload.owner.reference.uid

@@ -1,0 +1,46 @@
+"""The Jobs that lack pods."""
+
+from collections.abc import Callable, Collection
+
+from msgspec import Struct
+
+from gputally.accounting.state_part import StatePart
+from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_job
+from gputally.model.kube import Job, Kind, Object
+from gputally.model.rules import Rules
+
+
+class UncreatedJobs(StatePart[Struct]):
+    """Passes on what each Job lacks. `is_listed` says that a list of Jobs was complete at any time."""
+
+    name = "uncreated_job"
+    kinds = (Kind.JOBS,)
+
+    def __init__(self, lacks: Callable[[Key, Lacking | None], None], rules: Rules) -> None:
+        self.is_listed = False
+        self._lacks = lacks
+        self._rules = rules
+        self._keys: dict[str, Key] = {}
+        """Of Jobs that lack pods, by UID."""
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`."""
+        if isinstance(found, Job):
+            meta, lacking = found.metadata, lacking_of_job(found, self._rules, at_us=at_us)
+            key = meta.namespace, meta.uid
+            if lacking:
+                self._keys[meta.uid] = key
+            else:
+                self._keys.pop(meta.uid, None)
+            self._lacks(key, lacking)
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        if key := self._keys.pop(uid, None):
+            self._lacks(key, None)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        self.is_listed = True
+        for uid in self._keys.keys() - {*uids}:
+            self.gone(uid, at_us=at_us)

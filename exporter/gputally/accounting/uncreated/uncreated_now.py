@@ -1,0 +1,16 @@
+"""The pods that were not created, at one instant, in sums with bounded labels."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class UncreatedNow(Struct, frozen=True, kw_only=True):
+    """Sums of the pods with GPUs that workloads lack.
+
+    `reasons` are pods and their µGPU by exported tier and reason. `refused` are the µGPU of pods that a quota refuses,
+    by the exported tier and tenant of the quota; None unless both are watched.
+    """
+
+    reasons: Mapping[tuple[str, str], tuple[int, int]] = {}
+    refused: Mapping[tuple[str, str], int] | None = None

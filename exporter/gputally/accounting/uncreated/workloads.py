@@ -1,0 +1,31 @@
+"""The workloads that lack pods at one instant, for a thread to describe."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from gputally.model.placement.uncreated_workload import UncreatedWorkload
+from gputally.model.price import Price
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Workloads(NamedTuple):
+    """Workloads, tenants by namespace and labels, and prices by GPU model and tier. Everything is immutable."""
+
+    known: tuple[UncreatedWorkload, ...] = ()
+    tenants: Mapping[tuple[str, Labels], str] = {}
+    prices: Mapping[tuple[str, str], Price | None] = {}
+
+    def described(self) -> list[UncreatedWorkload]:
+        """With their tenants and prices, the oldest first."""
+        found = [
+            replace(
+                each,
+                tenant=self.tenants[each.owner.namespace, each.labels],
+                price=self.prices[each.gpu_model, each.tier],
+            )
+            for each in self.known
+        ]
+        return sorted(found, key=lambda each: (each.since_us, each.owner.namespace, each.owner.reference.uid))

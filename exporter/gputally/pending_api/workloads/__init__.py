@@ -1,0 +1,1 @@
+"""Workloads whose pods do not exist, in words and as documents."""

@@ -1,0 +1,94 @@
+"""Workloads that lack pods, for the documents."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from gputally.accounting.active_pods import ANY
+from gputally.export.live.allocations_route import hourly_text
+from gputally.model.placement.pending_document import PendingReason, PendingWorkload
+from gputally.model.placement.uncreated_workload import UncreatedWorkload
+from gputally.model.placement.verdict import Reason
+from gputally.model.units import GPU, to_datetime
+from gputally.pending_api.pending_now import PendingNow, Viewer
+from gputally.pending_api.words.verdict_words import MEANING
+from gputally.pending_api.workloads.workload_words import refusing_quota, workload_help, workload_sentence
+
+
+def chosen_workloads(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[UncreatedWorkload]:
+    """Those that the reader may see and that match all filters, the oldest first."""
+    seen = (each for each in now.uncreated.described() if viewer.sees(each.tenant))
+    return [each for each in seen if all(_values(each, name) & values for name, values in filters.items())]
+
+
+def workloads_named(now: PendingNow, namespace: str, name: str, viewer: Viewer) -> list[UncreatedWorkload]:
+    """Those of that name, or of a job of that name; of all namespaces without one."""
+    found = chosen_workloads(now, {"job": frozenset({name})}, viewer)
+    return [each for each in found if not namespace or each.owner.namespace == namespace]
+
+
+def pending_workload(workload: UncreatedWorkload) -> PendingWorkload:
+    """The workload with its reason in a sentence."""
+    owner, rate, quota = workload.owner, _rate(workload), workload.quota
+    return PendingWorkload(
+        namespace=owner.namespace,
+        kind=owner.reference.kind,
+        name=owner.reference.name,
+        uid=owner.reference.uid,
+        tier=workload.tier,
+        tenant=workload.tenant,
+        job_kind=workload.job_kind,
+        job=workload.job,
+        class_name=workload.class_name,
+        pods=workload.pods,
+        is_at_least=workload.is_at_least,
+        gpus=workload.whole / GPU,
+        gpus_per_pod=workload.quantity / GPU,
+        gpu_model=workload.gpu_model or ANY,
+        since=to_datetime(workload.since_us),
+        reason=workload.reason.value,
+        text=workload_sentence(workload),
+        quota=refusing_quota(quota) if quota else None,
+        message="" if workload.reason is Reason.QUEUED else workload.text,
+        cost_per_hour=None if rate is None else hourly_text(rate),
+        helps=workload_help(workload),
+    )
+
+
+def workload_reasons(found: Iterable[UncreatedWorkload]) -> list[PendingReason]:
+    """The sums of each reason, those with the most GPUs first."""
+    by_reason: dict[Reason, list[UncreatedWorkload]] = {}
+    for each in found:
+        by_reason.setdefault(each.reason, []).append(each)
+    reasons = [_reason(reason, workloads) for reason, workloads in by_reason.items()]
+    return sorted(reasons, key=lambda each: (-each.gpus, each.reason))
+
+
+def _reason(reason: Reason, workloads: Sequence[UncreatedWorkload]) -> PendingReason:
+    rates = [rate for each in workloads if (rate := _rate(each)) is not None]
+    return PendingReason(
+        reason=reason.value,
+        meaning=MEANING[reason],
+        pods=sum(each.pods for each in workloads),
+        gpus=sum(each.whole for each in workloads) / GPU,
+        cost_per_hour=hourly_text(sum(rates)) if rates else None,
+        unpriced_gpus=sum(each.whole for each in workloads if each.price is None) / GPU,
+        oldest=to_datetime(min(each.since_us for each in workloads)),
+    )
+
+
+def _rate(workload: UncreatedWorkload) -> int | None:
+    """What the GPUs of all its missing pods cost per hour; None without a price."""
+    return workload.price.rate * workload.whole if workload.price else None
+
+
+def _values(workload: UncreatedWorkload, name: str) -> frozenset[str]:
+    match name:
+        case "tier":
+            return frozenset({workload.tier})
+        case "tenant":
+            return frozenset({workload.tenant})
+        case "reason":
+            return frozenset({workload.reason.value})
+        case "job":
+            return frozenset({workload.job, workload.owner.reference.name})
+        case _:
+            return frozenset({workload.owner.namespace})

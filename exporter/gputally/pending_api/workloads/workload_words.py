@@ -1,0 +1,65 @@
+"""Why pods of a workload were not created, in words, and what would help."""
+
+from gputally.accounting.policy.quota_limits import REQUESTS
+from gputally.model.placement.pending_document import RefusingQuota
+from gputally.model.placement.situation import QuotaState
+from gputally.model.placement.uncreated_workload import UncreatedWorkload
+from gputally.model.placement.verdict import Reason
+from gputally.pending_api.words.amount_words import amount_words, bare_amount
+
+_LIMITS = "limits."
+
+
+def workload_sentence(workload: UncreatedWorkload) -> str:
+    """Why its pods do not exist, as the end of a sentence about it."""
+    quota = workload.quota
+    if workload.reason is Reason.QUEUED:
+        return f"its queue has not admitted it ({workload.text})"
+    if quota is None:
+        return f"the API server refuses to create its pods: {workload.text}"
+    needed = f"{_amount(quota, quota.needed)} needed"
+    if workload.reason is Reason.QUOTA_NEVER:
+        return f"its quota {quota.name} can never admit such a pod: {needed}, {_bare(quota, quota.hard)} allowed"
+    use = f"{_bare(quota, quota.used)} of {_bare(quota, quota.hard)} used"
+    if _has_room(quota):
+        return f"its quota {quota.name} refused its pods and has room since ({needed}, {use}): it tries again"
+    return f"its quota {quota.name} is used up: {needed}, {use}"
+
+
+def workload_help(workload: UncreatedWorkload) -> str:
+    """A change after which one more pod is created, "" if none is known."""
+    quota = workload.quota
+    if quota is None or _has_room(quota):
+        return ""
+    if workload.reason is Reason.QUOTA_NEVER:
+        missing = quota.needed - quota.hard
+        return (
+            f"raise quota {quota.name} by {_amount(quota, missing)}, or request {_amount(quota, quota.hard)} at most"
+            if quota.hard
+            else f"raise quota {quota.name} by {_amount(quota, missing)}"
+        )
+    missing = quota.needed - (quota.hard - quota.used)
+    return f"raise quota {quota.name} by {_amount(quota, missing)}, or wait until its pods leave as much"
+
+
+def refusing_quota(quota: QuotaState) -> RefusingQuota:
+    """The quota with its amounts in words."""
+    return RefusingQuota(
+        name=quota.name,
+        resource=quota.what if quota.what.startswith(_LIMITS) else f"{REQUESTS}{quota.what}",
+        requested=_bare(quota, quota.needed),
+        used=_bare(quota, quota.used),
+        limit=_bare(quota, quota.hard),
+    )
+
+
+def _has_room(quota: QuotaState) -> bool:
+    return quota.needed <= quota.hard - quota.used
+
+
+def _amount(quota: QuotaState, amount: int) -> str:
+    return amount_words(quota.what.removeprefix(_LIMITS), amount)
+
+
+def _bare(quota: QuotaState, amount: int) -> str:
+    return bare_amount(quota.what.removeprefix(_LIMITS), amount)

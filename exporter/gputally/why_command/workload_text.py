@@ -1,0 +1,68 @@
+"""The answers of `gputally why` about workloads whose pods do not exist."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from gputally.model.placement.pending_document import PendingDocument, PendingWorkload
+from gputally.model.placement.why_document import WhyDocument
+from gputally.pending_api.words.amount_words import count_words
+from gputally.pending_api.words.duration_words import duration
+from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods, table
+
+_HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
+
+
+def workload_lines(workload: PendingWorkload, document: WhyDocument, *, width: int) -> Iterator[str]:
+    """Which pods it lacks, for how long and why, with the evidence."""
+    cost = money(workload.cost_per_hour, document.currency) if workload.cost_per_hour is not None else ""
+    what = f"{pods(workload.pods)} of {gpus(workload.gpus_per_pod)}{' each' * (workload.pods > 1)}"
+    lacks = f"{'at least ' * workload.is_at_least}{what}{f', {cost} per hour' * bool(cost)}"
+    since = duration(_seconds(workload, document.at))
+    yield from paragraph(f"{_name(workload)} has lacked {lacks}, for {since}: {workload.text}.", width)
+    payer = f"tier {workload.tier}, tenant {workload.tenant}"
+    known = "" if workload.class_name is None else f"{workload.class_name or 'none'}; "
+    yield from headed("Class", known + payer, width=width)
+    if quota := workload.quota:
+        amounts = f"{quota.requested} requested, {quota.used} used, {quota.limit} allowed"
+        yield from headed("Quota", f"{quota.name}, {quota.resource}: {amounts}", width=width)
+    if workload.message not in workload.text:
+        yield from headed("API server", workload.message, width=width)
+    if workload.helps:
+        yield from headed("Would help", f"- {workload.helps}", width=width)
+
+
+def workload_table(document: PendingDocument, *, width: int) -> Iterator[str]:
+    """How many pods workloads lack, and each of these workloads."""
+    reasons = document.workload_reasons
+    total, missing = sum(each.gpus for each in reasons), sum(each.pods for each in reasons)
+    one = document.workload_count == 1
+    subject = f"{document.workload_count:,} workload{' lacks' if one else 's lack'}"
+    why = "; ".join(f"{each.pods:,} as {each.meaning}" for each in reasons)
+    yield from paragraph(f"{subject} {pods(missing)} with {gpus(total)}, which do not exist: {why}.", width)
+    yield ""
+    yield from table([_HEADS, *(_row(each, document.at) for each in document.workloads)], right=frozenset({0, 1, 3}))
+    if more := document.workload_count - len(document.workloads):
+        yield f"and {more:,} more; narrow it down by NAMESPACE or --tenant"
+
+
+def _row(workload: PendingWorkload, at: datetime) -> tuple[str, ...]:
+    least = "+" * workload.is_at_least
+    return (
+        f"{count_words(workload.gpus)}{least}",
+        f"{workload.pods:,}{least}",
+        workload.tier,
+        duration(_seconds(workload, at)),
+        workload.reason,
+        _name(workload),
+    )
+
+
+def _seconds(workload: PendingWorkload, at: datetime) -> float:
+    return (at - workload.since).total_seconds()
+
+
+def _name(workload: PendingWorkload) -> str:
+    """`ml/job/train`, as `gputally why` takes it, with its kind if it is no Job."""
+    kind = f" ({workload.job_kind})" if workload.job_kind != "Job" else ""
+    return f"{workload.namespace}/job/{workload.job}{kind}"

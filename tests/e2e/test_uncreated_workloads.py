@@ -1,0 +1,155 @@
+"""Workloads whose pods a quota or a LimitRange of a real control plane refuses, or that wait in a queue."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.behaviour.product import Product, total
+from tests.chart.helm import objects, of_kind, rendered
+from tests.cluster.api import Api
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.manifests import Json, deployment, gpu_node, gpu_pod, job, metadata, priority_class, resource_quota
+from tests.e2e.rights import grant, logged_in, revoke, rights_of, until_granted
+from tests.fakes.command import run
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of killed servers
+]
+
+WATCHES = {"watch": {"resourceQuotas": True, "failedCreates": True}}
+QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
+
+EXPECTED = {
+    "too-large": ("quota_never", 2, 16),
+    "second": ("quota", 1, 4),
+    "serve": ("quota_never", 2, 14),
+    "much-cpu": ("refused", 1, 1),
+    "queued": ("queued", 3, 24),
+}
+"""Reason, missing pods and their GPUs by job."""
+QUOTA = {"name": "training", "resource": "requests.nvidia.com/gpu", "requested": "4", "used": "4", "limit": "6"}
+
+
+@pytest.fixture
+async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Product]:
+    """The aggregator with the rights that the chart grants for its optional watches, not started yet."""
+    rights = rights_of(of_kind(objects(rendered(WATCHES, tmp_path)), "ClusterRole")["rules"])
+    made = await grant(api, "uncreated", place, rights)
+    await until_granted(api, "uncreated", place, rights)
+    kubeconfig = await logged_in(api, control_plane, "uncreated", place, tmp_path / "kubeconfig")
+    found = Product(tmp_path, kubeconfig, environment={"GPUTALLY_WATCH": "resourcequotas,events/FailedCreate"})
+    yield found
+    await found.kill()
+    await revoke(api, made)
+
+
+async def workloads(product: Product, place: str) -> dict[str, Json]:
+    """The workloads of the namespace that lack pods, by job."""
+    found = await run("why", "--url", product.url, "--output", "json", "--namespace", place)
+    assert found.status == 0, found.err
+    return {each["job"]: each for each in json.loads(found.out)["workloads"]}
+
+
+async def lacking(product: Product, place: str, holds: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
+    """The workloads once they are as expected."""
+    found: dict[str, Json] = {}
+    for _ in range(120):
+        found = await workloads(product, place)
+        if holds(found):
+            return found
+        await asyncio.sleep(0.25)
+    raise AssertionError({name: (each["reason"], each["pods"], each["text"]) for name, each in found.items()})
+
+
+def reasons(found: dict[str, Json]) -> dict[str, tuple[str, int, float]]:
+    """Reason, missing pods and their GPUs."""
+    return {name: (each["reason"], each["pods"], each["gpus"]) for name, each in found.items()}
+
+
+async def test_each_workload_without_pods_has_its_verdict_until_its_pods_exist(
+    api: Api, place: str, product: Product
+) -> None:
+    await furnish(api, place)
+    for workload in refused(place):
+        await api.create(workload)
+    await product.start()
+
+    found = await lacking(product, place, lambda found: reasons(found) == EXPECTED)
+    assert {each["tier"] for each in found.values()} == {f"{place}-training"}
+    assert found["serve"]["job_kind"] == "Deployment"
+    assert found["second"]["quota"] == QUOTA
+    assert "maximum cpu usage per Container is 4" in found["much-cpu"]["message"]
+    samples = await product.scrape()
+    assert total(samples, "gputally_uncreated_pods", tier=f"{place}-training", reason="quota_never") == 4
+    assert total(samples, "gputally_uncreated_gpus", tier=f"{place}-training", reason="queued") == 24
+    assert total(samples, "gputally_quota_refused_gpus", tier="any") == 16 + 4 + 14
+    said = await run("why", "--url", product.url, f"{place}/job/too-large")
+    assert said.status == 0
+    assert "8 GPUs needed, 6 allowed" in " ".join(said.out.split())
+
+    quota = f"/api/v1/namespaces/{place}/resourcequotas/training"
+    await api.patch(quota, {"spec": {"hard": {"requests.nvidia.com/gpu": "64"}}})
+    await api.delete(f"/apis/batch/v1/namespaces/{place}/jobs/queued")
+    await lacking(product, place, lambda found: reasons(found) == {"much-cpu": EXPECTED["much-cpu"]})
+    samples = await product.scrape()
+    assert total(samples, "gputally_uncreated_pods", tier=f"{place}-training") == 1
+    assert total(samples, "gputally_quota_refused_gpus") == 0
+
+
+async def furnish(api: Api, place: str) -> None:
+    """A node of 8 GPUs, a quota of 6, of which a Job uses 4, and a limit of 4 CPUs."""
+    for manifest in (
+        gpu_node(f"{place}-node", gpus=8, pool=place),
+        priority_class(f"{place}-training", 100),
+        resource_quota("training", place, gpus=6),
+        limit_range(place),
+    ):
+        await api.create(manifest)
+    await enforced(api, place)
+    await api.create(job(pod("first", place, gpus=4)))
+    await api.wait_for(f"/apis/batch/v1/namespaces/{place}/jobs/first", is_active)
+
+
+def pod(name: str, place: str, *, gpus: int) -> Json:
+    pool = {"gputally.io/pool": place}
+    return gpu_pod(name, place, gpus=gpus, priorityClassName=f"{place}-training", nodeSelector=pool)
+
+
+def refused(place: str) -> list[Json]:
+    """The workloads of `EXPECTED`, and one that its user has suspended."""
+    queued = job(pod("queued", place, gpus=8), parallelism=3, suspend=True)
+    queued["metadata"]["labels"] = QUEUE
+    much_cpu = pod("much-cpu", place, gpus=1)
+    much_cpu["spec"]["containers"][0]["resources"]["limits"] |= {"cpu": "8"}
+    return [
+        job(pod("too-large", place, gpus=8), parallelism=2),
+        job(pod("second", place, gpus=4)),
+        deployment(pod("serve", place, gpus=7), replicas=2),
+        job(much_cpu),
+        queued,
+        job(pod("paused", place, gpus=8), suspend=True),
+    ]
+
+
+def limit_range(place: str) -> Json:
+    limits = [{"type": "Container", "max": {"cpu": "4"}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": metadata("cpu", place),
+        "spec": {"limits": limits},
+    }
+
+
+async def enforced(api: Api, place: str) -> None:
+    """Wait until the quota controller has counted the quota; before that, every pod is refused."""
+    path = f"/api/v1/namespaces/{place}/resourcequotas/training"
+    await api.wait_for(path, lambda found: bool(found and found.get("status", {}).get("used")))
+
+
+def is_active(found: Json | None) -> bool:
+    return bool(found and found.get("status", {}).get("active"))

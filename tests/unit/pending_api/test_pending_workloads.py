@@ -1,0 +1,194 @@
+"""Workloads without pods in the documents and on the page, and what a restricted user sees of them."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gputally.accounting.uncreated.workloads import Workloads
+from gputally.model.kube import OwnerReference
+from gputally.model.owner import Owner
+from gputally.model.placement.situation import QuotaState
+from gputally.model.placement.uncreated_workload import UncreatedWorkload
+from gputally.model.placement.verdict import Reason
+from gputally.model.units import GPU
+from gputally.pending_api.pending_finder import NoSuchPods, why_document
+from gputally.pending_api.pending_list import pending_list
+from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
+from gputally.pending_api.pending_page import pending_page
+from gputally.pending_api.pending_request import PendingRequest, WhyRequest
+from gputally.pending_api.workloads.workload_words import workload_help, workload_sentence
+from tests.core.manifests import us
+from tests.unit.pending_api.pending_world import PRICE, Past, holds, node, waits, world
+
+QUOTA = QuotaState(name="training", what="nvidia.com/gpu", hard=6, used=0, needed=8)
+
+
+def uncreated(name: str = "train", **changes: Any) -> UncreatedWorkload:  # noqa: ANN401 - any fields
+    """A Job of 2 pods with 8 GPUs each, which its quota never admits."""
+    reference = OwnerReference(kind="Job", name=name, uid=f"uid-{name}", api_version="batch/v1")
+    known: dict[str, Any] = {
+        "owner": Owner(changes.pop("namespace", "ml"), reference),
+        "job_kind": "Job",
+        "job": name,
+        "tier": "batch",
+        "tenant": "ml",
+        "class_name": "gpu-batch",
+        "pods": 2,
+        "quantity": 8 * GPU,
+        "since_us": us(600),
+        "reason": Reason.QUOTA_NEVER,
+        "text": "exceeded quota: training",
+        "quota": QUOTA,
+        "price": PRICE,
+    }
+    return UncreatedWorkload(**known | changes)
+
+
+FOREIGN = uncreated(
+    "foreign", namespace="rivals", tenant="rivals", tier="other", reason=Reason.REFUSED, quota=None, price=None
+)
+MINE = uncreated()
+
+
+def now(*workloads: UncreatedWorkload) -> PendingNow:
+    pods = [holds("serve", 8, on="n1", tier="serving", priority=800), waits("a", 8)]
+    tenants = {(each.owner.namespace, each.labels): each.tenant for each in workloads}
+    prices = {(each.gpu_model, each.tier): each.price for each in workloads}
+    return world([node("n1")], pods)._replace(uncreated=Workloads(workloads, tenants, prices))
+
+
+def asked(**query: str) -> PendingRequest:
+    return PendingRequest.of({name: [value] for name, value in query.items()})
+
+
+def test_workloads_are_counted_apart_from_pods() -> None:
+    document = pending_list(now(MINE, FOREIGN), asked(), ALL)
+
+    assert (document.pod_count, [each.pod for each in document.pods]) == (1, ["a"])
+    assert sum(each.pods for each in document.reasons) == 1
+    assert document.workload_count == 2
+    assert {each.reason: (each.pods, each.gpus, each.unpriced_gpus) for each in document.workload_reasons} == {
+        "quota_never": (2, 16, 0),
+        "refused": (2, 16, 16),
+    }
+
+
+def test_a_workload_has_its_evidence_and_its_cost() -> None:
+    [found] = pending_list(now(MINE), asked(), ALL).workloads
+
+    assert (found.namespace, found.kind, found.name, found.pods, found.gpus, found.gpus_per_pod) == (
+        *("ml", "Job", "train"),
+        *(2, 16, 8),
+    )
+    assert found.cost_per_hour == str(PRICE.per_gpu_hour * 16)
+    assert found.quota
+    assert (found.quota.resource, found.quota.requested, found.quota.used, found.quota.limit) == (
+        *("requests.nvidia.com/gpu", "8"),
+        *("0", "6"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({"namespace": "rivals"}, ["foreign"]),
+        ({"tenant": "ml"}, ["train"]),
+        ({"reason": "refused"}, ["foreign"]),
+        ({"job": "train"}, ["train"]),
+        ({"tier": "serving"}, []),
+        ({"limit": "1", "offset": "1"}, ["foreign"]),
+    ],
+)
+def test_filters_and_pages_apply_to_workloads(query: dict[str, str], names: list[str]) -> None:
+    document = pending_list(now(MINE, FOREIGN), asked(**query), ALL)
+
+    assert [each.name for each in document.workloads] == names
+
+
+def test_a_namespace_whose_workloads_all_lack_pods_is_known() -> None:
+    document = pending_list(now(FOREIGN), asked(namespace="rivals"), ALL)
+
+    assert document.unknown == []
+
+
+def test_a_restricted_user_sees_only_workloads_of_own_tenants() -> None:
+    viewer = Viewer(frozenset({"ml"}))
+
+    document = pending_list(now(MINE, FOREIGN), asked(), viewer)
+    assert [each.name for each in document.workloads] == ["train"]
+    assert sum(each.pods for each in document.workload_reasons) == 2
+    with pytest.raises(NoSuchPods):
+        why_document(now(MINE, FOREIGN), WhyRequest("rivals", "", "foreign"), viewer, past=Past())
+
+
+@pytest.mark.parametrize("request_", [WhyRequest("ml", "", "train"), WhyRequest("ml", "train", "")])
+def test_why_answers_about_a_workload_without_any_pod(request_: WhyRequest) -> None:
+    document = why_document(now(MINE), request_, ALL, past=Past())
+
+    assert document.answers == []
+    assert [each.reason for each in document.workloads] == ["quota_never"]
+
+
+def test_why_names_the_missing_pods_of_a_job_beside_its_waiting_ones() -> None:
+    there = now(replace(MINE, job="a"))
+
+    document = why_document(there, WhyRequest("ml", "", "a"), ALL, past=Past())
+    assert [each.pod.pod for each in document.answers] == ["a"]
+    assert [each.job for each in document.workloads] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("workload", "text", "helps"),
+    [
+        (
+            MINE,
+            "its quota training can never admit such a pod: 8 GPUs needed, 6 allowed",
+            "raise quota training by 2 GPUs, or request 6 GPUs at most",
+        ),
+        (
+            replace(MINE, quota=replace(QUOTA, hard=0)),
+            "its quota training can never admit such a pod: 8 GPUs needed, 0 allowed",
+            "raise quota training by 8 GPUs",
+        ),
+        (
+            replace(MINE, reason=Reason.QUOTA, quota=replace(QUOTA, hard=10, used=5)),
+            "its quota training is used up: 8 GPUs needed, 5 of 10 used",
+            "raise quota training by 3 GPUs, or wait until its pods leave as much",
+        ),
+        (
+            replace(MINE, reason=Reason.QUOTA, quota=replace(QUOTA, hard=16, used=5)),
+            "its quota training refused its pods and has room since (8 GPUs needed, 5 of 16 used): it tries again",
+            "",
+        ),
+        (
+            replace(MINE, quota=replace(QUOTA, what="limits.cpu", hard=4000, needed=8000)),
+            "its quota training can never admit such a pod: 8 CPUs needed, 4 allowed",
+            "raise quota training by 4 CPUs, or request 4 CPUs at most",
+        ),
+        (
+            replace(FOREIGN, text="denied by policy"),
+            "the API server refuses to create its pods: denied by policy",
+            "",
+        ),
+        (
+            replace(MINE, reason=Reason.QUEUED, quota=None, text="Kueue, queue research"),
+            "its queue has not admitted it (Kueue, queue research)",
+            "",
+        ),
+    ],
+)
+def test_each_reason_has_its_sentence_and_its_help(workload: UncreatedWorkload, text: str, helps: str) -> None:
+    assert (workload_sentence(workload), workload_help(workload)) == (text, helps)
+
+
+def test_the_page_shows_workloads_and_escapes_what_tenants_write() -> None:
+    hostile = replace(FOREIGN, text="<script>alert(1)</script>")
+    request = asked()
+    page = pending_page(pending_list(now(MINE, hostile), request, ALL), request)
+
+    assert "2, which lack 4 pods with 32 GPUs" in page
+    assert "ml/train</a> (Job)" in page
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "Workloads without pods" not in pending_page(pending_list(now(), request, ALL), request)
