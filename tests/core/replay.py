@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from gputally.accounting.active_pods import ANY
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.jobs.job_record import job_uid
 from gputally.accounting.present import at_present
@@ -18,6 +19,7 @@ from gputally.model.observation import Deleted, Observation, RelistFinished, Rel
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
+from gputally.shares.schemes import covered
 from tests.core.manifests import Json, NodeForm, PodForm, as_class, as_event, as_namespace, as_node, as_pod, us
 from tests.core.memory import Memory
 
@@ -123,7 +125,7 @@ class Replay:
         )
 
     def scrape(self, at: float) -> Snapshot:
-        """Publish and flush, then check that no counter decreased."""
+        """Publish and flush, then check that no counter decreased, and that pending pods add up."""
         self.fleet.advance(us(at))
         self.fleet.waiting.judge(at_us=self.fleet.now_us)
         snapshot = publish(self.fleet, now_us=us(at), ledger=None)
@@ -131,7 +133,20 @@ class Replay:
         for total, rows in snapshot.totals.items():
             for row in rows:
                 self._check(total, row, snapshot.now_us)
+        self._check_pending(snapshot)
         return snapshot
+
+    def _check_pending(self, snapshot: Snapshot) -> None:
+        records = [each for each in self.fleet.pods.records.values() if each.end_by is None and not each.scheduled_us]
+        quantities = Counter[str]()
+        for record in records:
+            quantities[record.selected_model] += covered(record.units, (), self.rules)
+        oldest_us = min((each.oldest_us for each in snapshot.waiting.values()), default=None)
+        assert sum(each.pods for each in snapshot.waiting.values()) == len(records)
+        assert oldest_us == min((record.created_us for record in records), default=None)
+        assert snapshot.wanted.get(ANY, 0) == quantities[""]
+        assert sum(snapshot.wanted.values()) == sum(each.quantity for each in snapshot.waiting.values())
+        assert sum(snapshot.wanted.values()) == quantities.total()
 
     def in_waits(self) -> Counter[Labels]:
         """Pending GPU-time an hour from now, by the labels of its counter, as the ledger has it."""

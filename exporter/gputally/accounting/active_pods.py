@@ -8,11 +8,10 @@ from msgspec import Struct
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.jobs.job_costs import JobCostsNow
 from gputally.accounting.nodes.stand_in import is_stand_in
-from gputally.accounting.terms.tier import tier_of_pod
+from gputally.accounting.pods.pod_index import PendingGroup
 from gputally.accounting.waiting.fit.packing import Job, JobNodes
 from gputally.model.node import CapacitySlice
 from gputally.model.pod import PodRecord
-from gputally.shares.schemes import covered
 
 if TYPE_CHECKING:
     from gputally.model.price import Price
@@ -113,32 +112,49 @@ def holding(record: PodRecord) -> ActivePod:
 
 
 def pending(fleet: Fleet) -> list[ActivePod]:
-    """Pods without a node, by age.
+    """Pods without a node, by age."""
+    records = [fleet.pods.records[uid] for uid in fleet.pods.index.pending]
+    records.sort(key=lambda record: (record.created_us, record.uid))
+    shown = PendingShown(fleet)
+    return [_pending(record, shown, fleet) for record in records]
+
+
+def _pending(record: PodRecord, shown: "PendingShown", fleet: Fleet) -> ActivePod:
+    group, quantity = fleet.pods.index.pending_groups.of[record.uid]
+    return ActivePod(
+        uid=record.uid,
+        namespace=record.namespace,
+        name=record.name,
+        tier=group.tier,
+        tenant=group.tenant,
+        shown=shown.labels(group),
+        job_kind=record.job_kind,
+        job=record.job,
+        gpu_model=shown.model(record.selected_model),
+        quantity=quantity,
+        since_us=record.created_us,
+    )
+
+
+class PendingShown:
+    """How labels of pending pods are exported, whose `groups` are those of all of them, by age.
 
     Tiers and tenants of pending pods only are exported while the limits have room; they take no room from others.
     """
-    records = [fleet.pods.records[uid] for uid in fleet.pods.index.pending]
-    records.sort(key=lambda record: (record.created_us, record.uid))
-    tiers = [tier_of_pod(record, fleet.rules) for record in records]
-    tenants = [fleet.pods.namespaces.tenant(record) for record in records]
-    shown_tiers = fleet.limiter.foreseen("tier", dict.fromkeys(tiers))
-    shown_tenants = fleet.limiter.foreseen("tenant", dict.fromkeys(tenants))
-    return [
-        ActivePod(
-            uid=record.uid,
-            namespace=record.namespace,
-            name=record.name,
-            tier=tier,
-            tenant=tenant,
-            shown=(shown_tiers[tier], shown_tenants[tenant]),
-            job_kind=record.job_kind,
-            job=record.job,
-            gpu_model=fleet.limiter.shown("gpu_model", record.selected_model) if record.selected_model else ANY,
-            quantity=covered(record.units, (), fleet.rules),
-            since_us=record.created_us,
-        )
-        for record, tier, tenant in zip(records, tiers, tenants, strict=True)
-    ]
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.groups = fleet.pods.index.pending_groups.by_age()
+        self._tiers = fleet.limiter.foreseen("tier", dict.fromkeys(group.tier for group in self.groups))
+        self._tenants = fleet.limiter.foreseen("tenant", dict.fromkeys(group.tenant for group in self.groups))
+        self._shown = fleet.limiter.shown
+
+    def labels(self, group: PendingGroup) -> tuple[str, str]:
+        """The exported tier and tenant of a group."""
+        return self._tiers[group.tier], self._tenants[group.tenant]
+
+    def model(self, required: str) -> str:
+        """The GPU model that a pod requires; "" for none."""
+        return self._shown("gpu_model", required) if required else ANY
 
 
 def nodes(fleet: Fleet) -> list[ActiveNode]:

@@ -1,13 +1,13 @@
 """An immutable view of the fleet at one instant: the input of all metrics."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.active_pods import ActivePod, pending
+from gputally.accounting.active_pods import PendingShown
 from gputally.accounting.disruptions.preempting import Preempting, preempting
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import WorkAtRisk
@@ -94,8 +94,8 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     """
     totals, evaluated_us = _published(fleet, now_us), fleet.totals.evaluated_us
     inventory = fleet.nodes.inventory(at_us=evaluated_us)
-    pods = pending(fleet)
-    tiers, waiting = _tiers(fleet, totals), _waiting(pods)
+    pending = PendingShown(fleet)
+    tiers, waiting = _tiers(fleet, totals), _waiting(pending)
     return Snapshot(
         now_us=evaluated_us,
         accounting_start_us=fleet.totals.accounting_start_us,
@@ -103,7 +103,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         tiers=tiers,
         serving=_serving({*tiers, *(tier for tier, _ in waiting)}, fleet.rules),
         waiting=waiting,
-        wanted=_wanted(pods, fleet),
+        wanted=_wanted(pending, fleet),
         preempting=preempting(fleet.ends.preemptions.unreleased, partial(fleet.limiter.shown, "tier")),
         at_risk=fleet.ends.lost_work.at_risk.read(evaluated_us),
         unpriced=inventory.unpriced,
@@ -155,23 +155,25 @@ def _serving(tiers: AbstractSet[str], rules: Rules) -> Serving:
     return Serving(tiers=found, expected=bool(rules.serving), unmatched=unmatched(tiers, rules))
 
 
-def _wanted(pods: Iterable[ActivePod], fleet: Fleet) -> dict[str, int]:
+def _wanted(pending: PendingShown, fleet: Fleet) -> dict[str, int]:
     """With 0 for known GPU models that no pending pod requires."""
     wanted = dict.fromkeys(sorted(fleet.limiter.values["gpu_model"]), 0)
-    for pod in pods:
-        wanted[pod.gpu_model] = wanted.get(pod.gpu_model, 0) + pod.quantity
+    for group in pending.groups:
+        model = pending.model(group.gpu_model)
+        wanted[model] = wanted.get(model, 0) + group.quantity
     return wanted
 
 
-def _waiting(pods: Iterable[ActivePod]) -> dict[tuple[str, str], PendingPods]:
+def _waiting(pending: PendingShown) -> dict[tuple[str, str], PendingPods]:
     """Pending pods by exported (tier, tenant)."""
     found: dict[tuple[str, str], PendingPods] = {}
-    for pod in pods:
-        before = found.get(pod.shown, PendingPods(pods=0, quantity=0, oldest_us=pod.since_us))
-        found[pod.shown] = PendingPods(
-            pods=before.pods + 1,
-            quantity=before.quantity + pod.quantity,
-            oldest_us=min(before.oldest_us, pod.since_us),
+    for group in pending.groups:
+        shown, (oldest_us, _) = pending.labels(group), group.oldest
+        before = found.get(shown, PendingPods(pods=0, quantity=0, oldest_us=oldest_us))
+        found[shown] = PendingPods(
+            pods=before.pods + len(group.created_us),
+            quantity=before.quantity + group.quantity,
+            oldest_us=min(before.oldest_us, oldest_us),
         )
     return found
 

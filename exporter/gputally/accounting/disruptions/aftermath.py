@@ -97,13 +97,24 @@ class Aftermath:
     def _completed_by(self, record: PodRecord) -> Iterator[Disruption]:
         if record.node in self._followed and self._looked_at.get(record.uid) != record.scheduled_us is not None:
             self._looked_at[record.uid] = record.scheduled_us
-            is_last = record.scheduled_us >= self._last_reuse_us.get(record.node, 0)
-            followed = self._unused.get(record.node, {}) if is_last else self._followed[record.node]
-            for each in tuple(followed.values()):
+            for each in self._before(record.node, record.scheduled_us):
                 if (better := _reused(each, record.uid, record.scheduled_us)) is not each:
                     yield better
         if record.started_us is not None and record.uid not in self._replacements:
             yield from self._replaced_by(record)
+
+    def _before(self, node: str, us: int) -> list[Disruption]:
+        """The disruptions on a node which a binding at `us` may be the first one after: few of hundreds in an hour."""
+        is_last = us >= self._last_reuse_us.get(node, 0)
+        followed = self._unused.get(node, {}) if is_last else self._followed[node]
+        latest_us = us + US_PER_SECOND
+        return [
+            each
+            for each in followed.values()
+            if each.released_us is not None
+            and each.released_us < latest_us
+            and (each.reused_us is None or each.reused_us > us)
+        ]
 
     def reused(self, each: Disruption) -> Disruption:
         """A new or changed disruption, with the first known binding to its node after its release."""

@@ -1,14 +1,20 @@
 """The pods of each group."""
 
+from typing import TYPE_CHECKING
+
+from gputally.accounting.few_uids import with_uid, without_uid
 from gputally.accounting.groups.pod_group import PodGroup, group_of
 from gputally.model.pod import PodRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 class GroupIndex:
     """UIDs of the existing pods of each group."""
 
     def __init__(self) -> None:
-        self._members: dict[PodGroup, set[str]] = {}
+        self._members: dict[PodGroup, Collection[str]] = {}
         self._group_of: dict[str, PodGroup] = {}
 
     def put(self, record: PodRecord) -> None:
@@ -16,7 +22,7 @@ class GroupIndex:
         self.drop(record.uid)
         if group := group_of(record):
             group = next((self._group_of[uid] for uid in self._members.get(group, ())), group)  # one object for all
-            self._members.setdefault(group, set()).add(record.uid)
+            self._members[group] = with_uid(self._members.get(group, ()), record.uid)
             self._group_of[record.uid] = group
 
     def of(self, uid: str) -> PodGroup | None:
@@ -25,11 +31,11 @@ class GroupIndex:
 
     def members(self, group: PodGroup | None) -> set[str]:
         """The pods of a group."""
-        return self._members.get(group, set()) if group else set()
+        return {*self._members.get(group, ())} if group else set()
 
     def drop(self, uid: str) -> None:
         """Remove a pod."""
         if group := self._group_of.pop(uid, None):
-            self._members[group].discard(uid)
-            if not self._members[group]:
+            left = self._members[group] = without_uid(self._members[group], uid)
+            if not left:
                 del self._members[group]

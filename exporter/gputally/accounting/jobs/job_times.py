@@ -1,8 +1,9 @@
 """The GPU-time of the pods of one job, by exported tier and tenant, and how these pods ended."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from gputally.accounting.few_uids import with_uid, without_uid
 from gputally.accounting.jobs.pod_ends import PodEnd, end_of
 from gputally.model.allocation import Segment
 from gputally.model.pod import PodRecord
@@ -12,7 +13,6 @@ Payer = tuple[str, str]
 Lines = dict[Payer, tuple[int, int]]
 """GPU-time (µs·µGPU) as lines a + b·t."""
 NOTHING: Final[Mapping[Payer, tuple[int, int]]] = {}
-_NO_PODS: Final[frozenset[str]] = frozenset()
 _NO_ENDS: Final[Mapping[PodEnd, int]] = {}
 
 
@@ -39,8 +39,8 @@ class JobTime:
 
     def __init__(self, forgotten: Iterable[tuple[str, str, int]] = ()) -> None:
         self.lines: Lines = {(tier, tenant): (amount, 0) for tier, tenant, amount in forgotten}
-        self.present: set[str] = set()
-        self.departed: set[str] | frozenset[str] = _NO_PODS  # most Jobs have none: a set costs 216 bytes
+        self.present: Collection[str] = ()
+        self.departed: Collection[str] = ()
         self.ends: Mapping[PodEnd, int] = _NO_ENDS
 
     @property
@@ -48,9 +48,17 @@ class JobTime:
         """Whether any of its pods holds GPUs."""
         return any(b for _, b in self.lines.values())
 
+    def enter(self, uid: str) -> None:
+        """A pod is in the working state."""
+        self.present = with_uid(self.present, uid)
+
+    def drop(self, uid: str) -> None:
+        """A pod leaves the working state."""
+        self.present = without_uid(self.present, uid)
+
     def leave(self, uid: str) -> None:
-        """A pod leaves the working state, and may still be amended."""
-        self.departed = {uid} if not self.departed else {*self.departed, uid}
+        """A pod has left the working state, and may still be amended."""
+        self.departed = with_uid(self.departed, uid)
 
     def add(self, lines: Mapping[Payer, tuple[int, int]], sign: int = 1) -> None:
         """Add lines, or take them back."""

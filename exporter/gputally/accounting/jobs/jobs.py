@@ -81,7 +81,7 @@ class Jobs(StatePart[JobRecord]):
         key = job_key(record)
         if key and record.counted is None and record.scheduled_us is not None:
             time = self._times.setdefault(key, JobTime())
-            time.present.add(record.uid)
+            time.enter(record.uid)
             time.add(self._lines(record))
             time.add_ends(ends_between(None, record))
 
@@ -135,7 +135,7 @@ class Jobs(StatePart[JobRecord]):
             return self._post_alone(before, after, at_us=at_us)
         time = self._times.setdefault(key, JobTime())
         if after.ending and key not in self._jobs and not self._is_watched:
-            time.present.discard(after.uid)
+            time.drop(after.uid)
             time.add(self._lines(before), -1)
             time.add_ends(ends_between(before, None))
             self._forget_released(key)
@@ -147,7 +147,7 @@ class Jobs(StatePart[JobRecord]):
         if job and after.uid in time.departed:
             job = with_forgotten(job, change.lines, ends)
         else:
-            time.present.add(after.uid)
+            time.enter(after.uid)
             time.add_ends(ends)
         self._update(key, job, change.lines, at_us=at_us)
         return after
@@ -161,7 +161,7 @@ class Jobs(StatePart[JobRecord]):
             if job and record.scheduled_us is None and (end := deletion_of(record)):
                 self._update(job.key, with_forgotten(job, NOTHING, {end: 1}), at_us=at_us)
             return record
-        time.present.discard(record.uid)
+        time.drop(record.uid)
         time.add_ends(ends_between(record, None))
         lines = self._lines(record)
         if job is None:
@@ -179,7 +179,7 @@ class Jobs(StatePart[JobRecord]):
         """Forget deleted pods that are not kept any more: they are final. So are deleted Jobs without other pods."""
         for key in tuple(self._with_departed):
             time = self._times[key]
-            time.departed = set(filter(is_kept, time.departed))
+            time.departed = tuple(filter(is_kept, time.departed))
             if not time.departed:
                 self._with_departed.discard(key)
                 self._forget_released(key)

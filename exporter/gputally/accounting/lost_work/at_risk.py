@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -17,9 +16,6 @@ from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 from gputally.model.work.checkpoint import CheckpointSource, WorkCheckpoint
 
-if TYPE_CHECKING:
-    from gputally.model.price import Price
-
 _OVERDUE_EVERY_US = 30 * US_PER_SECOND
 _MOST_STALE = 1000
 
@@ -32,7 +28,7 @@ class WorkAtRisk(Struct, frozen=True, kw_only=True):
     overdue: Mapping[Labels, int]
 
 
-class PodAtRisk(NamedTuple):
+class PodAtRisk(Struct, frozen=True, gc=False):
     """A running pod, its last checkpoint (µs), when the next one is assumed, and how the last one is known."""
 
     record: PodRecord
@@ -55,8 +51,10 @@ class AtRisk:
         self._checkpoints = checkpoints
         self._groups = groups
         self._rules = rules
-        self._lines: dict[tuple[Labels, Price | None], list[int]] = {}
-        """a, b and the number of contributions, by labels of segments and price."""
+        self._gpu_time: dict[Labels, list[int]] = {}
+        """a, b and the number of contributions, by exported tier and tenant."""
+        self._cost: dict[Labels, list[int]] = {}
+        """The same of the cost, also by currency."""
         self._counted: dict[str, PodAtRisk] = {}
         """Each running pod as counted."""
         self._outdated: set[str] = set()
@@ -91,14 +89,8 @@ class AtRisk:
 
     def read(self, now_us: int) -> WorkAtRisk:
         """The work at risk at `now_us`."""
-        gpu_time: dict[Labels, int] = {}
-        cost: dict[Labels, int] = {}
-        for (labels, price), (a, b, _) in self._lines.items():
-            payer, value = labels[:2], a + b * now_us
-            gpu_time[payer] = gpu_time.get(payer, 0) + value
-            if price:
-                in_currency = (*payer, price.currency)
-                cost[in_currency] = cost.get(in_currency, 0) + price.cost(value)
+        gpu_time = {payer: a + b * now_us for payer, (a, b, _) in self._gpu_time.items()}
+        cost = {payer: a + b * now_us for payer, (a, b, _) in self._cost.items()}
         return WorkAtRisk(gpu_time=gpu_time, cost=cost, overdue=self._overdue)
 
     def pods(self) -> tuple[PodAtRisk, ...]:
@@ -168,16 +160,11 @@ class AtRisk:
         for each in reversed(record.segments):
             if each.end_us is not None and each.end_us <= from_us:
                 return
-            key, start_us = (each.labels, each.price), max(each.start_us, from_us)
-            line = self._lines.setdefault(key, [0, 0, 0])
-            line[0] -= sign * each.quantity * start_us
-            if each.end_us is None:
-                line[1] += sign * each.quantity
-            else:
-                line[0] += sign * each.quantity * each.end_us
-            line[2] += sign
-            if not line[2]:
-                del self._lines[key]
+            payer, quantity, start_us = each.labels[:2], sign * each.quantity, max(each.start_us, from_us)
+            a, b = (-quantity * start_us, quantity) if each.end_us is None else (quantity * (each.end_us - start_us), 0)
+            _shift(self._gpu_time, payer, a, b, sign)
+            if price := each.price:
+                _shift(self._cost, (*payer, price.currency), price.cost(a), price.cost(b), sign)
 
     def _step(self, now_us: int) -> None:
         """Move on the pods whose assumed checkpoint is due; entries of earlier states are skipped.
@@ -201,6 +188,16 @@ class AtRisk:
         for each in self.overdue(now_us):
             found[each.record.terms[-1].labels[:2]] += 1
         return found
+
+
+def _shift(lines: dict[Labels, list[int]], labels: Labels, a: int, b: int, count: int) -> None:
+    """Add to the line with these labels; one without contributions has no entry."""
+    line = lines.setdefault(labels, [0, 0, 0])
+    line[0] += a
+    line[1] += b
+    line[2] += count
+    if not line[2]:
+        del lines[labels]
 
 
 def is_running(record: PodRecord) -> bool:

@@ -44,7 +44,7 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         class_name=shared(pod.spec.priority_class_name),
         priority=pod.spec.priority,
         may_preempt=pod.spec.preemption_policy != NEVER,
-        owner=controller_of(meta.owner_references),
+        owner=shared(controller_of(meta.owner_references)),
         created_us=created_us(pod, at_us),
         scheduling_group=group.pod_group_name if (group := pod.spec.scheduling_group) else "",
         accepted=False,
@@ -75,7 +75,7 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
     deletion_us, grace_us = _requested(record, pod, at_us)
     record = replace(
         record,
-        node=pod.spec.node_name or record.node,
+        node=record.node if pod.spec.node_name in ("", record.node) else shared(pod.spec.node_name),
         selected_model=shared(gpu_model_selected(pod.spec)),
         claimed_us=claimed_us,
         accepted=accepted,

@@ -1,10 +1,63 @@
 """Indexes of pods."""
 
+from msgspec import Struct
+
 from gputally.accounting.nodes.node_clock import NodeClocks
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.terms.tier import NO_TIER, tier_of_pod
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
+from gputally.shares.schemes import covered
+
+
+class PendingGroup(Struct, kw_only=True, eq=False):
+    """Pending pods of one tier and tenant that require one GPU model: when each was created, and their µGPU."""
+
+    tier: str
+    tenant: str
+    gpu_model: str
+    created_us: dict[str, int] = {}
+    quantity: int = 0
+
+    @property
+    def oldest(self) -> tuple[int, str]:
+        """Creation and UID of the oldest pod."""
+        return min(zip(self.created_us.values(), self.created_us, strict=True))
+
+
+class PendingGroups:
+    """The groups of pending pods, kept up to date pod by pod: there may be thousands of pods at each scrape."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._groups: dict[tuple[str, str, str], PendingGroup] = {}
+        self.of: dict[str, tuple[PendingGroup, int]] = {}
+        """The group of each pod, and the µGPU that it requests."""
+
+    def by_age(self) -> list[PendingGroup]:
+        """The groups, that of the oldest pod first."""
+        return sorted(self._groups.values(), key=lambda group: group.oldest)
+
+    def put(self, record: PodRecord, *, tier: str, tenant: str) -> None:
+        """Add a pending pod, or update it."""
+        self.drop(record.uid)
+        key = tier, tenant, record.selected_model
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = PendingGroup(tier=tier, tenant=tenant, gpu_model=record.selected_model)
+        quantity = covered(record.units, (), self._rules)
+        group.created_us[record.uid] = record.created_us
+        group.quantity += quantity
+        self.of[record.uid] = group, quantity
+
+    def drop(self, uid: str) -> None:
+        """Remove a pod, if it is pending."""
+        if known := self.of.pop(uid, None):
+            group, quantity = known
+            del group.created_us[uid]
+            group.quantity -= quantity
+            if not group.created_us:
+                del self._groups[group.tier, group.tenant, group.gpu_model]
 
 
 class PodIndex:
@@ -16,6 +69,7 @@ class PodIndex:
 
     def __init__(self, rules: Rules) -> None:
         self.pending: set[str] = set()
+        self.pending_groups = PendingGroups(rules)
         self.without_tier: set[str] = set()
         self.without_tenant: set[str] = set()
         self.on_node: dict[str, dict[str, None]] = {}
@@ -39,9 +93,14 @@ class PodIndex:
     def assign(self, record: PodRecord, tenant: str) -> None:
         """Set the pod's tenant."""
         _set_member(self.without_tenant, record.uid, is_member=record.end_by is None and tenant == UNASSIGNED)
+        if record.uid in self.pending:
+            self.pending_groups.put(record, tier=tier_of_pod(record, self._rules), tenant=tenant)
+        else:
+            self.pending_groups.drop(record.uid)
 
     def drop(self, record: PodRecord) -> None:
         """Remove a deleted pod."""
+        self.pending_groups.drop(record.uid)
         for index in (self.pending, self.without_tier, self.without_tenant):
             index.discard(record.uid)
         _drop(self.on_node, record.node, record.uid)

@@ -18,6 +18,7 @@ from gputally.accounting.pods.recently_deleted import KEEP_US, RecentlyDeleted
 from gputally.accounting.pods.release import released
 from gputally.accounting.pods.segments import segments_of
 from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.shared import shared
 from gputally.accounting.terms.classify import as_posted, kept_labels, placed, relimited, with_present_terms
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.owner_walks import OwnerWalks
@@ -192,13 +193,14 @@ class Pods:
             return record
         if labels != record.labels and record.uid in self._unaccounted:
             record = self._reconciled(record.uid)  # labels apply from their event on, see _merge
-        return replace(record, labels=labels, preempted_us=marks[0], disruption=marks[1])
+        return replace(record, labels=shared(labels), preempted_us=marks[0], disruption=marks[1])
 
     def _merge(self, record: PodRecord, *, at_us: int) -> None:
         """Store the new record and mark it as pending; many events change nothing."""
         before = self.records.get(record.uid)
-        if record != before:
-            self._unaccounted[record.uid] = self._unaccounted.get(record.uid, (before, at_us))[0], at_us
+        if record == before:
+            return
+        self._unaccounted[record.uid] = self._unaccounted.get(record.uid, (before, at_us))[0], at_us
         self.records[record.uid] = record
         if before and before.labels != record.labels:
             self._reconciled(record.uid)

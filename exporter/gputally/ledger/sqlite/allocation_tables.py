@@ -4,8 +4,8 @@ import json
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import starmap
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, starmap
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -26,6 +26,8 @@ from gputally.model.price import Price
 logger = logging.getLogger(__name__)
 
 _SHOWN: Final = 5
+_AT_ONCE: Final = 2000
+"""Revisions that are prepared together: those of all pods, at the first write, would take megabytes."""
 _LAST: Final = """
 SELECT p.uid, p.id, r.number, r.revision, r.segments
 FROM json_each(?) AS wanted
@@ -102,19 +104,26 @@ class AllocationTables:
 
     def append(self, changes: Changes) -> Line:
         """Add the missing revisions, and return the increase of the sum of all current segments, from the rows."""
-        known = self._known(changes.revisions)
-        unknown = changes.revisions.keys() - known.keys()
+        self._connection.executemany(_UPSERT_JOB, map(self._job, changes.jobs.values()))
+        self._connection.executemany(_UPSERT_PROGRESS, starmap(self._progress, changes.progress.items()))
+        revisions, a, b = iter(changes.revisions.items()), 0, 0
+        while part := dict(islice(revisions, _AT_ONCE)):
+            more_a, more_b = self._append(part, changes)
+            a, b = a + more_a, b + more_b
+        return a, b
+
+    def _append(self, revisions: Mapping[str, PodRecord], changes: Changes) -> Line:
+        known = self._known(revisions)
+        unknown = revisions.keys() - known.keys()
         old, late = self._old(unknown), self._rolled_up(unknown)
         plans = []
-        for uid, record in changes.revisions.items():
+        for uid, record in revisions.items():
             if uid in late:
                 continue
             pod, number, revision, previous = known.get(uid, (0, 0, max(old.get(uid, {0: []})), 0))
             if record.revision > revision:
                 unchanged = min(changes.known.get(uid, UNKNOWN).segments, previous)
                 plans.append(_Plan(record, pod or self._new_pod(record), number + 1, unchanged, previous))
-        self._connection.executemany(_UPSERT_JOB, map(self._job, changes.jobs.values()))
-        self._connection.executemany(_UPSERT_PROGRESS, starmap(self._progress, changes.progress.items()))
         plans.sort(key=lambda plan: plan.pod)  # in table order, each page is visited once
         replaced = [span for plan in plans for spans in old.get(plan.record.uid, {}).values() for span in spans]
         replaced += self._replaced(plans)

@@ -1,0 +1,24 @@
+"""Collections of UIDs of which most have one member: a tuple costs a fifth of a set, and there are thousands."""
+
+from collections.abc import Collection
+from typing import Final
+
+_FEW: Final = 8
+
+
+def with_uid(uids: Collection[str], uid: str) -> Collection[str]:
+    """`uids` with `uid`, as a tuple while they are few; else the same set, changed."""
+    if uid in uids:
+        return uids
+    if isinstance(uids, set):
+        uids.add(uid)
+        return uids
+    return (*uids, uid) if len(uids) < _FEW else {*uids, uid}
+
+
+def without_uid(uids: Collection[str], uid: str) -> Collection[str]:
+    """`uids` without `uid`."""
+    if isinstance(uids, set):
+        uids.discard(uid)
+        return uids
+    return tuple([each for each in uids if each != uid]) if uid in uids else uids
