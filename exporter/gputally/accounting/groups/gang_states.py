@@ -56,6 +56,8 @@ class GangStates(KeyedPart[GangRecord]):
         self._old: set[str] = set()
         """Keys of Jobs whose pods ran before the ledger knew gangs."""
         self._outdated: dict[str, int] = {}
+        self._is_listed = False
+        """Whether this process knows which Jobs exist."""
 
     def updated(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
         """A pod is new or has changed; returns it with its `gang_until_us`."""
@@ -110,6 +112,7 @@ class GangStates(KeyedPart[GangRecord]):
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
+        self._is_listed = True
         for uid in self._jobs.known() - set(uids):
             self.gone(uid, at_us=at_us)
         for key in tuple(self.known):
@@ -257,7 +260,7 @@ class GangStates(KeyedPart[GangRecord]):
         known = self.known.get(key)
         if known is None or key in self.members:
             return
-        if self._jobs.has(key):
+        if self._jobs.has(key) or (known.parts and not self._is_listed):
             if known.complete_us is not None or known.not_before_us:
                 self._store(key, replace(known, complete_us=None, not_before_us=0))
         else:
