@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.groups.gang_completion import together_us
+from gputally.accounting.groups.gang_completion import together_us, until_us
 from gputally.accounting.groups.gang_jobs import GangJobs
 from gputally.accounting.groups.gang_members import GangMembers, Stage
 from gputally.accounting.groups.gang_record import GangRecord, with_job
@@ -61,8 +61,8 @@ class GangStates(KeyedPart[GangRecord]):
 
     def updated(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
         """A pod is new or has changed; returns it with its `gang_until_us`."""
-        until_us = self._until_us(before, record, at_us)
-        return record if until_us == record.gang_until_us else replace(record, gang_until_us=until_us)
+        complete_us = self._until_us(before, record, at_us)
+        return record if complete_us == record.gang_until_us else replace(record, gang_until_us=complete_us)
 
     def drop(self, record: PodRecord, *, at_us: int) -> None:
         """A pod is deleted."""
@@ -152,7 +152,7 @@ class GangStates(KeyedPart[GangRecord]):
             if is_new:
                 self._came(gang, record)
             elif was_waiting and gang.stages[record.uid] is Stage.OVER:
-                self._left(gang, at_us)
+                self._left(gang, until_us(record))
             self._check(gang, at_us=at_us, newest=record)
         elif gang.key in self.partial:
             self.changed.add(gang.key)
