@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import cycle
+from itertools import accumulate, cycle
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -119,6 +119,11 @@ def sized_gangs(draw: Draw) -> Gang:
     members = [draw(members_of(f"w{i}", labels, may_stop=True)) for i in range(draw(st.integers(1, 6)))]
     starts, stops = {each.started for each in members}, {each.stopped for each in members}
     assume(not starts & stops - {None})  # within one second, nobody knows which of them came first
+    lives = sorted((each.form.created, each.gone or HORIZON) for each in members)
+    ends = accumulate((gone for _, gone in lives), max)
+    assume(
+        all(created < end for (created, _), end in zip(lives[1:], ends, strict=False))
+    )  # without pods, it begins anew
     known_at = draw(st.integers(1, min([each.gone or HORIZON for each in members]) - 1))  # nobody amends deleted pods
     return Gang(members=tuple(members), size=size, known_at=known_at, outage=draw(outages()))
 

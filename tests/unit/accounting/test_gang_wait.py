@@ -184,6 +184,21 @@ def test_a_gang_goes_on_over_a_restart() -> None:
     assert replay.spans("x")[1:] == [("gang_wait", 10, 40), ("running", 40, None)]
 
 
+def test_a_job_outlives_its_pods_until_a_new_process_has_listed_the_jobs() -> None:
+    replay, first = cluster(), pod("a", JOB)
+    replay.see_object(Kind.JOBS, job(2), at=4)
+    replay.see(first, at=5)
+    replay.flush()
+    replay.restart()
+    replay.lose(replace(first, deleted=8, grace=0, version=4), at=8)
+    second = start(replay, pod("b", JOB, created=9), 20)
+    assert replay.spans("b")[1:] == [("gang_wait", 20, None)]
+
+    replay.lose(replace(second, deleted=30, grace=0, version=5), at=30)
+    replay.relist_objects(Kind.JOBS, at=40)
+    assert replay.fleet.pods.gangs.known == {}
+
+
 def test_pods_that_ran_before_the_ledger_knew_gangs_did_not_wait() -> None:
     replay, pods = cluster(), [pod(name, TRAINING) for name in "ab"]
     old = [start(replay, form, 10) for form in [pods[0], pod("x", JOB)]]
@@ -209,6 +224,7 @@ def test_deleted_gangs_leave_nothing() -> None:
     replay.see_object(Kind.JOBS, job(2), at=5)
     for form in list(ended(replay, labels)):
         replay.lose(replace(form, deleted=30, grace=0, version=9), at=30)
+    replay.relist_objects(Kind.JOBS, job(2), at=35)
     replay.lose_object(Kind.JOBS, job(2), at=40)
     gangs = replay.fleet.pods.gangs
 

@@ -32,6 +32,7 @@ def with_job(known: GangRecord, job: GangJob, *, at_us: int) -> GangRecord:
     if before == job.pods or len(parts | {job.part: 0}) > _MOST_PARTS:
         return known
     known = replace(known, parts=tuple(sorted((parts | {job.part: job.pods}).items())))
-    if before is None and known.complete_us is not None and job.created_us <= known.complete_us:
-        return replace(known, complete_us=None)
+    if before is None:
+        is_open = known.complete_us is not None and job.created_us <= known.complete_us
+        return replace(known, complete_us=None if is_open else known.complete_us, not_before_us=0)
     return replace(known, not_before_us=max(known.not_before_us, at_us)) if before and job.pods < before else known

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.groups.gang_completion import together_us
+from gputally.accounting.groups.gang_completion import together_us, until_us
 from gputally.accounting.groups.gang_jobs import GangJobs
 from gputally.accounting.groups.gang_members import GangMembers, Stage
 from gputally.accounting.groups.gang_record import GangRecord, with_job
@@ -56,11 +56,13 @@ class GangStates(KeyedPart[GangRecord]):
         self._old: set[str] = set()
         """Keys of Jobs whose pods ran before the ledger knew gangs."""
         self._outdated: dict[str, int] = {}
+        self._is_listed = False
+        """Whether this process knows which Jobs exist."""
 
     def updated(self, before: PodRecord | None, record: PodRecord, *, at_us: int) -> PodRecord:
         """A pod is new or has changed; returns it with its `gang_until_us`."""
-        until_us = self._until_us(before, record, at_us)
-        return record if until_us == record.gang_until_us else replace(record, gang_until_us=until_us)
+        complete_us = self._until_us(before, record, at_us)
+        return record if complete_us == record.gang_until_us else replace(record, gang_until_us=complete_us)
 
     def drop(self, record: PodRecord, *, at_us: int) -> None:
         """A pod is deleted."""
@@ -110,6 +112,7 @@ class GangStates(KeyedPart[GangRecord]):
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
+        self._is_listed = True
         for uid in self._jobs.known() - set(uids):
             self.gone(uid, at_us=at_us)
         for key in tuple(self.known):
@@ -149,7 +152,7 @@ class GangStates(KeyedPart[GangRecord]):
             if is_new:
                 self._came(gang, record)
             elif was_waiting and gang.stages[record.uid] is Stage.OVER:
-                self._left(gang, at_us)
+                self._left(gang, until_us(record))
             self._check(gang, at_us=at_us, newest=record)
         elif gang.key in self.partial:
             self.changed.add(gang.key)
@@ -257,7 +260,7 @@ class GangStates(KeyedPart[GangRecord]):
         known = self.known.get(key)
         if known is None or key in self.members:
             return
-        if self._jobs.has(key):
+        if self._jobs.has(key) or (known.parts and not self._is_listed):
             if known.complete_us is not None or known.not_before_us:
                 self._store(key, replace(known, complete_us=None, not_before_us=0))
         else:
