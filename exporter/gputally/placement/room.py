@@ -102,6 +102,12 @@ class Room:
                 yield node
             yield from (self.nodes[each] for each in self._hosts.get(name, ()))
 
+    def serves(self, name: str, uid: str) -> bool:
+        """Whether a pod on the node of that name serves users."""
+        node = self.nodes.get(name)
+        taken = node.taken.get(uid) if node else None
+        return taken is not None and taken.is_serving
+
     def copy(self) -> "Room":
         """An independent copy."""
         found = Room()

@@ -29,7 +29,7 @@ def suggestions(
     """
     state, by_name = Attempt(needs, room, situation), {each.name: each for each in classes}
     single = [(change,) for change in _single(verdict, state, classes)]
-    all_at_once = tuple(_remedies(verdict))
+    all_at_once = tuple(_remedies(verdict, room))
     several = [all_at_once] if len(all_at_once) > 1 else []
     tried = (_tried(state, changes, by_name) for changes in (*single, *several))
     return tuple(sorted((each for each in tried if each), key=_cost_to_others))
@@ -67,13 +67,13 @@ def _single(verdict: Verdict, state: Attempt, classes: Sequence[PriorityChoice])
     for what in dict.fromkeys(each.what for each in verdict.obstacles if each.kind in _AMOUNTS):
         yield from _smaller(state, what)
     for obstacle in verdict.obstacles:
-        yield from _of_cluster(obstacle)
+        yield from _of_cluster(obstacle, state.room)
 
 
-def _remedies(verdict: Verdict) -> Iterator[SuggestedChange]:
+def _remedies(verdict: Verdict, room: Room) -> Iterator[SuggestedChange]:
     """One change for each obstacle, the pod's own where there is one."""
     for obstacle in verdict.obstacles:
-        own = [*_of_pod(obstacle), *_of_cluster(obstacle)]
+        own = [*_of_pod(obstacle), *_of_cluster(obstacle, room)]
         if obstacle.kind is ObstacleKind.SIZE and obstacle.free:
             own = [SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=obstacle.what, amount=obstacle.free)]
         yield from own[:1]
@@ -92,8 +92,8 @@ def _of_pod(obstacle: Obstacle) -> Iterator[SuggestedChange]:
             yield SuggestedChange(kind=ChangeKind.REMOVE_GATE, what=obstacle.what)
 
 
-def _of_cluster(obstacle: Obstacle) -> Iterator[SuggestedChange]:
-    """What others can change, or what time does."""
+def _of_cluster(obstacle: Obstacle, room: Room) -> Iterator[SuggestedChange]:
+    """What others can change, or what time does: pods that serve users do not end by themselves."""
     match obstacle.kind:
         case ObstacleKind.TAINT:
             yield SuggestedChange(kind=ChangeKind.REMOVE_TAINT, what=obstacle.what, node=obstacle.node)
@@ -102,7 +102,7 @@ def _of_cluster(obstacle: Obstacle) -> Iterator[SuggestedChange]:
         case ObstacleKind.QUOTA:
             missing = (obstacle.needed or 0) - (obstacle.free or 0)
             yield SuggestedChange(kind=ChangeKind.RAISE_QUOTA, what=obstacle.what, amount=missing)
-        case ObstacleKind.RESOURCE:
+        case ObstacleKind.RESOURCE if not any(room.serves(obstacle.node, uid) for uid in obstacle.pods):
             yield SuggestedChange(
                 kind=ChangeKind.WAIT,
                 what=obstacle.what,

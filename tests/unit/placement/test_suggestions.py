@@ -107,3 +107,19 @@ def test_a_term_that_has_lost_its_last_requirement_matches_all_nodes() -> None:
     term = NodeSelectorTerm(match_expressions=(LabelRequirement(key="pool", operator="Exists"),))
 
     assert changes(needs(node_terms=(term,)), room()) == [[SuggestedChange(kind=ChangeKind.DROP_SELECTOR, what="pool")]]
+
+
+def test_of_equal_nodes_the_one_whose_pods_end_by_themselves_is_named() -> None:
+    serving, training = taken(gpu=8, priority=900, serving=True), taken(gpu=8, priority=900)
+    nodes = room(place("n1"), place("n2"), front=("n1", serving), train=("n2", training))
+
+    assert changes(needs(), nodes)[0] == [
+        SuggestedChange(kind=ChangeKind.WAIT, what=GPU, node="n2", amount=1, pods=("train",))
+    ]
+
+
+def test_nobody_waits_for_pods_that_serve_users() -> None:
+    nodes = room(place(), front=("n1", taken(gpu=8, priority=900, serving=True)))
+
+    assert judged(needs(), nodes).reason is Reason.CAPACITY
+    assert changes(needs(), nodes) == []

@@ -19,16 +19,16 @@ NEVER: Final = "preemptionPolicy: Never"
 
 def blocked(needs: Needs, room: Room, situation: Situation, candidates: Candidates) -> Verdict:
     """The first of the reasons that applies; without the counts."""
-    if obstacles := _other_resource(needs, candidates, situation):
+    if obstacles := _other_resource(needs, room, situation, candidates):
         return _held(Reason.OTHER_RESOURCE, obstacles)
     if not needs.may_preempt and (eviction := would_evict(allowed(needs), room, uid=situation.uid)):
         policy = Obstacle(kind=ObstacleKind.POLICY, what=NEVER)
         return Verdict(reason=Reason.NEVER_PREEMPTS, obstacles=(policy,), node=eviction.node, victims=eviction.victims)
     if situation.is_serving and (
-        obstacles := best_of(islice(_not_serving(needs, candidates, situation), COMPARED_NODES))
+        obstacles := best_of(islice(_not_serving(needs, candidates, situation), COMPARED_NODES), room)
     ):
         return _held(Reason.INVERSION, obstacles)
-    obstacles = best_of(on_accepting(needs, candidates.accepting, situation, least=ALL))
+    obstacles = best_of(on_accepting(needs, candidates.accepting, situation, least=ALL), room)
     return _held(Reason.FRAGMENTED if _is_fragmented(needs, candidates) else Reason.CAPACITY, obstacles)
 
 
@@ -36,10 +36,10 @@ def _held(reason: Reason, obstacles: tuple[Obstacle, ...]) -> Verdict:
     return Verdict(reason=reason, obstacles=obstacles, node=obstacles[0].node)
 
 
-def _other_resource(needs: Needs, candidates: Candidates, situation: Situation) -> tuple[Obstacle, ...]:
+def _other_resource(needs: Needs, room: Room, situation: Situation, candidates: Candidates) -> tuple[Obstacle, ...]:
     """What is missing on nodes with enough GPUs."""
     found = on_accepting(needs, candidates.accepting, situation)
-    return best_of(each for each in found if not any(obstacle.what in needs.gpus for obstacle in each))
+    return best_of((each for each in found if not any(obstacle.what in needs.gpus for obstacle in each)), room)
 
 
 def _not_serving(needs: Needs, candidates: Candidates, situation: Situation) -> Iterator[tuple[Obstacle, ...]]:

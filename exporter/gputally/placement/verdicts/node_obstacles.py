@@ -14,6 +14,7 @@ from gputally.placement.fit import by_importance, fits, must_go
 from gputally.placement.node_group import NodeGroup
 from gputally.placement.node_room import NodeRoom, add
 from gputally.placement.planning.planned import is_planned
+from gputally.placement.room import Room
 
 COMPARED_NODES: Final = 16
 """Nodes of each group of which the obstacles are compared: those with the most GPUs available."""
@@ -22,9 +23,9 @@ ALL: Final = -(2**63)
 """Less than is available anywhere."""
 
 
-def best_of(explanations: Iterable[tuple[Obstacle, ...]]) -> tuple[Obstacle, ...]:
+def best_of(explanations: Iterable[tuple[Obstacle, ...]], room: Room) -> tuple[Obstacle, ...]:
     """The fewest obstacles, then the smallest shortage and the fewest pods; none if there are no explanations."""
-    return min(explanations, key=_cost, default=())
+    return min(explanations, key=lambda each: _cost(each, room), default=())
 
 
 def on_accepting(
@@ -130,10 +131,11 @@ def _going(needs: Needs, node: NodeRoom, free: Mapping[str, int], uid: str) -> M
     return {key: holders[key] for key in must_go(needs.amounts, empty, holders.items())}
 
 
-def _cost(obstacles: tuple[Obstacle, ...]) -> tuple[object, ...]:
+def _cost(obstacles: tuple[Obstacle, ...], room: Room) -> tuple[object, ...]:
     """Few obstacles are best, then a small shortage, few pods, and the first name, so that a verdict does not flap.
 
-    What pods of a forecast hold is the last resort: no pod that exists is to blame for it.
+    What pods of a forecast hold is the last resort: no pod that exists is to blame for it. Pods that serve users do not
+    end by themselves: others are named rather than as many of these.
     """
     sizes = [each for each in obstacles if each.kind is ObstacleKind.SIZE]
     shortage = sum(((each.needed or 0) - (each.free or 0)) / (each.needed or 1) for each in sizes)
@@ -142,5 +144,6 @@ def _cost(obstacles: tuple[Obstacle, ...]) -> tuple[object, ...]:
         len(obstacles),
         shortage,
         sum(len(each.pods) for each in obstacles),
+        sum(room.serves(each.node, uid) for each in obstacles for uid in each.pods),
         obstacles[0].node if obstacles else "",
     )

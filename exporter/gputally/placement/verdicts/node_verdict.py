@@ -42,7 +42,7 @@ def node_verdict(needs: Needs, room: Room, situation: Situation) -> Verdict:
         return _other(beyond)
     candidates = candidates_for(needs, room)
     if not any(large(needs, group) for group in candidates.accepting):
-        return _too_small(needs, candidates, situation)
+        return _too_small(needs, room, situation, candidates)
     found = _fitting(needs, room, situation, candidates) or blocked(needs, room, situation, candidates)
     if not room.is_complete and found.reason not in _GPUS_SUFFICE:
         return Verdict(reason=Reason.UNKNOWN)
@@ -51,13 +51,13 @@ def node_verdict(needs: Needs, room: Room, situation: Situation) -> Verdict:
     return structs.replace(found, counts=counts_of(needs, candidates))
 
 
-def _too_small(needs: Needs, candidates: Candidates, situation: Situation) -> Verdict:
+def _too_small(needs: Needs, room: Room, situation: Situation, candidates: Candidates) -> Verdict:
     """No node that accepts the pod is large enough."""
     is_excluded = any(large(needs, group) for _, group in candidates.excluding)
     groups = list(candidates.excluding)
     if not is_excluded:
         groups += [Excluding((), each) for each in candidates.accepting]
-    obstacles = best_of(on_excluding(needs, groups, situation, is_large=is_excluded))
+    obstacles = best_of(on_excluding(needs, groups, situation, is_large=is_excluded), room)
     gpu, needed = main_resource(needs)
     if not any(dict(offered).get(gpu) for _, group in groups for offered in group.offers):
         obstacles = (Obstacle(kind=ObstacleKind.SIZE, what=gpu, needed=needed, free=0),)
