@@ -145,6 +145,7 @@ INCOMPLETE_GANGS = Metric[Snapshot](
     help="Gangs with pending pods, by whether none or some of their pods are bound and hold GPUs meanwhile.",
     labels=("bound",),
     rows=incomplete_gangs,
+    reference_only=True,
 )
 
 PARTIAL_GANGS = Metric[Snapshot](
