@@ -47,6 +47,8 @@ async def test_of_a_gang_of_eight_six_hold_gpus_for_nothing_until_the_other_two_
     assert (gang["kind"], gang["name"], gang["bound"], gang["needed"], gang["gpus"]) == ("Job", "gang", 6, 8, 6.0)
     assert gang["deadlocked_with"] == []
 
+    allocated = "gputally_allocated_gpu_seconds_total"  # API times have whole seconds
+    await stage.product.until(lambda found: total(found, allocated, tier="training", state="gang_wait") > 12)
     await stage.create(gpu_node("late", gpus=2))
     truth = starts(await stage.running(8))
     complete = max(truth.values())
