@@ -1,5 +1,6 @@
 import pytest
 
+from gputally_sim.documents import Doc
 from tests.unit.sim.kube import PODS, serving
 from tests.unit.sim.world import add, key, pod
 
@@ -10,14 +11,21 @@ STREAMING = {
 }
 
 
+def left_alone(name: str) -> Doc:
+    """A pod that the scheduler does not look at: it changes only as a test says."""
+    found = pod(name)
+    found["spec"]["schedulerName"] = "nobody"
+    return found
+
+
 async def test_a_watch_from_a_version_has_all_that_came_after_it() -> None:
     async with serving(nodes=0) as (cluster, kube):
-        add(cluster.simulation, pod("a"))
+        add(cluster.simulation, left_alone("a"))
         version = str(cluster.store.version)
-        add(cluster.simulation, pod("b"))
+        add(cluster.simulation, left_alone("b"))
 
         async with kube.watch(PODS, resourceVersion=version) as lines:
-            add(cluster.simulation, pod("c"))
+            add(cluster.simulation, left_alone("c"))
             cluster.registry.delete("pods", key("b"))
 
             told = [line for line in await lines.take(4) if line[0] != "MODIFIED"]
@@ -27,7 +35,7 @@ async def test_a_watch_from_a_version_has_all_that_came_after_it() -> None:
 
 async def test_a_watch_without_a_version_begins_with_what_there_is() -> None:
     async with serving(nodes=0) as (cluster, kube):
-        add(cluster.simulation, pod("b"), pod("a"))
+        add(cluster.simulation, left_alone("b"), left_alone("a"))
 
         async with kube.watch(PODS) as lines:
             assert await lines.take(2) == [("ADDED", "a"), ("ADDED", "b")]
@@ -35,7 +43,7 @@ async def test_a_watch_without_a_version_begins_with_what_there_is() -> None:
 
 async def test_a_line_carries_the_whole_object_with_its_type() -> None:
     async with serving(nodes=0) as (cluster, kube):
-        add(cluster.simulation, pod("a"))
+        add(cluster.simulation, left_alone("a"))
 
         async with kube.watch(PODS) as lines:
             line = await lines.next()
@@ -45,7 +53,7 @@ async def test_a_line_carries_the_whole_object_with_its_type() -> None:
 
 async def test_a_streaming_list_ends_with_a_marked_bookmark() -> None:
     async with serving(nodes=0) as (cluster, kube):
-        add(cluster.simulation, pod("a"))
+        add(cluster.simulation, left_alone("a"))
         version = str(cluster.store.version)
 
         async with kube.watch(PODS, **STREAMING) as lines:
@@ -57,7 +65,7 @@ async def test_a_streaming_list_ends_with_a_marked_bookmark() -> None:
             assert bookmark["object"]["metadata"]["resourceVersion"] == version
             assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
-            add(cluster.simulation, pod("b"))
+            add(cluster.simulation, left_alone("b"))
             assert await lines.take(1) == [("ADDED", "b")]
 
 
@@ -78,7 +86,7 @@ async def test_a_streaming_list_without_the_right_match_is_invalid(query: dict[s
 
 async def test_a_version_too_old_is_an_error_in_the_stream_which_then_ends() -> None:
     async with serving(nodes=0) as (cluster, kube):
-        add(cluster.simulation, pod("a"), pod("b"))
+        add(cluster.simulation, left_alone("a"), left_alone("b"))
         cluster.store.compact()
 
         async with kube.watch(PODS, resourceVersion="3") as lines:
@@ -124,7 +132,7 @@ async def test_a_watch_ends_after_its_timeout_with_a_last_bookmark() -> None:
 
 async def test_an_object_enters_and_leaves_the_selection_of_a_watch() -> None:
     async with serving(nodes=0) as (cluster, kube):
-        add(cluster.simulation, pod("a"), pod("b"))
+        add(cluster.simulation, left_alone("a"), left_alone("b"))
         version = str(cluster.store.version)
         selector = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -145,7 +153,7 @@ async def test_an_object_outside_the_selection_is_not_told_of() -> None:
         version = str(cluster.store.version)
 
         async with kube.watch("/api/v1/pods", resourceVersion=version, fieldSelector="metadata.name=b") as lines:
-            add(cluster.simulation, pod("a"), pod("b"))
+            add(cluster.simulation, left_alone("a"), left_alone("b"))
 
             assert await lines.take(1) == [("ADDED", "b")]
 
@@ -166,7 +174,7 @@ async def test_events_can_be_watched_by_reason() -> None:
 
 async def test_a_watch_of_metadata_carries_no_more() -> None:
     async with serving(nodes=0) as (cluster, kube):
-        add(cluster.simulation, pod("a"))
+        add(cluster.simulation, left_alone("a"))
         headers = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
 
         async with kube._session.get(PODS, params={"watch": "true"}, headers=headers) as response:
@@ -178,7 +186,7 @@ async def test_a_watch_of_metadata_carries_no_more() -> None:
 
 async def test_a_closed_watch_is_forgotten() -> None:
     async with serving(nodes=0) as (cluster, kube):
-        add(cluster.simulation, pod("a"))
+        add(cluster.simulation, left_alone("a"))
         async with kube.watch(PODS) as lines:
             await lines.take(1)
             assert cluster.faults.open_watches == 1
