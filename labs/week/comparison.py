@@ -79,8 +79,8 @@ def _by_tenant(rows: Sequence[Row]) -> Iterator[Shown]:
 
 def _by_tier(rows: Sequence[Row]) -> Iterator[Shown]:
     title, tier = "Tiers: who gained and who lost", ("tier",)
-    yield Shown(title, "Preempted pods", tier, _sums(rows, ("preemptor_tier",), _one))
-    yield Shown(title, "GPUs taken", tier, _sums(rows, ("preemptor_tier",), _gpus))
+    yield Shown(title, "Pods evicted for it", tier, _sums(rows, ("preemptor_tier",), _one))
+    yield Shown(title, "GPUs evicted for it", tier, _sums(rows, ("preemptor_tier",), _gpus))
     yield Shown(title, "Pods lost", tier, _sums(rows, tier, _one))
     yield Shown(title, "GPUs lost", tier, _sums(rows, tier, _gpus))
     of, pair = ("preemptor_tier", "tier"), ("preemptor_tier", "victim_tier")

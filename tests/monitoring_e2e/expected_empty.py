@@ -12,6 +12,10 @@ _ALWAYS: Final[Mapping[Key, str]] = {
     ("pending", "Oldest inference pod", "A"): "no inference pod is pending at the end",
     ("pending", "Cost of waits by cause, per hour", "A"): "no pending pod selects a GPU model",
     **dict.fromkeys((("pending", "Preemptions under way", each) for each in "ABC"), "victims stop within seconds"),
+    **dict.fromkeys((("pending", "Pods not created, by reason", each) for each in "AB"), "no pod is refused"),
+    **dict.fromkeys((("pending", "Gangs that wait for their pods", each) for each in "ABCDE"), "there are no gangs"),
+    ("pending", "Nodes used over nodes needed by jobs", "A"): "no job has several equal pods",
+    ("tiers", "GPU-hours and cost by tier", "E"): "there are no gangs",
     ("tenants", "Tenants", "B"): "nothing happened in the period before the scenario",
     ("tenants", "Unobserved", "A"): "every end of a pod is observed",
     ("tenants", "Unpriced", "A"): "the price book has a price for all GPUs",
@@ -46,7 +50,7 @@ _PREEMPTION_PANELS: Final = {
 _POLICY_PANELS: Final = {
     "Violated disruption budgets": "A",
     "GPU quotas and physical GPUs": "A",
-    "GPU quotas by tenant and tier": "ABC",
+    "GPU quotas by tenant and tier": "ABCD",
 }
 _HOURLY_PANELS: Final = {
     ("preemption", "Disrupted pods by cause"): "A",
