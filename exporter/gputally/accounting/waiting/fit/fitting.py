@@ -53,7 +53,8 @@ class Fitting:
         """With what fits, as agrees with what is free: verdicts follow `changed` nodes later, and the sums at once."""
         self._outdated.update(changed)
         self._look(most=MOST_AT_READ)
-        return replace(now, fits=dict(self.fits), stranded=dict(self.stranded), job_nodes=self.packing.sums())
+        stranded = +self.stranded  # a reason that no GPU has any more would end with the process
+        return replace(now, fits=dict(self.fits), stranded=stranded, job_nodes=self.packing.sums())
 
     def step(self) -> None:
         """Look at some of the nodes, and of the jobs, that have changed."""
