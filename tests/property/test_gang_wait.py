@@ -121,9 +121,8 @@ def sized_gangs(draw: Draw) -> Gang:
     assume(not starts & stops - {None})  # within one second, nobody knows which of them came first
     lives = sorted((each.form.created, each.gone or HORIZON) for each in members)
     ends = accumulate((gone for _, gone in lives), max)
-    assume(
-        all(created < end for (created, _), end in zip(lives[1:], ends, strict=False))
-    )  # without pods, it begins anew
+    # a gang that has no pods in between starts again
+    assume(all(created < end for (created, _), end in zip(lives[1:], ends, strict=False)))
     known_at = draw(st.integers(1, min([each.gone or HORIZON for each in members]) - 1))  # nobody amends deleted pods
     return Gang(members=tuple(members), size=size, known_at=known_at, outage=draw(outages()))
 

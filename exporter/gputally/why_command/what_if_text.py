@@ -74,7 +74,7 @@ def _headline(each: PodForecast) -> str:
 
 
 def _ends(each: PodForecast) -> Iterator[str]:
-    """What becomes of the pods that are not bound: `3 would wait: ...`."""
+    """Why pods would not be bound: `3 would wait: ...`."""
     is_by_quota = each.reason in _QUOTAS
     rest = each.pods - each.bound - each.not_evaluated - each.refused
     if rest:

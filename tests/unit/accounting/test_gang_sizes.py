@@ -1,4 +1,4 @@
-"""How many pods a gang has, by what its framework states."""
+"""The number of pods of a gang, by what its framework states."""
 
 from collections.abc import Mapping
 from dataclasses import replace

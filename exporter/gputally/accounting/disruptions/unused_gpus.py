@@ -92,7 +92,7 @@ class UnusedGpus:
             node.takers[uid].quantity -= taken
 
     def bound(self, record: PodRecord) -> None:
-        """A pod was bound, or has changed; most nodes have nobody's GPUs left."""
+        """A pod was bound, or has changed; few nodes have unused GPUs."""
         if (node := self._nodes.get(record.node)) and self._is_taker(node, record):
             self._share_out(node)
 

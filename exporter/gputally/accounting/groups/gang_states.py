@@ -256,7 +256,7 @@ class GangStates(KeyedPart[GangRecord]):
             self._outdate(gang, at_us)
 
     def _forget_if_empty(self, key: str) -> None:
-        """A gang without pods starts anew with its next ones; without Jobs, too, it is forgotten."""
+        """Reset a gang without pods, so that its next pods count as a new start; forget it if it has no Jobs either."""
         known = self.known.get(key)
         if known is None or key in self.members:
             return
