@@ -14,7 +14,7 @@ from gputally.model.units import COST_UNIT, GPU, GPU_HOUR
 from gputally.pending_api.pending_now import PendingNow, Viewer
 
 _PLACES: Final = 6
-"""Of the cost of work that would be lost, which is no bill."""
+"""Of costs that are no bill."""
 OF_OTHERS: Final = "another tenant's pod"
 """Why a pod may not be preempted, for a reader who may not know its priority."""
 MOST_OCCUPANTS: Final = 50
@@ -71,13 +71,13 @@ def _entry(now: PendingNow, record: PodRecord, pod: ActivePod, by: Rank) -> Occu
         node=pod.node,
         state=pod.state,
         priority=record.priority or 0,
-        cost_per_hour=cost_per_hour(pod),
+        cost_per_hour=cost_per_hour(pod.prices),
         may_be_preempted=not why_not,
         why_not=why_not,
         is_lost_upper_bound=risk is not None and risk.is_upper_bound,
         serves_users=serves(pod.tier, now.rules),
         lost_gpu_hours=risk.gpu_time / GPU_HOUR if risk else None,
-        lost_cost=decimal_text(round(Decimal(cost) / COST_UNIT, _PLACES)) if cost is not None else None,
+        lost_cost=None if cost is None else cost_text(cost),
     )
 
 
@@ -106,6 +106,11 @@ def _counted(key: tuple[str, bool], pods: Sequence[OccupantPod]) -> OccupantPod:
 def limited(found: list[OccupantPod]) -> tuple[list[OccupantPod], int]:
     """At most `MOST_OCCUPANTS`, and how many pods there are besides."""
     return found[:MOST_OCCUPANTS], sum(each.pods or 1 for each in found[MOST_OCCUPANTS:])
+
+
+def cost_text(cost: int) -> str:
+    """An exact cost (see `COST_UNIT`), rounded: of what is no bill."""
+    return decimal_text(round(Decimal(cost) / COST_UNIT, _PLACES))
 
 
 def decimal_text(amount: Decimal) -> str:

@@ -7,10 +7,9 @@ from gputally.model.placement.needs import Needs
 from gputally.model.placement.verdict import Reason
 from gputally.pending_api.pending_now import PendingNow, Viewer
 
-_NEVER_NEXT: Final = (
-    *(Reason.IMPOSSIBLE, Reason.EXCLUDED, Reason.GATED, Reason.NO_SCHEDULER),
-    *(Reason.QUEUED, Reason.QUOTA, Reason.QUOTA_NEVER),
-)
+NOT_ADMITTED: Final = frozenset({Reason.NO_SCHEDULER, Reason.QUEUED, Reason.GATED, Reason.QUOTA_NEVER, Reason.QUOTA})
+"""No scheduler looks at these pods."""
+_NEVER_NEXT: Final = NOT_ADMITTED | {Reason.IMPOSSIBLE, Reason.EXCLUDED}
 
 
 def others_waiting(now: PendingNow, needs: Needs, viewer: Viewer) -> int:

@@ -1,7 +1,7 @@
 """Waiting pods with their verdicts, and the sums by reason."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,7 +15,8 @@ from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.words.verdict_words import MEANING, sentence
 
-Key = TypeVar("Key", bound=Hashable)
+if TYPE_CHECKING:
+    from gputally.model.price import Price
 
 
 def chosen(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[WaitingPod]:
@@ -53,7 +54,7 @@ def pending_document(
     return PendingDocument(
         at=to_datetime(now.at_us),
         currency=now.currency,
-        reasons=_reasons(found),
+        reasons=reason_sums(map(_line, found)),
         tenants=_tenants(found),
         pods=page,
         pod_count=len(found),
@@ -65,7 +66,7 @@ def pending_pod(waiting: WaitingPod, viewer: Viewer) -> PendingPod:
     """The pod with its verdict in a sentence."""
     record, needs = waiting.record, waiting.needs
     verdict = shown_verdict(waiting.verdict, viewer)
-    rate, waits = _rate(waiting), past_waits(waiting.waits, waiting.since_us)
+    rate, waits = _line(waiting).rate, past_waits(waiting.waits, waiting.since_us)
     return PendingPod(
         namespace=record.namespace,
         pod=record.name,
@@ -92,49 +93,54 @@ def shown_verdict(verdict: Verdict, viewer: Viewer) -> Verdict:
     return verdict if viewer.sees_nodes else replace(verdict, node="", victims=())
 
 
-def _rate(waiting: WaitingPod) -> int | None:
-    """What the GPUs that the pod waits for cost per hour, in 10^-12 units per 10^6 µGPU; None without a price."""
+class WaitLine(NamedTuple):
+    """Some pods that wait for the same reason, for `quantity` µGPU in all; `price` is None without one."""
+
+    reason: Reason
+    pods: int
+    quantity: int
+    price: "Price | None"
+    since_us: int
+
+    @property
+    def rate(self) -> int | None:
+        """What these GPUs cost per hour, in 10^-12 units per 10^6 µGPU; None without a price."""
+        return self.price.rate * self.quantity if self.price else None
+
+
+def _line(waiting: WaitingPod) -> WaitLine:
     price = waiting.waits[-1].price if waiting.waits else None
-    return price.rate * waiting.quantity if price else None
+    return WaitLine(waiting.verdict.reason, 1, waiting.quantity, price, waiting.since_us)
 
 
-def _reasons(found: Iterable[WaitingPod]) -> list[PendingReason]:
+def reason_sums(lines: Iterable[WaitLine]) -> list[PendingReason]:
     """The sums of each reason, those with the most GPUs first."""
-    sums = [
-        PendingReason(reason=reason.value, meaning=MEANING[reason], **_sums(pods))
-        for reason, pods in _grouped(found, _reason_of).items()
-    ]
+    by_reason: dict[Reason, list[WaitLine]] = {}
+    for each in lines:
+        by_reason.setdefault(each.reason, []).append(each)
+    sums = [PendingReason(reason=key.value, meaning=MEANING[key], **_sums(found)) for key, found in by_reason.items()]
     return sorted(sums, key=lambda each: (-each.gpus, each.reason))
 
 
 def _tenants(found: Iterable[WaitingPod]) -> list[PendingTenant]:
     """The sums of each tenant, those with the most GPUs first."""
+    by_tenant: dict[str, list[WaitLine]] = {}
+    for each in found:
+        by_tenant.setdefault(each.tenant, []).append(_line(each))
     sums = [
-        PendingTenant(tenant=tenant, reason=_reasons(pods)[0].reason, **_sums(pods))
-        for tenant, pods in _grouped(found, lambda each: each.tenant).items()
+        PendingTenant(tenant=tenant, reason=reason_sums(lines)[0].reason, **_sums(lines))
+        for tenant, lines in by_tenant.items()
     ]
     return sorted(sums, key=lambda each: (-each.gpus, each.tenant))
 
 
-def _reason_of(waiting: WaitingPod) -> Reason:
-    return waiting.verdict.reason
-
-
-def _grouped(found: Iterable[WaitingPod], key: Callable[[WaitingPod], Key]) -> dict[Key, list[WaitingPod]]:
-    groups: dict[Key, list[WaitingPod]] = {}
-    for each in found:
-        groups.setdefault(key(each), []).append(each)
-    return groups
-
-
-def _sums(pods: Sequence[WaitingPod]) -> dict[str, Any]:
+def _sums(lines: Sequence[WaitLine]) -> dict[str, Any]:
     """The fields that reasons and tenants have in common."""
-    rates = [(each, _rate(each)) for each in pods]
-    priced = [rate for _, rate in rates if rate is not None]
+    rates = [rate for each in lines if (rate := each.rate) is not None]
     return {
-        "pods": len(pods),
-        "gpus": sum(each.quantity for each in pods) / GPU,
-        "cost_per_hour": hourly_text(sum(priced)) if priced else None,
-        "unpriced_gpus": sum(each.quantity for each, rate in rates if rate is None) / GPU,
-        "oldest": to_datetime(min(each.since_us for each in pods)),
+        "pods": sum(each.pods for each in lines),
+        "gpus": sum(each.quantity for each in lines) / GPU,
+        "cost_per_hour": hourly_text(sum(rates)) if rates else None,
+        "unpriced_gpus": sum(each.quantity for each in lines if each.price is None) / GPU,
+        "oldest": to_datetime(min(each.since_us for each in lines)),
     }

@@ -83,7 +83,7 @@ def test_the_cost_is_exact_or_missing(prices: tuple[tuple[int, Price | None], ..
         quantity=GPU, since_us=0, prices=prices,
     )  # fmt: skip
 
-    assert cost_per_hour(pod) == cost
+    assert cost_per_hour(pod.prices) == cost
 
 
 def test_an_empty_cluster_has_empty_lists() -> None:

@@ -1,18 +1,14 @@
 """The limits of GPUs in a ResourceQuota, and which pods it counts."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus, ScopeExpression
+from gputally.model.objects.quota_spec import REQUESTS, QuotaSpec, QuotaStatus, ScopeExpression
 from gputally.model.rules import Rules
 from gputally.placement.objects.quota_scopes import BY_CLASS, matches_class, terms_of
 from gputally.shares.request import requested
 from gputally.shares.schemes import describes, rule_of
-
-REQUESTS: Final = "requests."
-"""Quotas of extended resources have this prefix. Source: k8s.io/kubernetes pkg/apis/core/helper/helpers.go."""
 
 
 class QuotaLimit(Struct, frozen=True, kw_only=True):
@@ -54,7 +50,7 @@ def quota_limits(
     terms = terms_of(spec)
     for key, limit in (spec.hard or {}).items():
         resource = key.removeprefix(REQUESTS)
-        if not key.startswith(REQUESTS) or not rule_of(resource, rules) or describes(resource, rules):
+        if not key.startswith(REQUESTS) or not is_gpu(key, rules):
             continue
         hard, invalid = _amount(limit)
         used = (status.used or {}).get(key)
@@ -67,6 +63,12 @@ def quota_limits(
             terms=terms,
             invalid=invalid,
         )
+
+
+def is_gpu(resource: str, rules: Rules) -> bool:
+    """Whether a resource of a quota counts GPUs, with the prefix or without."""
+    name = resource.removeprefix(REQUESTS)
+    return rule_of(name, rules) is not None and not describes(name, rules)
 
 
 def _amount(limit: str | int) -> tuple[int, str]:

@@ -7,13 +7,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.policy.quota_limits import REQUESTS
+from gputally.accounting.policy.quota_limits import is_gpu
 from gputally.model.kube import Event
+from gputally.model.objects.quota_spec import LIMITS, REQUESTS
 from gputally.model.placement.situation import QuotaState
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
 from gputally.placement.objects.quantity import amount_of
-from gputally.shares.schemes import describes, rule_of
 
 _MOST_MESSAGE: Final = 2048
 """Longer messages are cut off before they are read; the API server limits those of its own quotas to less."""
@@ -87,15 +87,9 @@ def _quantities(text: str) -> dict[str, str]:
 
 def _state(name: str, key: str, requested: str, used: str, limited: str) -> QuotaState | None:
     what = key.removeprefix(REQUESTS)
-    measured_as = what.removeprefix("limits.")
+    measured_as = what.removeprefix(LIMITS)
     try:
         needed, taken, hard = (amount_of(measured_as, amount) for amount in (requested, used, limited))
     except ValueError:
         return None
     return QuotaState(name=name, what=what, hard=hard, used=taken, needed=needed)
-
-
-def is_gpu(resource: str, rules: Rules) -> bool:
-    """Whether a resource of a quota counts GPUs."""
-    name = resource.removeprefix(REQUESTS)
-    return rule_of(name, rules) is not None and not describes(name, rules)

@@ -10,13 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.policy.policy import Policy
+from gputally.accounting.policy.quota_limits import is_gpu
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.uncreated.failed_creates import KEPT_US, FailedCreates
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_workload
-from gputally.accounting.uncreated.refusal import Refusal, is_gpu
+from gputally.accounting.uncreated.refusal import Refusal
 from gputally.accounting.uncreated.sums import Sums
 from gputally.accounting.uncreated.uncreated_jobs import UncreatedJobs
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow

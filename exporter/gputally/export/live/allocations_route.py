@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
 
@@ -11,6 +11,9 @@ from gputally.accounting.waiting.fit.packing import Job
 from gputally.export.live.filtered_route import filtered_route
 from gputally.model.allocations_document import PATH, AllocationsDocument, JobPlacement, NodeCapacity, PodAllocation
 from gputally.model.units import GPU, PICO, to_datetime
+
+if TYPE_CHECKING:
+    from gputally.model.price import Price
 
 FILTERS: Final = ("namespace", "tier", "tenant", "node", "state")
 """Query parameters: only pods with one of the given values."""
@@ -68,16 +71,16 @@ def _pod(pod: ActivePod) -> PodAllocation:
         state=pod.state,
         gpus=pod.quantity / GPU,
         since=to_datetime(pod.since_us),
-        cost_per_hour=cost_per_hour(pod),
+        cost_per_hour=cost_per_hour(pod.prices),
     )
 
 
-def cost_per_hour(pod: ActivePod) -> str | None:
-    """The exact cost of its GPUs per hour; None if any of them has no price, or the pod has no GPUs."""
-    if not pod.prices:
+def cost_per_hour(prices: "Collection[tuple[int, Price | None]]") -> str | None:
+    """The exact cost of µGPU with their prices per hour; None if any of them has no price, or there are no GPUs."""
+    if not prices:
         return None
     total = 0
-    for quantity, price in pod.prices:
+    for quantity, price in prices:
         if price is None:
             return None
         total += quantity * price.rate

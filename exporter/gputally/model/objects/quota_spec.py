@@ -1,7 +1,12 @@
 """The spec and the status of a ResourceQuota."""
 
+from typing import Final
+
 from gputally.model.objects.camel import Camel
 
+REQUESTS: Final = "requests."
+"""Quotas of extended resources have this prefix. Source: k8s.io/kubernetes pkg/apis/core/helper/helpers.go."""
+LIMITS: Final = "limits."
 Quantity = str | int
 
 

@@ -40,7 +40,7 @@ _BY_PODS: Final = (Reason.CAPACITY, Reason.INVERSION)
 
 
 class _Outcome(NamedTuple):
-    """What becomes of the pods that quotas admit, and what refuses the others."""
+    """The result for the pods that quotas admit, and what refuses the others."""
 
     admission: Admission
     found: WhatIf
@@ -89,7 +89,7 @@ def _document(now: PendingNow, found: list[PodForecast]) -> WhatIfDocument:
 
 
 def _result(candidate: Candidate, room: Room, quotas: PodQuotas, left: int) -> _Outcome:
-    """What becomes of the pods, of which `left` are evaluated. Raises: InvalidRequest."""
+    """The result for the pods, of which at most `left` are evaluated. Raises: InvalidRequest."""
     planned, pod, needs = candidate.planned, candidate.pod, candidate.needs
     try:
         usage = usage_of(pod)
@@ -111,7 +111,7 @@ def _tried(needs: Needs, room: Room, count: int) -> WhatIf:
 
 
 def _after_waiting(candidate: Candidate, first: WaitingFirst, now: _Outcome, *, key: str) -> AfterWaiting:
-    """What becomes of the pods if those that wait and precede them have their places before."""
+    """The result for the pods if the waiting pods that precede them are placed first."""
     first.place_before(candidate.needs)
     found = _tried(candidate.needs, first.room, now.bound)
     place(found, candidate.needs, first.room, key=key)

@@ -7,6 +7,7 @@ from typing import Final
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.verdict import Reason
+from gputally.pending_api.others_waiting import NOT_ADMITTED
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.placement.planning.planned import PLANNED
 from gputally.placement.planning.seating import seat, seat_nominated
@@ -16,12 +17,7 @@ MOST_LOOKS: Final = 300_000
 """Nodes, or groups of them, after which further pods are left out; each takes some microseconds."""
 MOST_PLACED: Final = 1_000
 """Pods after which further ones are left out."""
-_HELD_BACK: Final = frozenset(
-    {
-        *(Reason.NO_SCHEDULER, Reason.QUEUED, Reason.GATED, Reason.QUOTA_NEVER, Reason.QUOTA),
-        *(Reason.CLAIM, Reason.GANG, Reason.UNKNOWN, Reason.OTHER),
-    }
-)
+_HELD_BACK: Final = NOT_ADMITTED | {Reason.CLAIM, Reason.GANG, Reason.UNKNOWN, Reason.OTHER}
 """These pods wait for something else than the nodes."""
 
 

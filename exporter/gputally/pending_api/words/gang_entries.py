@@ -1,22 +1,22 @@
 """The partial gangs that a reader may know, with what they hold and cost."""
 
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gputally.accounting.active_pods import holding
-from gputally.export.live.allocations_route import hourly_text
+from gputally.export.live.allocations_route import cost_per_hour
 from gputally.model.allocation import Segment
 from gputally.model.placement.gang_entry import GangEntry
 from gputally.model.placement.partial_gang import PartialGang
-from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, to_datetime
-from gputally.pending_api.occupants import decimal_text
+from gputally.model.units import GPU, GPU_HOUR, to_datetime
+from gputally.pending_api.occupants import cost_text
 from gputally.pending_api.pending_now import PendingNow, Viewer
+
+if TYPE_CHECKING:
+    from gputally.model.price import Price
 
 MOST_GANGS: Final = 100
 """In one document, the oldest."""
-_PLACES: Final = 6
-"""Of the cost so far, which is no bill."""
 
 
 def gang_entries(now: PendingNow, viewer: Viewer) -> list[GangEntry]:
@@ -47,7 +47,7 @@ def _entry(now: PendingNow, gang: PartialGang, viewer: Viewer) -> GangEntry:
         since=to_datetime(gang.since_us),
         gpu_hours=sum(_gpu_time(each, now.at_us) for each in segments) / GPU_HOUR,
         cost=_cost(segments, now.at_us),
-        cost_per_hour=_rate(now, gang),
+        cost_per_hour=cost_per_hour(_prices(now, gang)),
         deadlocked_with=list(_others(now, gang, viewer)),
     )
 
@@ -63,13 +63,12 @@ def _cost(segments: Iterable[Segment], at_us: int) -> str | None:
         if each.price is None:
             return None
         total += each.price.cost(_gpu_time(each, at_us))
-    return decimal_text(round(Decimal(total) / COST_UNIT, _PLACES))
+    return cost_text(total)
 
 
-def _rate(now: PendingNow, gang: PartialGang) -> str | None:
-    prices = [pair for uid in gang.pods if uid in now.records for pair in holding(now.records[uid]).prices]
-    rates = [quantity * price.rate for quantity, price in prices if price]
-    return hourly_text(sum(rates)) if rates and len(rates) == len(prices) else None
+def _prices(now: PendingNow, gang: PartialGang) -> "list[tuple[int, Price | None]]":
+    """The µGPU that its pods hold, with their prices."""
+    return [pair for uid in gang.pods if uid in now.records for pair in holding(now.records[uid]).prices]
 
 
 def _others(now: PendingNow, gang: PartialGang, viewer: Viewer) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Workloads that lack pods, for the documents."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from gputally.accounting.active_pods import ANY
 from gputally.export.live.allocations_route import hourly_text
@@ -9,7 +9,7 @@ from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.pending_now import PendingNow, Viewer
-from gputally.pending_api.words.verdict_words import MEANING
+from gputally.pending_api.pending_pods import WaitLine, reason_sums
 from gputally.pending_api.workloads.workload_words import refusing_quota, workload_help, workload_sentence
 
 
@@ -27,7 +27,7 @@ def workloads_named(now: PendingNow, namespace: str, name: str, viewer: Viewer) 
 
 def pending_workload(workload: UncreatedWorkload) -> PendingWorkload:
     """The workload with its reason in a sentence."""
-    owner, rate, quota = workload.owner, _rate(workload), workload.quota
+    owner, rate, quota = workload.owner, _line(workload).rate, workload.quota
     return PendingWorkload(
         namespace=owner.namespace,
         kind=owner.reference.kind,
@@ -55,29 +55,12 @@ def pending_workload(workload: UncreatedWorkload) -> PendingWorkload:
 
 def workload_reasons(found: Iterable[UncreatedWorkload]) -> list[PendingReason]:
     """The sums of each reason, those with the most GPUs first."""
-    by_reason: dict[Reason, list[UncreatedWorkload]] = {}
-    for each in found:
-        by_reason.setdefault(each.reason, []).append(each)
-    reasons = [_reason(reason, workloads) for reason, workloads in by_reason.items()]
-    return sorted(reasons, key=lambda each: (-each.gpus, each.reason))
+    return reason_sums(map(_line, found))
 
 
-def _reason(reason: Reason, workloads: Sequence[UncreatedWorkload]) -> PendingReason:
-    rates = [rate for each in workloads if (rate := _rate(each)) is not None]
-    return PendingReason(
-        reason=reason.value,
-        meaning=MEANING[reason],
-        pods=sum(each.pods for each in workloads),
-        gpus=sum(each.whole for each in workloads) / GPU,
-        cost_per_hour=hourly_text(sum(rates)) if rates else None,
-        unpriced_gpus=sum(each.whole for each in workloads if each.price is None) / GPU,
-        oldest=to_datetime(min(each.since_us for each in workloads)),
-    )
-
-
-def _rate(workload: UncreatedWorkload) -> int | None:
-    """What the GPUs of all its missing pods cost per hour; None without a price."""
-    return workload.price.rate * workload.whole if workload.price else None
+def _line(workload: UncreatedWorkload) -> WaitLine:
+    """All its missing pods."""
+    return WaitLine(workload.reason, workload.pods, workload.whole, workload.price, workload.since_us)
 
 
 def _values(workload: UncreatedWorkload, name: str) -> frozenset[str]:

@@ -1,13 +1,11 @@
 """Why pods of a workload were not created, in words, and what would help."""
 
-from gputally.accounting.policy.quota_limits import REQUESTS
+from gputally.model.objects.quota_spec import LIMITS, REQUESTS
 from gputally.model.placement.pending_document import RefusingQuota
 from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.pending_api.words.amount_words import amount_words, bare_amount
-
-_LIMITS = "limits."
 
 
 def workload_sentence(workload: UncreatedWorkload) -> str:
@@ -46,7 +44,7 @@ def refusing_quota(quota: QuotaState) -> RefusingQuota:
     """The quota with its amounts in words."""
     return RefusingQuota(
         name=quota.name,
-        resource=quota.what if quota.what.startswith(_LIMITS) else f"{REQUESTS}{quota.what}",
+        resource=quota.what if quota.what.startswith(LIMITS) else f"{REQUESTS}{quota.what}",
         requested=_bare(quota, quota.needed),
         used=_bare(quota, quota.used),
         limit=_bare(quota, quota.hard),
@@ -58,8 +56,8 @@ def _has_room(quota: QuotaState) -> bool:
 
 
 def _amount(quota: QuotaState, amount: int) -> str:
-    return amount_words(quota.what.removeprefix(_LIMITS), amount)
+    return amount_words(quota.what.removeprefix(LIMITS), amount)
 
 
 def _bare(quota: QuotaState, amount: int) -> str:
-    return bare_amount(quota.what.removeprefix(_LIMITS), amount)
+    return bare_amount(quota.what.removeprefix(LIMITS), amount)

@@ -9,6 +9,7 @@ from typing import Final
 from gputally.errors import MalformedObject
 from gputally.model.kube import Container, ResourceQuota
 from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.objects.quota_spec import LIMITS, REQUESTS
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts
 from gputally.placement.objects.needs_of import amounts_of
 from gputally.placement.objects.quantity import amount_of
@@ -16,8 +17,6 @@ from gputally.placement.objects.quota_scopes import CountedPod, terms_of
 from gputally.placement.policy.pod_quotas import PodQuota
 from gputally.shares.peak import peak_of
 
-_REQUESTS: Final = "requests."
-_LIMITS: Final = "limits."
 _PODS: Final = (PODS, "count/pods")
 _NATIVE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _HUGEPAGES: Final = "hugepages-"
@@ -31,10 +30,10 @@ def usage_of(pod: PlaceablePod) -> dict[str, int]:
     found = dict.fromkeys(_PODS, 1)
     for resource, amount in amounts_of(pod):
         if resource != PODS:
-            found[f"{_REQUESTS}{resource}"] = amount
+            found[f"{REQUESTS}{resource}"] = amount
         if resource in _NATIVE or resource.startswith(_HUGEPAGES):
             found[resource] = amount
-    return found | {f"{_LIMITS}{resource}": amount for resource, amount in _limits(pod).items() if resource in _NATIVE}
+    return found | {f"{LIMITS}{resource}": amount for resource, amount in _limits(pod).items() if resource in _NATIVE}
 
 
 def counted_pod(pod: PlaceablePod) -> CountedPod:
@@ -73,12 +72,12 @@ def _amounts(given: Mapping[str, str | int]) -> Amounts:
 def _is_about_pods(key: str) -> bool:
     if key in _PODS or key in _NATIVE:
         return True
-    return key.startswith((_REQUESTS, _LIMITS, _HUGEPAGES)) and key != _OF_CLAIMS
+    return key.startswith((REQUESTS, LIMITS, _HUGEPAGES)) and key != _OF_CLAIMS
 
 
 def resource_of(key: str) -> str:
     """`cpu` of `requests.cpu`; `pods` of `count/pods`."""
-    return PODS if key in _PODS else key.removeprefix(_REQUESTS).removeprefix(_LIMITS)
+    return PODS if key in _PODS else key.removeprefix(REQUESTS).removeprefix(LIMITS)
 
 
 def _limits(pod: PlaceablePod) -> Mapping[str, int]:
