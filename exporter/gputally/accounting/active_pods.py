@@ -137,15 +137,15 @@ def _pending(record: PodRecord, shown: "PendingShown", fleet: Fleet) -> ActivePo
 
 
 class PendingShown:
-    """How labels of pending pods are exported, whose `groups` are those of all of them, by age.
+    """How labels of pending pods are exported. `groups` are those of all of them; see `PendingGroups.by_age`.
 
     Tiers and tenants of pending pods only are exported while the limits have room; they take no room from others.
     """
 
     def __init__(self, fleet: Fleet) -> None:
         self.groups = fleet.pods.index.pending_groups.by_age()
-        self._tiers = fleet.limiter.foreseen("tier", dict.fromkeys(group.tier for group in self.groups))
-        self._tenants = fleet.limiter.foreseen("tenant", dict.fromkeys(group.tenant for group in self.groups))
+        self._tiers = fleet.limiter.foreseen("tier", dict.fromkeys(group.tier for _, group in self.groups))
+        self._tenants = fleet.limiter.foreseen("tenant", dict.fromkeys(group.tenant for _, group in self.groups))
         self._shown = fleet.limiter.shown
 
     def labels(self, group: PendingGroup) -> tuple[str, str]:

@@ -157,7 +157,7 @@ def _serving(tiers: AbstractSet[str], rules: Rules) -> Serving:
 def _wanted(pending: PendingShown, fleet: Fleet) -> dict[str, int]:
     """With 0 for known GPU models that no pending pod requires."""
     wanted = dict.fromkeys(sorted(fleet.limiter.values["gpu_model"]), 0)
-    for group in pending.groups:
+    for _, group in pending.groups:
         model = pending.model(group.gpu_model)
         wanted[model] = wanted.get(model, 0) + group.quantity
     return wanted
@@ -166,8 +166,8 @@ def _wanted(pending: PendingShown, fleet: Fleet) -> dict[str, int]:
 def _waiting(pending: PendingShown) -> dict[tuple[str, str], PendingPods]:
     """Pending pods by exported (tier, tenant)."""
     found: dict[tuple[str, str], PendingPods] = {}
-    for group in pending.groups:
-        shown, (oldest_us, _) = pending.labels(group), group.oldest
+    for oldest_us, group in pending.groups:
+        shown = pending.labels(group)
         before = found.get(shown, PendingPods(pods=0, quantity=0, oldest_us=oldest_us))
         found[shown] = PendingPods(
             pods=before.pods + len(group.created_us),

@@ -1,5 +1,7 @@
 """Indexes of pods."""
 
+from operator import itemgetter
+
 from msgspec import Struct
 
 from gputally.accounting.nodes.node_clock import NodeClocks
@@ -34,9 +36,10 @@ class PendingGroups:
         self.of: dict[str, tuple[PendingGroup, int]] = {}
         """The group of each pod, and the µGPU that it requests."""
 
-    def by_age(self) -> list[PendingGroup]:
-        """The groups, that of the oldest pod first."""
-        return sorted(self._groups.values(), key=lambda group: group.oldest)
+    def by_age(self) -> list[tuple[int, PendingGroup]]:
+        """When the oldest pod of each group was created, and the group; that of the oldest pod first."""
+        aged = sorted(((group.oldest, group) for group in self._groups.values()), key=itemgetter(0))
+        return [(created_us, group) for (created_us, _), group in aged]
 
     def put(self, record: PodRecord, *, tier: str, tenant: str) -> None:
         """Add a pending pod, or update it."""
