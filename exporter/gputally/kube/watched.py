@@ -7,9 +7,11 @@ from gputally.accounting.disruptions.reclaim_events import NAMESPACE, SENDERS
 from gputally.accounting.jobs.job_record import is_gpu_job
 from gputally.accounting.relevant_pods import is_watched
 from gputally.accounting.waiting.others import Matters, other_pod
-from gputally.kube.reflector.reflector import Resource
+from gputally.kube.reflector.resource import Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube import (
+    CorePodGroup,
+    CoschedulingPodGroup,
     Event,
     Job,
     Kind,
@@ -19,6 +21,7 @@ from gputally.model.kube import (
     PodDisruptionBudget,
     PriorityClass,
     ResourceQuota,
+    VolcanoPodGroup,
 )
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.rules import Rules
@@ -38,6 +41,7 @@ _RECLAIMS: Final = tuple(
     )
     for kind, sender in SENDERS.items()
 )
+_NO_MINIMUM: Final = "gangs of {} have the pods that their labels and annotations state, or that exist"
 ON_REQUEST: Final = (
     Resource(
         kind=Kind.DISRUPTION_BUDGETS,
@@ -58,6 +62,25 @@ ON_REQUEST: Final = (
         field_selector="reason=FailedCreate",
         idle_seconds=_EVENTS_IDLE_S,
         without="it is not known which pods a quota or an admission check refuses",
+    ),
+    Resource(
+        kind=Kind.VOLCANO_GROUPS,
+        path="/apis/scheduling.volcano.sh/v1beta1/podgroups",
+        type=VolcanoPodGroup,
+        without=_NO_MINIMUM.format("Volcano"),
+    ),
+    Resource(
+        kind=Kind.COSCHEDULING_GROUPS,
+        path="/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+        type=CoschedulingPodGroup,
+        without=_NO_MINIMUM.format("coscheduling"),
+    ),
+    Resource(
+        kind=Kind.CORE_GROUPS,
+        path="/apis/scheduling.k8s.io/v1beta1/podgroups",
+        older=("/apis/scheduling.k8s.io/v1alpha3/podgroups", "/apis/scheduling.k8s.io/v1alpha2/podgroups"),
+        type=CorePodGroup,
+        without=_NO_MINIMUM.format("scheduling.k8s.io"),
     ),
 )
 """Watched only if the rules name them: those of `OPTIONAL_RESOURCES`."""

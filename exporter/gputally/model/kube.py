@@ -11,10 +11,12 @@ from msgspec import field
 
 from gputally.model.objects.affinity import Affinity
 from gputally.model.objects.camel import Camel
+from gputally.model.objects.container_status import ContainerStatus
 from gputally.model.objects.disruption_budget import DisruptionBudgetSpec, DisruptionBudgetStatus
 from gputally.model.objects.event_fields import EventSeries, EventSource, ObjectReference
 from gputally.model.objects.node_spec import NodeInfo, NodeSpec
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
+from gputally.model.objects.pod_group_spec import GangSpec, MinMemberSpec
 from gputally.model.objects.pod_references import PodClaim, SchedulingGroup
 from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus
 
@@ -22,7 +24,7 @@ Labels = dict[str, str]
 
 
 class Kind(StrEnum):
-    """The resources we watch, by the plural name the API uses; Events also by reason."""
+    """The resources we watch, by the plural name the API uses; Events also by reason, and PodGroups by API group."""
 
     PODS = "pods"
     NODES = "nodes"
@@ -33,6 +35,9 @@ class Kind(StrEnum):
     DISRUPTION_BUDGETS = "poddisruptionbudgets"
     QUOTAS = "resourcequotas"
     FAILED_CREATES = "events/FailedCreate"
+    VOLCANO_GROUPS = "podgroups.scheduling.volcano.sh"
+    COSCHEDULING_GROUPS = "podgroups.scheduling.x-k8s.io"
+    CORE_GROUPS = "podgroups.scheduling.k8s.io"
     KARPENTER_EVENTS = "events/SpotInterrupted"
     NODE_TERMINATION_EVENTS = "events/SpotInterruption"
 
@@ -112,36 +117,6 @@ class Condition(Camel, frozen=True):
     reason: str | None = None
     message: str | None = None
     last_transition_time: datetime | None = None
-
-
-class Running(Camel, frozen=True):
-    """A running container."""
-
-    started_at: datetime | None = None
-
-
-class Terminated(Camel, frozen=True):
-    """A container that has terminated, or failed to start. `message` is what it wrote as its termination message."""
-
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    exit_code: int | None = None
-    reason: str | None = None
-    message: str | None = None
-
-
-class ContainerState(Camel, frozen=True):
-    """At most one of the two is set; neither while the container waits."""
-
-    running: Running | None = None
-    terminated: Terminated | None = None
-
-
-class ContainerStatus(Camel, frozen=True):
-    """The current and the previous run of a container."""
-
-    state: ContainerState | None = None
-    last_state: ContainerState | None = None
 
 
 class PodStatus(Camel, frozen=True):
@@ -275,7 +250,29 @@ class Event(Camel, frozen=True):
     source: EventSource | None = None
 
 
-Object = Pod | Node | Namespace | PriorityClass | Event | Job | PodDisruptionBudget | ResourceQuota
+class VolcanoPodGroup(Camel, frozen=True):
+    """scheduling.volcano.sh/v1beta1 PodGroup."""
+
+    metadata: Meta
+    spec: MinMemberSpec = field(default_factory=MinMemberSpec)
+
+
+class CoschedulingPodGroup(Camel, frozen=True):
+    """scheduling.x-k8s.io/v1alpha1 PodGroup of scheduler-plugins."""
+
+    metadata: Meta
+    spec: MinMemberSpec = field(default_factory=MinMemberSpec)
+
+
+class CorePodGroup(Camel, frozen=True):
+    """scheduling.k8s.io PodGroup; v1alpha2, v1alpha3 and v1beta1 state their policy alike."""
+
+    metadata: Meta
+    spec: GangSpec = field(default_factory=GangSpec)
+
+
+PodGroups = VolcanoPodGroup | CoschedulingPodGroup | CorePodGroup
+Object = Pod | Node | Namespace | PriorityClass | Event | Job | PodDisruptionBudget | ResourceQuota | PodGroups
 
 
 class OwnerMeta(Camel, frozen=True):

@@ -17,11 +17,11 @@ from tests.unit.accounting.test_waiting import HOLDER, WAITS, new_replay, reason
 from tests.unit.placement.cluster import needs
 
 SIZE = "pod-group.scheduling.sigs.k8s.io/min-available"
-TRAIN, OTHER = ("ml", "PodGroup train"), ("ml", "PodGroup other")
+TRAIN, OTHER = "scheduling.x-k8s.io/ml/train", "scheduling.x-k8s.io/ml/other"
 
 
 def gangs_of(count: int) -> Gangs:
-    gangs = Gangs()
+    gangs = Gangs({})
     for number in range(count):
         gangs.put(f"uid-{number}", TRAIN, is_bound=False, least=3)
     gangs.changed.clear()
@@ -98,7 +98,9 @@ def test_a_relabelled_pod_leaves_its_gang() -> None:
     gangs.put("uid-1", OTHER, is_bound=True, least=2)
 
     assert gangs.changed == {TRAIN, OTHER}
-    assert state(gangs, pleas(2)) == GangState(name=TRAIN[1], least=3, members=1, waiting=((needs(priority=0), 1),))
+    assert state(gangs, pleas(2)) == GangState(
+        name="PodGroup train", least=3, members=1, waiting=((needs(priority=0), 1),)
+    )
     assert gangs.incomplete() == {False: 1}
 
 

@@ -10,15 +10,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.accounting.groups.declared_groups import MOST_PODS, NO_GANG
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, attempt_of, count_of, group_of
 from gputally.model.kube import Job, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.units import to_us
 
-MOST_PODS: Final = 100_000
-"""More pods than a gang has; anyone may state more."""
-NO_GANG: Final = 1
-"""The size of what is a gang by its labels alone."""
 _FRAMEWORKS: Final = frozenset(
     {"LeaderWorkerSet", "JobSet", "TrainingJob", "VolcanoJob", "RayReplica", "KueuePodGroup"}
 )
@@ -59,10 +56,11 @@ def stated_gang(pod: Pod) -> tuple[str, int]:
     return "", _count(annotations, _KUEUE_SIZE)
 
 
-def gang_of(record: PodRecord) -> PodGroup | None:
+def gang_of(record: PodRecord, *, reads_objects: bool = False) -> PodGroup | None:
     """The gang that the pod is in; the Job of a pod if that decides; None for a pod that works alone.
 
-    A gang that its controller recreates as a whole is another one afterwards.
+    A gang that its controller recreates as a whole is another one afterwards. Of a Volcano group without a stated size,
+    only its object says whether it is a gang.
     """
     group = group_of(record)
     if group and group.kind in _FRAMEWORKS:
@@ -70,6 +68,8 @@ def gang_of(record: PodRecord) -> PodGroup | None:
         return replace(group, name=f"{group.name}/{attempt}") if attempt else group
     if record.gang:
         return PodGroup(POD_GROUP, record.namespace, record.gang, OnLoss.WAIT)
+    if record.pod_group and reads_objects:
+        return PodGroup(POD_GROUP, record.namespace, record.pod_group.partition("/")[2], OnLoss.WAIT)
     if group and group.kind == JOB:
         return group
     return (
