@@ -89,14 +89,8 @@ class Fleet:
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
         self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.limiter)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
-        late = (*self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
-        self.parts: tuple[StatePart[Any], ...] = (
-            *own,
-            *self.pods.gangs.parts,
-            *self.policy.parts,
-            *self.ends.parts,
-            *late,
-        )
+        late = (*self.pods.gangs.parts, *self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
+        self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
