@@ -14,7 +14,16 @@ from gputally.accounting.pods import lifetime
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Segment
-from gputally.model.kube import Job, Kind, Node, Object, OwnerReference, Pod
+from gputally.model.kube import (
+    CoschedulingPodGroup,
+    Job,
+    Kind,
+    Node,
+    Object,
+    OwnerReference,
+    Pod,
+    VolcanoPodGroup,
+)
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import Bookmark, Deleted, OwnerResolved, RelistFinished, RelistStarted, Upserted
 from gputally.model.pod import PodRecord
@@ -37,6 +46,8 @@ KINDS: dict[str, tuple[Kind, type[Object]]] = {
     "pod": (Kind.PODS, PlaceablePod),
     "node": (Kind.NODES, Node),
     "job": (Kind.JOBS, Job),
+    "coscheduling": (Kind.COSCHEDULING_GROUPS, CoschedulingPodGroup),
+    "volcano": (Kind.VOLCANO_GROUPS, VolcanoPodGroup),
 }
 NO_PRICES = Prices(models={}, tiers={})
 STEPS = ("", "", "", "scrape", "flush", "restart", "deceive", "owners")

@@ -1,6 +1,6 @@
 """What PodGroup objects declare about gangs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from gputally.accounting.groups.declared_groups import Declared
 from gputally.accounting.groups.gang_members import GangMembers
@@ -15,14 +15,13 @@ class GangMinimums:
         self._gangs: dict[str, set[str]] = {}
 
     def put(self, name: str, found: Declared | None) -> bool:
-        """An object is new, has changed or is gone; returns whether that is news."""
-        if found == self.declared.get(name):
-            return False
-        if found:
-            self.declared[name] = found
-        else:
-            del self.declared[name]
-        return True
+        """An object is new, has changed or is gone; returns whether that is news. Most updates are of its status."""
+        if found is None:
+            self.declared.pop(name, None)
+            return True
+        is_news = found != self.declared.get(name)
+        self.declared[name] = found
+        return is_news
 
     def gangs_of(self, name: str) -> list[str]:
         """The keys of the gangs whose pods name an object."""
@@ -45,6 +44,7 @@ class GangMinimums:
                 if not keys:
                     del self._gangs[name]
 
-    def forgotten(self, api: str, known: GangRecord) -> Iterator[str]:
-        """The objects of an API that a gang counts on although they do not exist."""
-        return (name for name, _ in known.minimums if name.startswith(f"{api}/") and name not in self.declared)
+    def forgotten(self, api: str, gangs: Iterable[GangRecord]) -> set[str]:
+        """The objects of an API that gangs count on although they do not exist."""
+        names = {name for known in gangs for name, _ in known.minimums if name.startswith(f"{api}/")}
+        return names - self.declared.keys()

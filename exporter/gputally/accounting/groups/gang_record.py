@@ -42,10 +42,13 @@ def with_job(known: GangRecord, job: GangJob, *, at_us: int) -> GangRecord:
     return replace(known, not_before_us=max(known.not_before_us, at_us)) if before and job.pods < before else known
 
 
-def with_minimum(known: GangRecord, name: str, declared: Declared | None, *, at_us: int) -> GangRecord:
+def with_minimum(
+    known: GangRecord, name: str, declared: Declared | None, *, needs_object: bool, at_us: int
+) -> GangRecord:
     """The gang after a PodGroup object was observed for the first time, or has changed; None for a deleted one.
 
-    An object that is observed late counts since its creation, and a change since it was observed.
+    An object that is observed late counts since its creation, and a change since it was observed. `needs_object` says
+    that it was no gang before.
     """
     minimums = dict(known.minimums)
     before = minimums.pop(name, None)
@@ -56,7 +59,7 @@ def with_minimum(known: GangRecord, name: str, declared: Declared | None, *, at_
     changed = replace(known, minimums=tuple(sorted(minimums.items())))
     if before is not None or declared is None:
         return replace(changed, not_before_us=max(known.not_before_us, at_us))
-    if sum(minimums.values()) > max(known.most, 1):
+    if sum(minimums.values()) > max(known.most, 1) and not needs_object:
         return changed  # as long as so many pods with GPUs do not exist, it changes nothing
     is_open = known.complete_us is not None and declared.created_us <= known.complete_us
     complete_us = None if is_open else known.complete_us

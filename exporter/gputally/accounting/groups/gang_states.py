@@ -122,17 +122,17 @@ class GangStates(KeyedPart[GangRecord]):
         if self.minimums.put(name, found):
             self.redeclared.add(name)
             for key in self.minimums.gangs_of(name):
-                self._redeclare(key, name, found, at_us)
+                self._redeclare(self.members[key], name, found, at_us)
+                self._resized(key, at_us)
 
     def groups_listed(self, api: str, at_us: int) -> None:
         """All PodGroup objects of an API are known: others were deleted while nobody watched."""
-        for key, known in tuple(self.known.items()):
-            for name in self.minimums.forgotten(api, known):
-                self._redeclare(key, name, None, at_us)
+        for name in self.minimums.forgotten(api, self.known.values()):
+            self.declares(name, None, at_us)
 
-    def _redeclare(self, key: str, name: str, found: Declared | None, at_us: int) -> None:
-        self._store(key, with_minimum(self.known[key], name, found, at_us=at_us))
-        self._resized(key, at_us)
+    def _redeclare(self, gang: GangMembers, name: str, found: Declared | None, at_us: int) -> None:
+        known, needs_object = self.known[gang.key], gang.needs_object
+        self._store(gang.key, with_minimum(known, name, found, needs_object=needs_object, at_us=at_us))
 
     def _group_of(self, record: PodRecord) -> PodGroup | None:
         return gang_of(record, reads_objects=self._reads_objects)
@@ -207,7 +207,7 @@ class GangStates(KeyedPart[GangRecord]):
             gang.needs_object = group.kind == POD_GROUP and not (record.gang or record.scheduling_group)
             name = key_for(record)
             if self.minimums.join(gang, name) and (found := self.minimums.declared.get(name)):
-                self._store(key, with_minimum(self.known[key], name, found, at_us=record.created_us))
+                self._redeclare(gang, name, found, record.created_us)
         return gang
 
     def _leave(self, uid: str, at_us: int) -> None:
