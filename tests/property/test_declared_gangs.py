@@ -78,8 +78,11 @@ class DeclaredGang:
         return replace(told, at=over, since=begun) if is_delayed else told
 
     def least(self, second: int) -> int | None:
-        """The minimum that counts then: since the creation, but changes only since they were observed."""
-        for each in self.declarations:
+        """The minimum that counts then: since the creation, but changes only since they were observed.
+
+        An object that replaces another one says when that was gone at the latest.
+        """
+        for each in reversed(self.declarations):
             over = HORIZON if each.gone is None else self._seen(each.gone)
             if each.created <= second < over:
                 (_, first), *later = each.changes
