@@ -64,6 +64,7 @@ MATRIX: Final[Mapping[str, Mapping[str, Any]]] = {
             "podDisruptionBudgets": True,
             "resourceQuotas": True,
             "failedCreates": True,
+            "kueueWorkloads": True,
             "volcanoPodGroups": True,
             "coschedulingPodGroups": True,
             "corePodGroups": True,

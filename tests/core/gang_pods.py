@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import msgspec
 
-from gputally.model.kube import CorePodGroup, CoschedulingPodGroup, Job, Kind, PodGroups, VolcanoPodGroup
+from gputally.model.kube import Job, Kind
+from gputally.model.objects.pod_group_objects import CorePodGroup, CoschedulingPodGroup, PodGroupObject, VolcanoPodGroup
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from tests.core.manifests import Json, NodeForm, PodForm, instant
 from tests.core.replay import Replay
@@ -21,7 +22,7 @@ RAY = {"ray.io/cluster": "r"}
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "b", "uid": "job", "controller": True}
 
 
-POD_GROUPS: dict[Kind, type[PodGroups]] = {
+POD_GROUPS: dict[Kind, type[PodGroupObject]] = {
     Kind.VOLCANO_GROUPS: VolcanoPodGroup,
     Kind.COSCHEDULING_GROUPS: CoschedulingPodGroup,
     Kind.CORE_GROUPS: CorePodGroup,
@@ -59,7 +60,7 @@ def job(
     return msgspec.convert(manifest, Job)
 
 
-def group(kind: Kind, name: str, least: object, *, created: int = 1, uid: str = "", **meta: object) -> PodGroups:
+def group(kind: Kind, name: str, least: object, *, created: int = 1, uid: str = "", **meta: object) -> PodGroupObject:
     """A PodGroup as its API declares a minimum; None for none."""
     named = {"name": name, "namespace": "ml", "uid": uid or f"uid-{name}", "creationTimestamp": instant(created)}
     spec: Json = {"minMember": least}

@@ -110,8 +110,9 @@ async def test_the_declared_minimum_decides_about_gangs_and_follows_its_changes(
     await api.create(priority_class(tier, 100))
     await api.create(group)
     labels = {"scheduling.x-k8s.io/pod-group": "train"}
-    spec = {"priorityClassName": tier, "schedulerName": "gangs"}
-    pods = [gpu_pod(f"train-{i}", place, labels=labels, **spec) for i in range(8)]
+    pods = [
+        gpu_pod(f"train-{i}", place, labels=labels, priorityClassName=tier, schedulerName="gangs") for i in range(8)
+    ]
     for each in pods:
         await api.create(each)
     for each in pods[:6]:
@@ -150,10 +151,12 @@ async def test_pods_that_name_a_volcano_group_are_a_gang_by_its_minimum(api: Api
     tier = f"{place}-gang"
     await api.create(gpu_node(f"{place}-node", gpus=2, pool=place))
     await api.create(priority_class(tier, 100))
-    names, spec = {"scheduling.k8s.io/group-name": "ray"}, {"priorityClassName": tier, "schedulerName": "gangs"}
+    names = {"scheduling.k8s.io/group-name": "ray"}
     group = group_of(VOLCANO, "ray", place, 2)
     await api.create(group)
-    pods = [gpu_pod(f"ray-{i}", place, annotations=names, **spec) for i in range(2)]
+    pods = [
+        gpu_pod(f"ray-{i}", place, annotations=names, priorityClassName=tier, schedulerName="gangs") for i in range(2)
+    ]
     for each in pods:
         await api.create(each)
     await bound(api, pods[0], f"{place}-node")

@@ -15,16 +15,15 @@ from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import (
-    CoschedulingPodGroup,
     Job,
     Kind,
     Node,
     Object,
     OwnerReference,
     Pod,
-    VolcanoPodGroup,
 )
 from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.objects.pod_group_objects import CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.observation import Bookmark, Deleted, OwnerResolved, RelistFinished, RelistStarted, Upserted
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules, TenantRule, TenantSource

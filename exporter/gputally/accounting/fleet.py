@@ -208,7 +208,7 @@ class Fleet:
             assignment_usage=held,
             unallocated_usage=unallocated,
             departed=self.usage.drain_departed(),
-            live=(sum(s.a for s in live), sum(s.b for s in live)),
+            live=(sum([s.a for s in live]), sum([s.b for s in live])),
         )
 
     def _upserted(self, event: Upserted, found: Object) -> None:

@@ -50,7 +50,8 @@ def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, mo
         else:
             created = openmetrics and metric.kind is MetricType.COUNTER
             lines += _samples(metric, _by_column(cast("Iterable[Row]", rows)), created=created)
-    return "".join(lines).encode() + more + (END if openmetrics else b"")
+    lines.append((more + END if openmetrics else more).decode())
+    return "".join(lines).encode()
 
 
 def registry_text(registry: CollectorRegistry, *, openmetrics: bool) -> bytes:

@@ -10,8 +10,6 @@ from gputally.accounting.waiting.others import Matters, other_pod
 from gputally.kube.reflector.resource import Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube import (
-    CorePodGroup,
-    CoschedulingPodGroup,
     Event,
     Job,
     Kind,
@@ -21,9 +19,10 @@ from gputally.model.kube import (
     PodDisruptionBudget,
     PriorityClass,
     ResourceQuota,
-    VolcanoPodGroup,
 )
+from gputally.model.objects.kueue_workload import KueueWorkload
 from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.objects.pod_group_objects import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.rules import Rules
 
 _EVENTS_IDLE_S: Final = 900.0
@@ -62,6 +61,13 @@ ON_REQUEST: Final = (
         field_selector="reason=FailedCreate",
         idle_seconds=_EVENTS_IDLE_S,
         without="it is not known which pods a quota or an admission check refuses",
+    ),
+    Resource(
+        kind=Kind.KUEUE_WORKLOADS,
+        path="/apis/kueue.x-k8s.io/v1beta2/workloads",
+        older=("/apis/kueue.x-k8s.io/v1beta1/workloads",),
+        type=KueueWorkload,
+        without="evictions by Kueue count as deletions, and it is not known which jobs wait in its queues, or why",
     ),
     Resource(
         kind=Kind.VOLCANO_GROUPS,

@@ -116,11 +116,12 @@ OPTIONAL_RESOURCES: Final = (
     "poddisruptionbudgets",
     "resourcequotas",
     "events/FailedCreate",
+    "workloads.kueue.x-k8s.io",
     "podgroups.scheduling.volcano.sh",
     "podgroups.scheduling.x-k8s.io",
     "podgroups.scheduling.k8s.io",
 )
-"""Resources that are watched only on request; Events by reason, and PodGroups by API group."""
+"""Resources that are watched only on request; Events by reason, those of other projects by group."""
 
 
 class CheckpointRule(Struct, frozen=True, kw_only=True, cache_hash=True):

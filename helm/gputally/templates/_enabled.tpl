@@ -37,6 +37,7 @@ true
 {{- if .Values.watch.podDisruptionBudgets }}{{ $watched = append $watched "poddisruptionbudgets" }}{{ end }}
 {{- if .Values.watch.resourceQuotas }}{{ $watched = append $watched "resourcequotas" }}{{ end }}
 {{- if .Values.watch.failedCreates }}{{ $watched = append $watched "events/FailedCreate" }}{{ end }}
+{{- if .Values.watch.kueueWorkloads }}{{ $watched = append $watched "workloads.kueue.x-k8s.io" }}{{ end }}
 {{- range (include "gputally.podGroups" . | fromYamlArray) }}{{ $watched = append $watched (printf "podgroups.%s" .) }}{{ end }}
 {{- join "," $watched }}
 {{- end }}

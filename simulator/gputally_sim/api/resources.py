@@ -54,6 +54,7 @@ RESOURCES = (
     Resource("jobs", "Job", group="batch", has_status=True),
     Resource("cronjobs", "CronJob", group="batch", has_status=True),
     Resource("poddisruptionbudgets", "PodDisruptionBudget", group="policy", has_status=True),
+    Resource("workloads", "Workload", group="kueue.x-k8s.io", version="v1beta2", has_status=True),
     _pod_groups("scheduling.volcano.sh", "v1beta1"),
     _pod_groups("scheduling.x-k8s.io", "v1alpha1"),
     _pod_groups("scheduling.k8s.io", "v1alpha2"),

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import Kind, PodGroups
+from gputally.model.kube import Kind
+from gputally.model.objects.pod_group_objects import PodGroupObject
 from gputally.model.rules import Rules
 from tests.core.gang_pods import (
     COSCHEDULING,
@@ -42,7 +43,7 @@ def members(count: int, kind: Kind = Kind.COSCHEDULING_GROUPS, labels: dict[str,
 
 
 def started(
-    replay: Replay, pods: list[PodForm], *, before: PodGroups | None = None, kind: Kind = Kind.COSCHEDULING_GROUPS
+    replay: Replay, pods: list[PodForm], *, before: PodGroupObject | None = None, kind: Kind = Kind.COSCHEDULING_GROUPS
 ) -> None:
     """All exist at 5; they start at 10, 20, 30 and so on."""
     if before:

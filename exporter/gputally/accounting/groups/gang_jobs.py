@@ -1,12 +1,16 @@
 """The Jobs of gangs, and the pods that wait for their Job to be known."""
 
+from collections.abc import Collection
+
+from gputally.accounting.few_uids import with_uid, without_uid
+
 
 class GangJobs:
     """UIDs of Jobs by the key of their gang. `awaiting_uids` are pods whose Job is not known yet."""
 
     def __init__(self) -> None:
         self.awaiting_uids: set[str] = set()
-        self._awaiting: dict[str, set[str]] = {}
+        self._awaiting: dict[str, Collection[str]] = {}
         """The same pods by the key of the gang that their Job may be."""
         self._uids: dict[str, set[str]] = {}
         self._key_of: dict[str, str] = {}
@@ -36,18 +40,18 @@ class GangJobs:
     def await_job(self, key: str, uid: str) -> None:
         """Whether a pod is in a gang depends on its Job."""
         self.awaiting_uids.add(uid)
-        self._awaiting.setdefault(key, set()).add(uid)
+        self._awaiting[key] = with_uid(self._awaiting.get(key, ()), uid)
 
-    def decided(self, key: str) -> set[str]:
+    def decided(self, key: str) -> Collection[str]:
         """The Job is known now; returns the pods that were awaiting it."""
-        uids = self._awaiting.pop(key, set())
-        self.awaiting_uids -= uids
+        uids = self._awaiting.pop(key, ())
+        self.awaiting_uids.difference_update(uids)
         return uids
 
     def awaits_no_longer(self, key: str, uid: str) -> None:
         """A pod is deleted."""
         self.awaiting_uids.discard(uid)
-        if uids := self._awaiting.get(key):
-            uids.discard(uid)
-            if not uids:
-                del self._awaiting[key]
+        if left := without_uid(self._awaiting.get(key, ()), uid):
+            self._awaiting[key] = left
+        else:
+            self._awaiting.pop(key, None)

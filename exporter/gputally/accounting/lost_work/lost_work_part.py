@@ -87,9 +87,10 @@ class LostWorkPart(StatePart[PodLoss]):
 
     def revised(self, records: Mapping[str, PodRecord]) -> None:
         """Allocations have new revisions: also those of deleted pods may be corrected, but not what they stated."""
-        for uid in self.losses.keys() & records.keys() - self._pods.keys():
-            loss = self.losses[uid]
-            work = work_of(records[uid], NOTHING, group=loss.work.group, interval_us=loss.work.interval_us)
+        for uid, record in records.items():
+            if uid in self._pods or (loss := self.losses.get(uid)) is None:
+                continue
+            work = work_of(record, NOTHING, group=loss.work.group, interval_us=loss.work.interval_us)
             if work:
                 self._keep(replace(loss, work=replace(work, saved=loss.work.saved)))
 

@@ -44,7 +44,7 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         name=meta.name,
         units=shared(units),
         class_name=shared(pod.spec.priority_class_name),
-        priority=pod.spec.priority,
+        priority=shared(pod.spec.priority),
         may_preempt=pod.spec.preemption_policy != NEVER,
         owner=shared(controller_of(meta.owner_references)),
         created_us=created_us(pod, at_us),

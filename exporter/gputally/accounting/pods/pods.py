@@ -225,7 +225,7 @@ class Pods:
         before, _ = self._unaccounted.get(record.uid, (self.records.get(record.uid), 0))
         tenant = self.namespaces.tenant(record)
         kind, name, walking = self.walks.job(record)
-        record = replace(record, job_kind=kind, job=name, walking=walking)
+        record = replace(record, job_kind=kind, job=shared(name), walking=walking)
         if record.scheduled_us is None:
             record = self.gangs.updated(before, released(record), at_us=at_us)
         else:

@@ -65,7 +65,7 @@ class Waiting(StatePart[PodWait]):
         self.situations = Situations(self.live, rules, pods)
         self._rules = rules
         self._is_idle = is_idle
-        self.fitting = Fitting(self.room, nodes.labels_at, rules)
+        self.fitting = Fitting(self.room, rules, pods=pods.records, labels_of=nodes.labels_at)
         self._findings = RankFindings(self.room, self.verdicts.classes)
         self._pods = pods
         self._terms = book.terms

@@ -1,7 +1,7 @@
 """What pod sizes fit now, by GPU model and pool, and the nodes of jobs: kept up to date node by node."""
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gputally.accounting.waiting.fit.packing import Packing
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.placement.pod_sizes import SIZES, Capacity
+from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.placement.fits_now import fits_now
 from gputally.placement.node_room import NodeRoom
@@ -28,10 +29,12 @@ class Fitting:
     It `is_complete` once all nodes were looked at; later changes follow within seconds.
     """
 
-    def __init__(self, room: Room, labels_of: Callable[[str], NodeLabels], rules: Rules) -> None:
+    def __init__(
+        self, room: Room, rules: Rules, *, pods: Mapping[str, PodRecord], labels_of: Callable[[str], NodeLabels]
+    ) -> None:
         self.fits = Counter[tuple[str, str, int]]()
         self.stranded = Counter[tuple[str, str, str]]()
-        self.packing = Packing(room, labels_of)
+        self.packing = Packing(room, pods, labels_of)
         self._room = room
         self._labels_of = labels_of
         self._rules = rules

@@ -1,10 +1,10 @@
 """How many nodes the pods of each job occupy, and how few would hold them: kept up to date job by job."""
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
-from gputally.accounting.shared import shared
+from gputally.accounting.few_uids import with_uid, without_uid
 from gputally.model.disruptions.disruption import OWN_JOB
 from gputally.model.placement.needs import Amounts, Place
 from gputally.model.pod import PodRecord
@@ -33,17 +33,20 @@ class JobNodes(NamedTuple):
 class Packing:
     """Jobs with several bound pods of equal requests, all on nodes of one model; `of` has their nodes.
 
-    `labels_of` returns the exported GPU model and pool of a node.
+    `pods` are all pods with GPUs, by UID. `labels_of` returns the exported GPU model and pool of a node.
     """
 
-    def __init__(self, room: Room, labels_of: Callable[[str], tuple[str, str]]) -> None:
+    def __init__(self, room: Room, pods: Mapping[str, PodRecord], labels_of: Callable[[str], tuple[str, str]]) -> None:
         self.of: dict[Job, JobNodes] = {}
+        self._used = Counter[str]()
+        """Nodes used by exported tier, and those needed."""
+        self._needed = Counter[str]()
         self._room = room
+        self._pods = pods
         self._labels_of = labels_of
-        self._jobs: dict[Job, dict[str, str]] = {}
-        """The node of each bound pod, by UID."""
+        self._jobs: dict[Job, Collection[str]] = {}
+        """UIDs of the bound pods."""
         self._job_of: dict[str, Job] = {}
-        self._tiers: dict[Job, str] = {}
         self._due: dict[Job, None] = {}
         self._offers: dict[str, Counter[Amounts]] = {}
         """The number of nodes by GPU model and allocatable amounts."""
@@ -59,13 +62,12 @@ class Packing:
         uid, known = record.uid, self._job_of.get(record.uid)
         is_bound = record.scheduled_us is not None and record.end_us is None and not is_gone
         job = _job_of(record) if is_bound and record.segments and record.job_kind != OWN_JOB else None
-        if known and known != job:
+        if known == job:
+            return
+        if known:
             self._drop(uid, known)
-        if job and (known != job or self._jobs[job].get(uid) != record.node):
-            self._job_of[uid] = job
-            self._jobs.setdefault(job, {})[uid] = record.node
-            self._tiers[job] = record.segments[-1].labels[0]
-            self._due[job] = None
+        if job:
+            self._add(uid, job)
 
     def nodes_changed(self, names: Collection[str]) -> None:
         """These nodes, or pods on them, have changed."""
@@ -79,25 +81,34 @@ class Packing:
         """Look at some of the jobs that have changed, once it is known what their pods take."""
         for _ in range(min(len(self._due), MOST_JOBS) if self._room.is_complete else 0):
             del self._due[job := next(iter(self._due))]
-            if found := self._look(job):
-                self.of[job] = found
-            else:
-                self.of.pop(job, None)
+            self._set(job, self._look(job))
 
     def sums(self) -> dict[str, tuple[int, int]]:
         """Nodes used and needed by exported tier."""
-        used, needed = Counter[str](), Counter[str]()
-        for each in self.of.values():
-            used[each.tier] += each.used
-            needed[each.tier] += each.needed
-        return {tier: (used[tier], needed[tier]) for tier in used}
+        return {tier: (used, self._needed[tier]) for tier, used in self._used.items() if used}
+
+    def _set(self, job: Job, found: JobNodes | None) -> None:
+        """Replace what is known of a job, and correct the sums."""
+        for each, sign in ((self.of.pop(job, None), -1), (found, 1)):
+            if each:
+                self._used[each.tier] += sign * each.used
+                self._needed[each.tier] += sign * each.needed
+        if found:
+            self.of[job] = found
+
+    def _add(self, uid: str, job: Job) -> None:
+        uids = self._jobs.get(job, ())
+        job = next((self._job_of[each] for each in uids), job)  # one object for all pods of a job
+        self._job_of[uid] = job
+        self._jobs[job] = with_uid(uids, uid)
+        self._due[job] = None
 
     def _drop(self, uid: str, job: Job) -> None:
         del self._job_of[uid]
-        del self._jobs[job][uid]
         self._due[job] = None
+        self._jobs[job] = without_uid(self._jobs[job], uid)
         if not self._jobs[job]:
-            del self._jobs[job], self._tiers[job]
+            del self._jobs[job]
 
     def _offer(self, name: str) -> None:
         node, known = self._room.nodes.get(name), self._offer_of.get(name)
@@ -116,14 +127,15 @@ class Packing:
 
     def _look(self, job: Job) -> JobNodes | None:
         """The nodes of a job, if it can be said how few would do."""
-        pods = self._jobs.get(job, {})
-        models = {self._offer_of[node][0] if node in self._offer_of else None for node in pods.values()}
-        amounts = {self._amounts(uid, node) for uid, node in pods.items()}
+        pods = [self._pods[uid] for uid in self._jobs.get(job, ())]
+        nodes = {pod.node for pod in pods}
+        models = {self._offer_of[node][0] if node in self._offer_of else None for node in nodes}
+        amounts = {self._amounts(pod.uid, pod.node) for pod in pods}
         if len(pods) < _SEVERAL or len(models) != 1 or len(amounts) != 1:
             return None
         [of_each], [model] = amounts, models
         needed = nodes_needed(of_each, len(pods), self._offers[model]) if of_each and model is not None else None
-        return JobNodes(self._tiers[job], len(set(pods.values())), needed) if needed else None
+        return JobNodes(pods[-1].segments[-1].labels[0], len(nodes), needed) if needed else None
 
     def _amounts(self, uid: str, node: str) -> Amounts | None:
         """What the pod takes; None if that is not known."""
@@ -133,5 +145,4 @@ class Packing:
 
 
 def _job_of(record: PodRecord) -> Job:
-    job: Job = shared((record.namespace, record.job_kind, record.job))
-    return job
+    return record.namespace, record.job_kind, record.job
