@@ -142,13 +142,14 @@ def declared_gangs(draw: Draw) -> DeclaredGang:
     members = [replace(each, form=replace(each.form, annotations=annotations)) for each in members]
     found = DeclaredGang(api=api, members=tuple(members), declarations=draw(declarations()), outage=draw(outages()))
     moments = {each.started for each in members} | {each.stopped for each in members}
-    changed = {at for each in found.declarations for at, _ in each.changes} | {each.gone for each in found.declarations}
-    seen = {found._seen(each) for each in changed - {None} if each}
+    changed = [at for each in found.declarations for at, _ in each.changes] + [each.gone for each in found.declarations]
+    seen = [found._seen(each) for each in changed if each is not None]
     given_up = any(each.started is None and each.stopped for each in members)
     least = max((least for each in found.declarations for _, least in each.changes), default=0)
     # what a pod was that was given up before anybody knew of a gang, nobody amends
     assume(not (api == "volcano" and given_up and least > len(members)))
-    assume(not (moments & seen) - {None})  # within one second, nobody knows which of them came first
+    # within one second, nobody knows which of them came first
+    assume(len(seen) == len({*seen}) and not (moments & {*seen}) - {None})
     return found
 
 
