@@ -5,8 +5,13 @@ from dataclasses import replace
 
 import msgspec
 
+from gputally.model.custom_resources.pod_groups import (
+    CorePodGroup,
+    CoschedulingPodGroup,
+    PodGroupObject,
+    VolcanoPodGroup,
+)
 from gputally.model.kube import Job, Kind
-from gputally.model.objects.pod_group_objects import CorePodGroup, CoschedulingPodGroup, PodGroupObject, VolcanoPodGroup
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from tests.core.manifests import Json, NodeForm, PodForm, instant
 from tests.core.replay import Replay

@@ -12,7 +12,8 @@ from tests.behaviour.product import Product, total
 from tests.chart.helm import objects, of_kind, rendered
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.manifests import Json, gpu_node, gpu_pod, metadata, path, priority_class
+from tests.cluster.manifests import Json, gpu_node, gpu_pod, metadata, namespace, path, priority_class
+from tests.e2e.oracle.gang import GATES, GROUPS
 from tests.e2e.rights import grant, logged_in, revoke, rights_of, until_granted
 from tests.fakes.command import run
 
@@ -22,6 +23,8 @@ pytestmark = [
 ]
 
 WATCHES = {"watch": {"volcanoPodGroups": True, "coschedulingPodGroups": True, "corePodGroups": True}}
+CORE = ("scheduling.k8s.io", "v1alpha2")
+"""Kubernetes 1.36 has no later version."""
 COSCHEDULING, VOLCANO = ("scheduling.x-k8s.io", "v1alpha1"), ("scheduling.volcano.sh", "v1beta1")
 AVAILABLE = "gputally_watch_available"
 ALLOCATED = "gputally_allocated_gpu_seconds_total"
@@ -100,15 +103,10 @@ async def verdict(product: Product, pod: str, expected: str) -> Json:
     raise AssertionError(answer)
 
 
-@pytest.mark.usefixtures("defined")
-async def test_the_declared_minimum_decides_about_gangs_and_follows_its_changes(
-    api: Api, place: str, product: Product
-) -> None:
-    tier = f"{place}-gang"
-    group = group_of(COSCHEDULING, "train", place, 8)
+async def placed(api: Api, place: str, tier: str) -> None:
+    """A gang of 8, of which 6 are bound; one more would fit."""
     await api.create(gpu_node(f"{place}-node", gpus=7, pool=place))
     await api.create(priority_class(tier, 100))
-    await api.create(group)
     labels = {"scheduling.x-k8s.io/pod-group": "train"}
     pods = [
         gpu_pod(f"train-{i}", place, labels=labels, priorityClassName=tier, schedulerName="gangs") for i in range(8)
@@ -117,6 +115,15 @@ async def test_the_declared_minimum_decides_about_gangs_and_follows_its_changes(
         await api.create(each)
     for each in pods[:6]:
         await bound(api, each, f"{place}-node")
+
+
+@pytest.mark.usefixtures("defined")
+async def test_the_declared_minimum_decides_about_gangs_and_follows_its_changes(
+    api: Api, place: str, product: Product
+) -> None:
+    tier, group = f"{place}-gang", group_of(COSCHEDULING, "train", place, 8)
+    await api.create(group)
+    await placed(api, place, tier)
 
     samples = await product.until(lambda found: total(found, "gputally_partial_gang_gpus", tier=tier) == 6)
     assert total(samples, "gputally_partial_gangs", tier=tier) == 1
@@ -167,3 +174,34 @@ async def test_pods_that_name_a_volcano_group_are_a_gang_by_its_minimum(api: Api
     await product.until(lambda found: total(found, "gputally_partial_gangs", tier=tier) == 0)
     await product.until(lambda found: total(found, ALLOCATED, tier=tier, state="running") > 0)
     assert total(await product.scrape(), ALLOCATED, tier=tier, state="gang_wait") > 0
+
+
+async def test_a_group_of_kubernetes_is_read_in_the_version_that_the_server_has(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    arguments = [f"--runtime-config={GROUPS}=true", GATES]
+    plane = ControlPlane(tmp_path_factory.mktemp("plane"), api_server_args=arguments)
+    async with plane, Api(plane.url, plane.token("admin"), plane.ca_file) as api:
+        core = group_of(CORE, "c", "ml", 0)
+        core["spec"] = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+        await api.create(namespace("ml"))
+        await api.create(gpu_node("node", gpus=2))
+        await api.create(core)
+        kubeconfig = plane.kubeconfig("admin")
+        product = Product(tmp_path, kubeconfig, environment={"GPUTALLY_WATCH": "podgroups.scheduling.k8s.io"})
+        try:
+            await product.start()
+            pods = [
+                gpu_pod(f"c-{i}", "ml", schedulingGroup={"podGroupName": "c"}, schedulerName="gangs") for i in range(4)
+            ]
+            for each in pods:
+                await api.create(each)
+            for each in pods[:2]:
+                await bound(api, each, "node")
+
+            samples = await product.until(lambda found: total(found, "gputally_partial_gangs") == 1)
+            assert total(samples, AVAILABLE, resource="podgroups.scheduling.k8s.io") == 1
+            said = await run("why", "--url", product.url, "ml/c-3")
+            assert "2 of 3 pods of PodGroup ml/c are bound" in " ".join(said.out.split())
+        finally:
+            await product.kill()

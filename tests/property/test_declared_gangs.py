@@ -17,8 +17,9 @@ from tests.core.manifests import Json, NodeForm, instant, us
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes
 from tests.property.examples import examples
+from tests.property.kinds import KINDS
 from tests.property.node_lives import HORIZON, OPENED, Draw
-from tests.property.test_accounting import KINDS, RULES, assert_laws
+from tests.property.test_accounting import RULES, assert_laws
 from tests.property.test_gang_wait import NEVER, STEPS, Member, by_state, members_of, outages
 from tests.told import Told
 

@@ -8,6 +8,7 @@ from gputally.accounting.jobs.job_record import is_gpu_job
 from gputally.accounting.relevant_pods import is_watched
 from gputally.accounting.waiting.others import Matters, other_pod
 from gputally.kube.reflector.resource import Resource
+from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.health import WatchHealth
 from gputally.model.kube import (
     Event,
@@ -22,7 +23,6 @@ from gputally.model.kube import (
 )
 from gputally.model.objects.kueue_workload import KueueWorkload
 from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.objects.pod_group_objects import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.rules import Rules
 
 _EVENTS_IDLE_S: Final = 900.0

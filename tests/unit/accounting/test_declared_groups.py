@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from gputally.errors import MalformedObject
+from gputally.model.custom_resources.pod_groups import PodGroupObject
 from gputally.model.kube import Kind
-from gputally.model.objects.pod_group_objects import PodGroupObject
 from gputally.model.rules import Rules
 from tests.core.gang_pods import (
     COSCHEDULING,

@@ -8,8 +8,8 @@ from msgspec import Struct
 from gputally.accounting.groups.pod_group import count_of
 from gputally.accounting.state_part import StatePart
 from gputally.errors import MalformedObject
+from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.kube import Kind, Object, Pod
-from gputally.model.objects.pod_group_objects import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.pod import PodRecord
 from gputally.model.units import to_us
 
