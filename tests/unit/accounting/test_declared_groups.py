@@ -5,6 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from gputally.accounting.groups.declared_groups import COSCHEDULING_NAMES
 from gputally.errors import MalformedObject
 from gputally.model.custom_resources.pod_groups import PodGroupObject
 from gputally.model.kube import Kind
@@ -162,6 +163,23 @@ def test_a_replaced_group_of_the_same_name_survives_the_deletion_of_the_old_one(
     started(replay, pods)
 
     assert replay.spans("p0")[1:] == waits(10, 20)
+
+
+@pytest.mark.parametrize("label", COSCHEDULING_NAMES)
+def test_older_labels_name_a_group_too(label: str) -> None:
+    kind, replay = Kind.COSCHEDULING_GROUPS, cluster(WATCHED)
+    pods = [replace(each, labels={label: "c"}) for each in members(3)]
+    started(replay, pods, before=group(kind, "c", 2))
+
+    assert replay.spans("p0")[1:] == waits(10, 20)
+
+
+def test_a_name_that_no_object_can_have_names_no_group() -> None:
+    kind, replay = Kind.VOLCANO_GROUPS, cluster(WATCHED)
+    pods = [replace(each, annotations={"scheduling.k8s.io/group-name": "c" * 254}) for each in members(2, kind)]
+    started(replay, pods, kind=kind)
+
+    assert not replay.fleet.pods.gangs.known
 
 
 def test_the_object_precedes_labels_and_jobs() -> None:

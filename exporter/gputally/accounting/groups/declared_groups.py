@@ -26,13 +26,16 @@ GROUP_KINDS: Final = {
     Kind.CORE_GROUPS: CORE,
 }
 """The watched kinds of PodGroups, with their API groups."""
-_ANNOTATIONS: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-_LABELS: Final = (
+VOLCANO_NAMES: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+COSCHEDULING_NAMES: Final = (
     "scheduling.x-k8s.io/pod-group",
     "pod-group.scheduling.sigs.k8s.io/name",
     "pod-group.scheduling.sigs.k8s.io",
 )
-_VOLCANO_SIZE: Final = "scheduling.volcano.sh/group-min-member"
+"""Annotations and labels that name the group of a pod, the usual ones first."""
+VOLCANO_SIZE: Final = "scheduling.volcano.sh/group-min-member"
+COSCHEDULING_SIZE: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
+"""An annotation and a label that state a minimum."""
 _OF_ONE_OWNER: Final = f"{VOLCANO}/podgroup-"
 """How the names of groups begin that Volcano creates for pods without one, by the UID of their owner.
 
@@ -48,16 +51,16 @@ def named_group(pod: Pod) -> str:
     Sources: volcano staging apis scheduling/v1beta1 (KubeGroupNameAnnotationKey, VolcanoGroupNameAnnotationKey);
     scheduler-plugins apis/scheduling (PodGroupLabel).
     """
-    if name := first_of(pod.metadata.annotations, _ANNOTATIONS):
+    if name := first_of(pod.metadata.annotations, VOLCANO_NAMES):
         return f"{VOLCANO}/{name}"
-    name = first_of(pod.metadata.labels, _LABELS)
+    name = first_of(pod.metadata.labels, COSCHEDULING_NAMES)
     return f"{COSCHEDULING}/{name}" if name else ""
 
 
 def declaring_group(pod: Pod) -> str:
     """The same, without groups that say nothing: those that Volcano creates for a single owner."""
     named = named_group(pod)
-    says_size = count_of((pod.metadata.annotations or {}).get(_VOLCANO_SIZE, "")) > NO_GANG
+    says_size = count_of((pod.metadata.annotations or {}).get(VOLCANO_SIZE, "")) > NO_GANG
     return "" if named.startswith(_OF_ONE_OWNER) and not says_size else named
 
 

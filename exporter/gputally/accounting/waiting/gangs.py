@@ -9,8 +9,10 @@ from msgspec import Struct
 
 from gputally.accounting.groups.declared_groups import (
     COSCHEDULING,
+    COSCHEDULING_SIZE,
     MOST_PODS,
     VOLCANO,
+    VOLCANO_SIZE,
     Declared,
     group_key,
     named_group,
@@ -25,8 +27,6 @@ Gang = str
 """The key of its PodGroup; see `group_key`."""
 MOST_KINDS: Final = 16
 """Different needs of members that are told apart; real gangs have a few."""
-_VOLCANO_LEAST: Final = "scheduling.volcano.sh/group-min-member"
-_COSCHEDULING_LEAST: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
 _LEAST: Final = re.compile(r"(\d{1,6}) minAvailable|minMember of group: (\d{1,6})|\d+/(\d{1,6}) tasks in gang")
 """How the schedulers of Volcano and of scheduler-plugins report the size of a gang.
 
@@ -40,8 +40,8 @@ def gang_of(pod: PlaceablePod) -> tuple[str, int]:
     key = group_key(pod.metadata.namespace, named, group.pod_group_name if group else "")
     if not key:
         return "", 0
-    stated = (pod.metadata.annotations or {}).get(_VOLCANO_LEAST) if named.startswith(VOLCANO) else None
-    stated = (pod.metadata.labels or {}).get(_COSCHEDULING_LEAST) if named.startswith(COSCHEDULING) else stated
+    stated = (pod.metadata.annotations or {}).get(VOLCANO_SIZE) if named.startswith(VOLCANO) else None
+    stated = (pod.metadata.labels or {}).get(COSCHEDULING_SIZE) if named.startswith(COSCHEDULING) else stated
     return key, min(count_of(stated or ""), MOST_PODS) or _reported(pod)
 
 
