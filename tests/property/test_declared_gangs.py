@@ -19,7 +19,7 @@ from tests.property.crashes import with_crashes
 from tests.property.examples import examples
 from tests.property.kinds import KINDS
 from tests.property.node_lives import HORIZON, OPENED, Draw
-from tests.property.test_accounting import RULES, assert_laws
+from tests.property.test_accounting import RULES, assert_laws, tell
 from tests.property.test_gang_wait import NEVER, STEPS, Member, by_state, members_of, outages
 from tests.told import Told
 
@@ -154,10 +154,14 @@ def declared_gangs(draw: Draw) -> DeclaredGang:
     return found
 
 
+def new_replay() -> Replay:
+    return Replay(rules=msgspec.structs.replace(RULES, watched=OPTIONAL_RESOURCES), opened=OPENED)
+
+
 @given(declared_gangs(), st.lists(STEPS, min_size=1, max_size=30))
 @examples(500)
 def test_each_second_of_a_gang_follows_the_minimum_that_was_declared_then(gang: DeclaredGang, steps: list[str]) -> None:
-    replay = Replay(rules=msgspec.structs.replace(RULES, watched=OPTIONAL_RESOURCES), opened=OPENED)
+    replay = new_replay()
     kind, type_ = KINDS[gang.api]
 
     def restarted(kept: tuple[Told, ...]) -> None:
@@ -174,3 +178,16 @@ def test_each_second_of_a_gang_follows_the_minimum_that_was_declared_then(gang: 
 
     assert by_state(replay) == gang.states()
     assert_laws(replay)
+
+
+@given(declared_gangs())
+@examples(200)
+def test_no_counter_falls_while_what_was_declared_is_learnt(gang: DeclaredGang) -> None:
+    replay, now = new_replay(), OPENED
+    for told in gang.log():
+        tell(replay, told)
+        now = max(now, told.at)
+        replay.scrape(now)
+    replay.scrape(HORIZON)
+
+    assert by_state(replay) == gang.states()
