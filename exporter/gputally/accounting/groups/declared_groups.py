@@ -1,5 +1,6 @@
 """PodGroup objects: how many pods of a group its scheduler binds at once, and which pods name the group."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
@@ -17,6 +18,8 @@ MOST_PODS: Final = 100_000
 """More pods than a gang has; anyone may state more."""
 NO_GANG: Final = 1
 """The size of what is a gang by its labels alone."""
+MOST_GROUPS: Final = 5_000
+"""Groups of one API in one namespace, of some 0.4 kB each; further ones say nothing, as anyone may create them."""
 VOLCANO: Final = "scheduling.volcano.sh"
 COSCHEDULING: Final = "scheduling.x-k8s.io"
 CORE: Final = "scheduling.k8s.io"
@@ -136,6 +139,8 @@ class DeclaredGroups(StatePart[Struct]):
         self._key_of: dict[str, str] = {}
         """By UID, of groups that say something."""
         self._uid_of: dict[str, str] = {}
+        self._counts = Counter[str]()
+        """By namespace."""
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""
@@ -143,6 +148,10 @@ class DeclaredGroups(StatePart[Struct]):
         if declared is None:
             self.gone(meta.uid, at_us=at_us)
             return
+        if meta.uid not in self._key_of:
+            if self._counts[meta.namespace] >= MOST_GROUPS:
+                return
+            self._counts[meta.namespace] += 1
         key = group_key(meta.namespace, f"{self._api}/{meta.name}", "")
         self._key_of[meta.uid], self._uid_of[key] = key, meta.uid
         self._declares(key, declared, at_us)
@@ -150,6 +159,12 @@ class DeclaredGroups(StatePart[Struct]):
     def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`; a group of the same name may have replaced it."""
         key = self._key_of.pop(uid, "")
+        if not key:
+            return
+        namespace = key.split("/")[1]
+        self._counts[namespace] -= 1
+        if not self._counts[namespace]:
+            del self._counts[namespace]
         if self._uid_of.get(key) == uid:
             del self._uid_of[key]
             self._declares(key, None, at_us)
