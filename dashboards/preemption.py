@@ -140,15 +140,17 @@ COST = Row(
         ),
         counts(
             Look(
-                "GPU-hours freed and not used",
-                "From the release by a preempted pod until a pod took the GPUs, at most an hour. By the tier that lost "
-                "them. Many: victims have more GPUs than their preemptors need. Each bar is an hour, or longer in long "
-                "time ranges.",
+                "Unused GPU-hours in the hour after a preemption",
+                "From the release by a preempted pod until another pod takes the GPUs, in the first hour alone, by the "
+                "tier that lost them: victims had more GPUs than their preemptors needed. Each bar is an hour, or "
+                "longer in long time ranges.",
                 unit=GPU_HOURS,
-                empty=_NONE,
+                empty="pods took all freed GPUs at once",
                 width=12,
             ),
-            Query(f"sum by (tier) (max by (cluster, tier) ({_UNUSED_PER_BAR})) * $__interval_ms / 3600000", "{{tier}}"),
+            Query(
+                f"sum by (tier) (max by (cluster, tier) ({_UNUSED_PER_BAR})) * $__interval_ms / 3600000 > 0", "{{tier}}"
+            ),
             every="1h",
         ),
     ),
