@@ -80,7 +80,9 @@ async def _define(api: Api) -> None:
 
 def queue(place: str, *, gpus: int) -> list[Json]:
     """A queue of so many GPUs on the nodes of `place`, in which higher priorities preempt lower ones."""
-    quota = {"name": place, "resources": [{"name": GPU, "nominalQuota": gpus}]}
+    quotas = {GPU: gpus, "cpu": 96, "memory": "1Ti"}
+    resources = [{"name": name, "nominalQuota": amount} for name, amount in quotas.items()]
+    flavor = {"name": place, "resources": resources}
     return [
         _object("ResourceFlavor", metadata(place), {"nodeLabels": {POOL: place}}),
         _object(
@@ -89,7 +91,7 @@ def queue(place: str, *, gpus: int) -> list[Json]:
             {
                 "namespaceSelector": {},
                 "preemption": {"withinClusterQueue": "LowerPriority"},
-                "resourceGroups": [{"coveredResources": [GPU], "flavors": [quota]}],
+                "resourceGroups": [{"coveredResources": list(quotas), "flavors": [flavor]}],
             },
         ),
         _object("LocalQueue", metadata(place, place), {"clusterQueue": place}),

@@ -32,10 +32,10 @@ def replay(*workloads: KueueWorkload) -> Replay:
 def waiting(of: Replay) -> list[tuple[str, str, str, int, int]]:
     """Kind, name, reason, missing pods and the GPUs of each."""
     of.fleet.advance(us(100))
-    return [
-        (each.owner.reference.kind, each.job, each.reason.value, each.pods, each.quantity // GPU)
-        for each in of.fleet.uncreated.workloads().described()
-    ]
+    found = of.fleet.uncreated.workloads().described()
+    return sorted(
+        (each.owner.reference.kind, each.job, each.reason.value, each.pods, each.quantity // GPU) for each in found
+    )
 
 
 def test_a_job_without_quota_waits_in_its_queue_with_what_kueue_says() -> None:
