@@ -1,6 +1,6 @@
 """Workloads that lack pods with GPUs, and why: refused by a quota or by admission, or held back by a queue.
 
-It is all live state: after a restart, the Jobs and Events are listed again.
+It is all live state but for what was charged: after a restart, the Jobs and Events are listed again.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,14 @@ from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
-from gputally.accounting.uncreated.failed_creates import KEPT_US, FailedCreates
+from gputally.accounting.totals.totals import Totals
+from gputally.accounting.uncreated.failed_creates import KEPT_US, RETRIED_US, FailedCreates
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_workload
-from gputally.accounting.uncreated.refusal import Refusal
+from gputally.accounting.uncreated.refusal import Refusal, reason_of
 from gputally.accounting.uncreated.sums import Sums
 from gputally.accounting.uncreated.uncreated_jobs import UncreatedJobs
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
+from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
 from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.model.kube import Event, Kind, Object
@@ -38,6 +40,7 @@ READABLE: Final = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet
 _JOB: Final = ("batch/v1", "Job")
 _SILENT_US: Final = 1800 * US_PER_SECOND
 """How long an Event alone counts: nobody knows whether its workload still lacks pods."""
+_RENEW_US: Final = 60 * US_PER_SECOND
 _MOST_DEVICES: Final = 10**9
 
 
@@ -54,8 +57,10 @@ class Uncreated(StatePart[Struct]):
         namespaces: Namespaces,
         waits: WaitBook,
         limiter: LabelLimiter,
+        totals: Totals,
     ) -> None:
         self.is_on = waits.is_on
+        self.waits = UncreatedWaits(totals, is_on=waits.is_on)
         self.failed = FailedCreates(rules)
         self._jobs = UncreatedJobs(self.lacks, rules)
         self._rules = rules
@@ -64,47 +69,48 @@ class Uncreated(StatePart[Struct]):
         self._terms = waits.terms
         self._lacking: dict[Key, Lacking] = {}
         self._known: dict[Key, UncreatedWorkload] = {}
-        self._outdated: set[Key] = set()
+        self._outdated: dict[Key, int] = {}  # since when
         self._wanted: set[Owner] = set()
         self._unreadable: set[Key] = set()
         self._sums = Sums(limiter)
         self._class_changes = 0
         self._namespace_changes = 0
-        self._now_us = 0
+        self._now_us = self._renewed_us = 0
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
-        """This part, and the one for Jobs; none without the feature."""
-        return (self, self._jobs) if self.is_on else ()
+        """This part, the one for Jobs and the waits; only these without the feature."""
+        return (self, self._jobs, self.waits) if self.is_on else (self.waits,)
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`; an Event that cannot be one of a workload says nothing."""
         self._now_us = max(self._now_us, at_us)
         owner = self.failed.seen(found, at_us=at_us) if isinstance(found, Event) else None
         if owner:
-            self._outdated.add(_key(owner))
+            self._outdate(_key(owner), at_us=at_us)
             if _kind(owner) in READABLE:
                 self._wanted.add(owner)
 
-    def lacks(self, key: Key, lacking: Lacking | None) -> None:
+    def lacks(self, key: Key, lacking: Lacking | None, *, at_us: int) -> None:
         """What the workload itself says now; None if it lacks nothing or is gone, whatever Events have said before."""
         if lacking:
             self._lacking[key] = lacking
-        elif not self._lacking.pop(key, None) and not self.failed.of(*key):
+        elif not self._lacking.pop(key, None) and not self.failed.of(*key) and not self.waits.knows(key):
             return
         else:
             self._forget(key)
-        self._outdated.add(key)
+        self._outdate(key, at_us=at_us)
 
     def resolved(self, answer: WorkloadResolved) -> None:
         """A workload was looked up."""
         key = _key(answer.owner)
         if not answer.is_known:
             self._unreadable.add(key)
-            self._outdated.add(key)
+            self._outdate(key, at_us=answer.at_us)
         elif self.failed.of(*key):
             found = answer.found
-            self.lacks(key, lacking_of_workload(answer.owner, found, self._rules) if found else None)
+            lacking = lacking_of_workload(answer.owner, found, self._rules) if found else None
+            self.lacks(key, lacking, at_us=answer.at_us)
 
     def drain_wanted(self) -> set[Owner]:
         """Workloads to look up that Events have named since the last call."""
@@ -118,10 +124,21 @@ class Uncreated(StatePart[Struct]):
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`."""
         self._now_us = max(self._now_us, now_us)
+        if now_us >= self._renewed_us + _RENEW_US:  # prices change
+            self._renewed_us = now_us
+            self._outdate(*self._known, at_us=now_us)
+        for owner in self.failed.silent(now_us - RETRIED_US):
+            self._outdate(_key(owner), at_us=now_us)
+        self._renew()  # silence pauses a wait before it ends one
         for owner in self.failed.silent(now_us - KEPT_US):
             self._expire(owner)
-        self._outdated.update(map(_key, self.failed.silent(now_us - _SILENT_US)))
         self._renew()
+
+    def post(self) -> None:
+        """Add what was charged since the last call to the counters."""
+        if self.is_on:
+            self._renew()
+        self.waits.post()
 
     def workloads(self) -> Workloads:
         """All workloads that lack pods. Whoever wants to know may finish the list in a thread."""
@@ -157,27 +174,46 @@ class Uncreated(StatePart[Struct]):
         self._forget(key)
         if _kind(owner) in READABLE:
             self._lacking.pop(key, None)
-        self._outdated.add(key)
+        self._outdate(key, at_us=self._now_us)
 
     def _forget(self, key: Key) -> None:
         self.failed.drop(*key)
         self._unreadable.discard(key)
 
+    def _outdate(self, *keys: Key, at_us: int) -> None:
+        """The workloads may have changed at that time."""
+        for key in keys:
+            self._outdated.setdefault(key, at_us)
+
     def _renew(self) -> None:
         if self._class_changes != self._policy.classes.changes:
             self._class_changes = self._policy.classes.changes
-            self._outdated.update(self._lacking)
+            self._outdate(*self._lacking, at_us=self._now_us)
         if self._namespace_changes != self._namespaces.changes:
             self._namespace_changes = self._namespaces.changes
-            self._outdated.update(_key(owner) for owner, refusal in self.failed if refusal.quota)
+            self._outdate(*self._known, at_us=self._now_us)
         for namespace in self._policy.quotas.drain_changed():
-            self._outdated.update(map(_key, self.failed.in_namespace(namespace)))
-        for key in self._outdated:
+            self._outdate(*map(_key, self.failed.in_namespace(namespace)), at_us=self._now_us)
+        for key, at_us in self._outdated.items():
             before, after = self._known.pop(key, None), self._evaluated(key)
             if after:
                 self._known[key] = after
             self._sums.replace(before, after, quota=self._quota_key(after))
+            self._charge(key, after, at_us=at_us)
         self._outdated.clear()
+
+    def _charge(self, key: Key, workload: UncreatedWorkload | None, *, at_us: int) -> None:
+        """Charge what its own object says that it lacks: anyone may create Events, which alone charge nothing."""
+        if workload is None or workload.is_at_least:
+            self.waits.lacks_nothing(key, is_known=key not in self._lacking and not self.failed.of(*key), at_us=at_us)
+            return
+        refusal = self.failed.of(*key)
+        silent_us = refusal.at_us + RETRIED_US if refusal and workload.reason is not Reason.QUEUED else self._now_us
+        if silent_us < self._now_us:
+            self.waits.pause(key, end_us=silent_us, at_us=at_us)
+            return
+        tenant = self._namespaces.tenant_in(key[0], workload.labels)
+        self.waits.charge(self._terms.uncreated(workload, tenant), since_us=workload.since_us, at_us=at_us)
 
     def _evaluated(self, key: Key) -> UncreatedWorkload | None:
         lacking, refusal = self._lacking.get(key), self.failed.of(*key)
@@ -189,7 +225,7 @@ class Uncreated(StatePart[Struct]):
         if refusal is None:
             return None
         quota = self._quota_now(key[0], refusal)
-        return self._workload(lacking, _reason(quota), refusal.text, since_us=refusal.first_us, quota=quota)
+        return self._workload(lacking, reason_of(quota), refusal.text, since_us=refusal.first_us, quota=quota)
 
     def _workload(
         self, lacking: Lacking, reason: Reason, text: str, *, since_us: int, quota: QuotaState | None = None
@@ -230,7 +266,7 @@ class Uncreated(StatePart[Struct]):
             pods=1,
             quantity=covered(((quota.what, min(quota.needed, _MOST_DEVICES)),), (), self._rules),
             since_us=refusal.first_us,
-            reason=_reason(quota),
+            reason=reason_of(quota),
             text=refusal.text,
             quota=quota,
         )
@@ -262,9 +298,3 @@ def _key(owner: Owner) -> Key:
 
 def _kind(owner: Owner) -> tuple[str, str]:
     return owner.reference.api_version, owner.reference.kind
-
-
-def _reason(quota: QuotaState | None) -> Reason:
-    if quota is None:
-        return Reason.REFUSED
-    return Reason.QUOTA_NEVER if quota.needed > quota.hard else Reason.QUOTA
