@@ -1,15 +1,24 @@
 """What the time of pods that do not exist is charged to, and at what price."""
 
+from decimal import Decimal
+
 import pytest
 
+from gputally.accounting.fleet import Fleet
+from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.totals import Total
-from gputally.model.kube import Kind
+from gputally.model.kube import Job, Kind
 from gputally.model.placement.verdict import Reason
+from gputally.model.price import Basis
 from gputally.model.rules import Rules
-from tests.core.refusals import exceeded, failed_create, parallel_job
+from gputally.model.units import GPU_SECOND
+from tests.core.manifests import us
+from tests.core.refusals import exceeded, failed_create, parallel_job, pod_template
 from tests.core.replay import Replay
 from tests.unit.accounting.test_uncreated import ADMISSION, EVENTS, owner, refused_job, resolved, workload
+from tests.unit.accounting.test_waiting import H100
 
+WATCHED = Rules(watched=(EVENTS,))
 GPUS = 32
 """Of four pods with eight GPUs."""
 
@@ -74,7 +83,7 @@ def test_a_new_process_continues_a_wait_once_it_is_confirmed() -> None:
 
 
 @pytest.mark.parametrize("jobs", [(), (parallel_job(active=4),)])
-def test_a_wait_that_ended_while_no_process_ran_is_not_continued(jobs: tuple[object, ...]) -> None:
+def test_a_wait_that_ended_while_no_process_ran_is_not_continued(jobs: tuple[Job, ...]) -> None:
     found = refused_job(at=60)
     found.scrape(100)
     found.restart()
@@ -85,7 +94,7 @@ def test_a_wait_that_ended_while_no_process_ran_is_not_continued(jobs: tuple[obj
 
 
 def test_an_event_alone_charges_nothing() -> None:
-    found = Replay(rules=Rules(watched=(EVENTS,)))
+    found = Replay(rules=WATCHED)
     event = failed_create(exceeded(), name="web", kind="PyTorchJob", apiVersion="kubeflow.org/v1")
     found.see_object(EVENTS, event, at=60)
 
@@ -94,7 +103,7 @@ def test_an_event_alone_charges_nothing() -> None:
 
 
 def test_a_workload_is_charged_from_when_its_object_was_read() -> None:
-    found = Replay(rules=Rules(watched=(EVENTS,)))
+    found = Replay(rules=WATCHED)
     found.see_object(EVENTS, failed_create(ADMISSION, name="web", kind="ReplicaSet", apiVersion="apps/v1"), at=60)
     resolved(found, owner("ReplicaSet"), workload(replicas=2), at=70)
 
@@ -102,4 +111,30 @@ def test_a_workload_is_charged_from_when_its_object_was_read() -> None:
 
 
 def test_the_cost_is_that_of_the_model_that_the_pods_select() -> None:
-    book = PriceBook("EUR", Decimal(1), [price("3.6", gpu_model="H100")])
+    rule = PriceRule(
+        id="h100",
+        criteria=(Criterion(trait=Trait.GPU_MODEL, globs=("h100",)),),
+        prices=(DatedPrice(from_us=0, per_gpu_hour=Decimal(36)),),
+    )
+    found = Replay(rules=WATCHED, book=PriceBook(currency="EUR", basis=Basis.GPU, rules=(rule,)))
+    template = pod_template()
+    template["spec"] |= {"nodeSelector": H100}
+    for name, fields in (("train", {"template": template}), ("other", {})):
+        found.see_object(Kind.JOBS, parallel_job(name, **fields), at=50)
+        found.see_object(EVENTS, failed_create(exceeded(), name=name), at=60)
+    found.scrape(60)
+
+    assert found.money(160, Total.UNCREATED_COST) == {("other", "quota", "EUR"): GPUS}
+    assert found.gpu_seconds(160, Total.UNCREATED_UNPRICED) == {("other", "quota"): 100 * GPUS}
+    assert found.gpu_seconds(160, Total.UNCREATED) == {("other", "quota"): 200 * GPUS}
+
+
+def test_a_process_without_the_feature_charges_nothing_more() -> None:
+    found = refused_job(at=60)
+    found.scrape(100)
+    off = Fleet(rules=found.rules, book=None, saved=found.memory.saved(), explains_waits=False)
+    off.advance(us(500))
+    off.drain()
+
+    [(labels, series)] = off.totals.truth(Total.UNCREATED)
+    assert (labels, series.at(us(500))) == (("train", "quota"), 40 * GPUS * GPU_SECOND)
