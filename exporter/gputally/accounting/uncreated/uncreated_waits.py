@@ -14,7 +14,6 @@ from gputally.accounting.totals.priced_lines import post_priced
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.accounting.uncreated.lacking import Key
 from gputally.model.placement.uncreated_wait import UncreatedWait, key_of
-from gputally.model.placement.verdict import Reason
 from gputally.model.units import US_PER_HOUR
 
 RowKey = tuple[str, str, int]
@@ -68,7 +67,7 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
     def pause(self, key: Key, *, end_us: int, at_us: int) -> None:
         """The refusal of the pods is not confirmed since `end_us`; what else they waited for has ended at `at_us`."""
         last = self.known.get(key_of(*key))
-        if last and last.reason is Reason.QUEUED:
+        if last and last.is_queued:
             self.finish(last.key, at_us=at_us)
         elif last:
             self._pause(last.key, end_us=end_us, at_us=at_us)

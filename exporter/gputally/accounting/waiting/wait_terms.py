@@ -56,12 +56,12 @@ class WaitTerms:
             price=self.price_of(record.selected_model, tier),
         )
 
-    def uncreated(self, workload: UncreatedWorkload, tenant: str) -> UncreatedWait:
+    def uncreated(self, workload: UncreatedWorkload, tenant: str, *, uid: str, is_queued: bool) -> UncreatedWait:
         """The wait of a workload for pods that do not exist."""
         owner = workload.owner
         return UncreatedWait(
             namespace=owner.namespace,
-            uid=owner.reference.uid,
+            uid=uid,
             kind=owner.reference.kind,
             name=owner.reference.name,
             job_kind=workload.job_kind,
@@ -72,6 +72,7 @@ class WaitTerms:
             quantity=workload.quantity,
             reason=workload.reason,
             cause=CAUSE_OF[workload.reason],
+            is_queued=is_queued,
             from_us=0,
             shown=self._shown("tier", workload.tier),
             price=self.price_of(workload.gpu_model, workload.tier),

@@ -16,7 +16,8 @@ def key_of(namespace: str, uid: str) -> str:
 class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A time without changes in which a workload lacked `pods` pods, of `quantity` µGPU each; `to_us` None: it lasts.
 
-    `uid`, `kind` and `name` are those of the object that would create the pods, for the job of `job_kind` and `job`.
+    `uid`, `kind` and `name` are those of the object that would create the pods, for the job of `job_kind` and `job`;
+    of a workload with several sets of pods, each has its own `uid`. `is_queued`: a queue has not admitted them.
     `shown` is the exported tier; `price` is that of the GPU model that the pods select, None without one.
     """
 
@@ -32,6 +33,7 @@ class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     quantity: int
     reason: Reason
     cause: WaitCause
+    is_queued: bool = False
     from_us: int
     to_us: int | None = None
     shown: str
