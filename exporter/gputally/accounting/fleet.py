@@ -87,7 +87,7 @@ class Fleet:
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
-        self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.limiter, self.totals)
+        self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.limiter, totals=self.totals)
         own = (self.agents, self.claim_pods, self.jobs, self.pods.gangs, self.jobs.costs, self.progress)
         late = (*self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)

@@ -13,7 +13,6 @@ from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
-from gputally.accounting.uncreated.evaluation import READABLE, Evaluation, key_of, kind_of
 from gputally.accounting.uncreated.failed_creates import KEPT_US, RETRIED_US, FailedCreates
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_workload
 from gputally.accounting.uncreated.queued_workloads import QueuedWorkloads
@@ -21,6 +20,7 @@ from gputally.accounting.uncreated.sums import Sums
 from gputally.accounting.uncreated.uncreated_jobs import UncreatedJobs
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
+from gputally.accounting.uncreated.workload_evaluation import READABLE, WorkloadEvaluation, key_of, kind_of
 from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.model.kube import Event, Kind, Object
@@ -46,6 +46,7 @@ class Uncreated(StatePart[Struct]):
         namespaces: Namespaces,
         waits: WaitBook,
         limiter: LabelLimiter,
+        *,
         totals: Totals,
     ) -> None:
         self.is_on = waits.is_on
@@ -58,7 +59,7 @@ class Uncreated(StatePart[Struct]):
         self._policy = policy
         self._terms = waits.terms
         self._lacking: dict[Key, Lacking] = {}
-        self._evaluation = Evaluation(rules, policy, self.failed, self._jobs, self._queued.states)
+        self._evaluation = WorkloadEvaluation(rules, policy, self.failed, self._jobs, self._queued.states)
         self._known: dict[Key, UncreatedWorkload] = {}
         self._outdated: dict[Key, int] = {}  # since when
         self._wanted: set[Owner] = set()

@@ -31,6 +31,7 @@ from gputally.ledger.sqlite.sums.delivery_rows import FINISH_DELIVERY, INSERT_DE
 from gputally.ledger.sqlite.waits.uncreated_rows import (
     DELETE_UNCREATED,
     UPSERT_UNCREATED,
+    prices_of_waits,
     uncreated_waits,
     withdrawn_uncreated_waits,
 )
@@ -181,8 +182,7 @@ class SqliteLedger:
         many(lost_work_rows.REVISE_LOST_PODS, lost_work_rows.revised(changes))
         many(lost_work_rows.INSERT_LOST_POD, lost_work_rows.lost_pods(changes))
         many(INSERT_CLASS_VERSION, class_versions(changes))
-        self._allocations.store_prices(row.wait.price for row in changes.waits.values() if row and row.wait.price)
-        self._allocations.store_prices(row.price for row in changes.uncreated_waits.values() if row and row.price)
+        self._allocations.store_prices(prices_of_waits(changes))
         many(DELETE_WAIT, withdrawn_waits(changes))
         many(UPSERT_WAIT, waits(changes))
         many(DELETE_UNCREATED, withdrawn_uncreated_waits(changes))

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from gputally.accounting.changes import Changes
 from gputally.model.placement.uncreated_wait import UncreatedWait
+from gputally.model.price import Price
 
 Row = tuple[Any, ...]
 UPSERT_UNCREATED: Final = "INSERT OR REPLACE INTO uncreated_waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -25,6 +26,12 @@ def uncreated_waits(changes: Changes) -> Iterator[Row]:
 def withdrawn_uncreated_waits(changes: Changes) -> Iterator[Row]:
     """Waits that were charged otherwise later."""
     return (key for key, each in changes.uncreated_waits.items() if each is None)
+
+
+def prices_of_waits(changes: Changes) -> Iterator[Price]:
+    """The prices of all new waits, those of pods too."""
+    yield from (each.wait.price for each in changes.waits.values() if each and each.wait.price)
+    yield from (each.price for each in changes.uncreated_waits.values() if each and each.price)
 
 
 def _row(each: UncreatedWait) -> Row:

@@ -29,7 +29,7 @@ _SILENT_US: Final = 1800 * US_PER_SECOND
 _MOST_DEVICES: Final = 10**9
 
 
-class Evaluation:
+class WorkloadEvaluation:
     """Evaluates workloads by the classes, quotas and queues of now. `unreadable` are those that nobody may read."""
 
     def __init__(
