@@ -39,8 +39,8 @@ async def test_a_user_of_one_tenant_gets_its_waits_and_of_others_only_the_tier(l
         for asked in ({}, {"tenant": "*"}, {"tenant": BLUE}, {"occupying_tenant": "<*"}, {"format": "html"}):
             async with client.get(WAITS_PATH, params=by | asked) as answer:
                 assert answer.status == 200
-                found = (await answer.text()).replace('"where"', "").split('"rows"')[-1]
-                assert "blue" not in found
+                text = await answer.text()
+                assert "blue" not in text.split('"rows"')[-1]  # what precedes repeats the filter
         async with client.get(WAITS_PATH, params=by) as answer:
             rows = (await answer.json())["rows"]
     assert {(row["tenant"], row["occupying_tier"], row["occupying_tenant"]) for row in rows} == {
