@@ -35,8 +35,8 @@ OTHER: Final = replace(WAIT, reason=Reason.SCHEDULABLE, cause=WaitCause.OTHER, o
 
 
 def _wait(start_h: float, end_h: float | None, gpus: int, base: Wait = WAIT, *, tenant: str = RED) -> Wait:
-    end_us = None if end_h is None else us(end_h * HOUR)
-    return replace(base, tenant=tenant, quantity=gpus * GPU, from_us=us(start_h * HOUR), to_us=end_us)
+    end_us = None if end_h is None else us(int(end_h * HOUR))
+    return replace(base, tenant=tenant, quantity=gpus * GPU, from_us=us(int(start_h * HOUR)), to_us=end_us)
 
 
 WAITS: Final = {

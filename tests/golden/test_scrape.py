@@ -62,7 +62,7 @@ from tests.core.manifests import (
     us,
 )
 from tests.core.policies import budget, quota
-from tests.core.refusals import exceeded, failed_create, parallel_job, pod_template
+from tests.core.refusals import exceeded, failed_create, parallel_job
 from tests.core.usage import assignment, gpu, hour, usage
 
 FORMATS = pytest.mark.parametrize(("openmetrics", "name"), [(False, "fleet.prom"), (True, "fleet.openmetrics")])
@@ -190,9 +190,7 @@ def an_hour() -> Snapshot:
     tape.seen(3430, half("half-0", node="n2", scheduled=3420, started=3430), half("half-1"))
     tape.seen(3597, tune(marked=3595, deleted=3595))  # it still has its GPU
     tape.seen(3500, parallel_job("sweep", gpus=4, tier="scavenger", parallelism=2))
-    template = pod_template(4, "scavenger")
-    template["spec"] |= {"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}
-    tape.seen(3500, parallel_job("priced", parallelism=1, template=template))
+    tape.seen(3500, parallel_job("priced", gpus=4, tier="scavenger", parallelism=1, model="NVIDIA-H100-80GB-HBM3"))
     for name in ("sweep", "priced"):
         tape.seen(3510, failed_create(exceeded(requested=4, used=4), name=name, at=3510), kind=Kind.FAILED_CREATES)
     return tape.scrape(3600)

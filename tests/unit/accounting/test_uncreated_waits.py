@@ -13,10 +13,9 @@ from gputally.model.price import Basis
 from gputally.model.rules import Rules
 from gputally.model.units import GPU_SECOND
 from tests.core.manifests import us
-from tests.core.refusals import exceeded, failed_create, parallel_job, pod_template
+from tests.core.refusals import exceeded, failed_create, parallel_job
 from tests.core.replay import Replay
 from tests.unit.accounting.test_uncreated import ADMISSION, EVENTS, owner, refused_job, resolved, workload
-from tests.unit.accounting.test_waiting import H100
 
 WATCHED = Rules(watched=(EVENTS,))
 GPUS = 32
@@ -117,10 +116,8 @@ def test_the_cost_is_that_of_the_model_that_the_pods_select() -> None:
         prices=(DatedPrice(from_us=0, per_gpu_hour=Decimal(36)),),
     )
     found = Replay(rules=WATCHED, book=PriceBook(currency="EUR", basis=Basis.GPU, rules=(rule,)))
-    template = pod_template()
-    template["spec"] |= {"nodeSelector": H100}
-    for name, fields in (("train", {"template": template}), ("other", {})):
-        found.see_object(Kind.JOBS, parallel_job(name, **fields), at=50)
+    for name, model in (("train", "H100"), ("other", "")):
+        found.see_object(Kind.JOBS, parallel_job(name, model=model), at=60)
         found.see_object(EVENTS, failed_create(exceeded(), name=name), at=60)
     found.scrape(60)
 

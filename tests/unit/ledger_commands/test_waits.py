@@ -5,6 +5,7 @@ import io
 import json
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,10 +30,11 @@ def test_waits_are_as_recorded(run: Runner, ledger: Path, golden: Golden, output
     golden.check(f"waits.{output}", found.out)
 
 
-def document(run: Runner, ledger: Path, *flags: str) -> dict[str, list[dict[str, object]]]:
+def document(run: Runner, ledger: Path, *flags: str) -> dict[str, list[dict[str, Any]]]:
     found = run("waits", "--ledger", ledger, "--window", "all", "--output", "json", *flags)
     assert found.status == 0, found.err
-    return json.loads(found.out, parse_float=Decimal)
+    decoded: dict[str, Any] = json.loads(found.out, parse_float=Decimal)
+    return decoded
 
 
 def test_csv_and_json_have_the_same_rows(run: Runner, ledger: Path) -> None:
