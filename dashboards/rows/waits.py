@@ -26,6 +26,8 @@ NODES = select.now("gputally_job_nodes")
 NODES_NEEDED = select.now("gputally_job_nodes_needed")
 UNCREATED_PODS = select.now("gputally_uncreated_pods")
 UNCREATED_GPUS = select.now("gputally_uncreated_gpus")
+UNCREATED_TIME = select("gputally_uncreated_gpu_seconds_total")
+UNCREATED_COST = select("gputally_uncreated_cost_total")
 LAG = select("gputally_verdict_lag_seconds_bucket")
 
 REASONS = Row(
@@ -87,6 +89,28 @@ REASONS = Row(
                 f"sum by (cause, currency) (rate({CHARGED_COST}[$__rate_interval])) * 3600", "{{cause}} {{currency}}"
             ),
             stacked=True,
+        ),
+        table(
+            Look(
+                "Wait time of pods not created",
+                "GPU-hours of the time range that workloads lacked, and what they would have cost, of pods that select "
+                "a GPU model with a price. No pending GPU-hour is among them.",
+                empty="no workload lacked pods, as far as known",
+                width=24,
+                height=6,
+            ),
+            {"tier": "Tier", "cause": "Cause", "currency": "Currency"},
+            Column(
+                head="GPU-hours",
+                expression=f"sum by (tier, cause) (increase({UNCREATED_TIME}[$__range])) / 3600 > 0",
+                unit=GPU_HOURS,
+            ),
+            Column(
+                head="Cost",
+                expression=f"sum by (tier, cause, currency) (increase({UNCREATED_COST}[$__range])) > 0",
+                unit=MONEY,
+            ),
+            order="GPU-hours",
         ),
         stat(
             Look(

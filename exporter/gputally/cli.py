@@ -23,6 +23,7 @@ from gputally.ledger_commands.ledger_flags import add_ledger_commands
 from gputally.ledger_commands.preemptions.preemption_flags import add_preemptions_command
 from gputally.ledger_commands.report.report_flags import add_report_command
 from gputally.ledger_commands.rerate.rerate_flags import add_rerate_command
+from gputally.ledger_commands.waits.wait_flags import add_waits_command
 from gputally.posture_command.posture_flags import add_posture_command
 from gputally.setting import Parser, add_flags
 from gputally.why_command.why_flags import add_what_if_command, add_why_command
@@ -73,6 +74,7 @@ def parser() -> argparse.ArgumentParser:
     add_explain_command(commands)
     add_rerate_command(commands)
     add_preemptions_command(commands)
+    add_waits_command(commands)
     add_periods_command(commands)
     add_budgets_command(commands)
     _add_showback_flags(

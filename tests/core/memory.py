@@ -18,6 +18,7 @@ from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
 from gputally.model.node import NodeRecord
 from gputally.model.observation import Checkpoint
+from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.wait import WaitRow
 from gputally.model.pod import PodRecord
 
@@ -60,6 +61,7 @@ class Memory:
         self.resumes = dict[Kind, Checkpoint]()
         self.interruptions = dict[tuple[Kind, int], int]()
         self.waits = dict[tuple[str, int], WaitRow]()
+        self.uncreated_waits = dict[tuple[str, str, int], UncreatedWait]()
         self.history: dict[str, dict[Any, object]] = {name: {} for name in HISTORY}
 
     def write(self, changes: Changes) -> None:
@@ -81,6 +83,7 @@ class Memory:
         self.resumes |= changes.resumes
         self.interruptions |= changes.interruptions
         self.waits = without_dropped(self.waits | changes.waits)
+        self.uncreated_waits = without_dropped(self.uncreated_waits | changes.uncreated_waits)
         for name, rows in self.history.items():
             self.history[name] = without_dropped(rows | getattr(changes, name))
         self.assignment_usage |= changes.assignment_usage

@@ -30,9 +30,10 @@ def failed_create(message: str, *, name: str = "train", namespace: str = "ml", a
     )
 
 
-def pod_template(gpus: int = 8, tier: str = "train") -> Json:
-    """The template of such pods."""
-    spec = PodForm(gpus=gpus, tier=tier).manifest()["spec"]
+def pod_template(gpus: int = 8, tier: str = "train", model: str = "") -> Json:
+    """The template of such pods, which select that GPU model."""
+    selector = {"nvidia.com/gpu.product": model} if model else {}
+    spec = PodForm(gpus=gpus, tier=tier, node_selector=selector).manifest()["spec"]
     return {"spec": {key: value for key, value in spec.items() if key != "nodeName"}}
 
 
@@ -43,6 +44,7 @@ def parallel_job(
     tier: str = "train",
     conditions: tuple[str, ...] = (),
     queue: str = "",
+    model: str = "",
     **fields: object,
 ) -> Job:
     """A Job of 4 pods; `fields` of its spec, or `active` and `succeeded` pods. The conditions are true since 50 s."""
@@ -52,7 +54,7 @@ def parallel_job(
     true = [{"type": each, "status": "True", "lastTransitionTime": instant(50)} for each in conditions]
     manifest = {
         "metadata": meta | {"labels": labels},
-        "spec": {"parallelism": 4, "template": pod_template(gpus, tier)} | fields,
+        "spec": {"parallelism": 4, "template": pod_template(gpus, tier, model)} | fields,
         "status": status | {"conditions": true},
     }
     return msgspec.convert(manifest, Job, strict=False)

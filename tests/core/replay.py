@@ -120,8 +120,11 @@ class Replay:
         assert changes.live == self.ledger, "the counters differ from the segments in the ledger"
         assert self.in_jobs() == self.in_pods(), "ended jobs and open ones differ from the allocated time"
         self.memory.write(changes)
-        assert self.in_waits() == self.in_counters_of_waits(), (
+        assert self.in_waits() == self.in_counters(Total.PENDING), (
             "the counters of waits differ from the waits in the ledger"
+        )
+        assert self.in_uncreated_waits() == self.in_counters(Total.UNCREATED), (
+            "the counters of pods that do not exist differ from their waits in the ledger"
         )
 
     def scrape(self, at: float) -> Snapshot:
@@ -156,10 +159,17 @@ class Replay:
             found[wait.labels] += wait.quantity * ((at_us if wait.to_us is None else wait.to_us) - wait.from_us)
         return +found
 
-    def in_counters_of_waits(self) -> Counter[Labels]:
+    def in_uncreated_waits(self) -> Counter[Labels]:
+        """The same of pods that do not exist."""
+        found, at_us = Counter[Labels](), self.fleet.now_us + US_PER_HOUR
+        for wait in self.memory.uncreated_waits.values():
+            found[wait.labels] += wait.whole * ((at_us if wait.to_us is None else wait.to_us) - wait.from_us)
+        return +found
+
+    def in_counters(self, total: Total) -> Counter[Labels]:
         """The same as the counters have it."""
         found, at_us = Counter[Labels](), self.fleet.now_us + US_PER_HOUR
-        found.update({labels: series.at(at_us) for labels, series in self.fleet.totals.truth(Total.PENDING)})
+        found.update({labels: series.at(at_us) for labels, series in self.fleet.totals.truth(total)})
         return +found
 
     def in_pods(self) -> Counter[tuple[str, str]]:

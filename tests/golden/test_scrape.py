@@ -189,8 +189,9 @@ def an_hour() -> Snapshot:
     half = partial(pod, tier="scavenger", gpus=1, labels={"volcano.sh/job-name": "half"}, created=3420)
     tape.seen(3430, half("half-0", node="n2", scheduled=3420, started=3430), half("half-1"))
     tape.seen(3597, tune(marked=3595, deleted=3595))  # it still has its GPU
-    tape.seen(3500, parallel_job("sweep", gpus=4, tier="scavenger", parallelism=2))
-    tape.seen(3510, failed_create(exceeded(requested=4, used=4), name="sweep", at=3510), kind=Kind.FAILED_CREATES)
+    for name, model, pods in (("sweep", "", 2), ("priced", "NVIDIA-H100-80GB-HBM3", 1)):
+        tape.seen(3510, parallel_job(name, gpus=4, tier="scavenger", parallelism=pods, model=model))
+        tape.seen(3510, failed_create(exceeded(requested=4, used=4), name=name, at=3510), kind=Kind.FAILED_CREATES)
     return tape.scrape(3600)
 
 
@@ -290,8 +291,7 @@ def test_a_scrape_has_every_metric_of_the_catalog_and_no_other() -> None:
 
 
 def test_promtool_finds_no_problem() -> None:
-    tool = promtool.program()
-    if tool is None:
+    if (tool := promtool.program()) is None:
         pytest.skip(promtool.REMEDY)
     checked = subprocess.run(
         [tool, "check", "metrics"], input=scrape(openmetrics=False), capture_output=True, check=False

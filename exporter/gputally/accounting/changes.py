@@ -21,6 +21,7 @@ from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.observation import Checkpoint
+from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.wait import WaitRow
 from gputally.model.pod import PodRecord
 from gputally.model.policy.class_version import ClassVersion
@@ -57,10 +58,11 @@ class Changes(Struct, frozen=True, kw_only=True):
     has, nothing for those it does not name. `pods`, `nodes` and `departed` are the working state to resume from, and so
     are the `documents` of parts, by the part's name and key; None for dropped ones, as in `series` and `known_values`.
     `jobs` are new or changed, by UID; `progress` is new, by job and pod, as are `priority_classes` by name and start.
-    `waits` are by pod and begin, None for withdrawn ones. `capacity` has new facts of nodes, by UID and time: name and
-    facts; `asset_prices` say what a GPU-hour of capacity costs from when on. `live` is the allocated GPU-time of the
-    counters, as the line (a, b); None if it is not to be compared. `interruptions` are observation gaps, from (kind,
-    start) to end. Hours of usage are as last reported, by assignment and start or by GPU.
+    `waits` are by pod and begin, `uncreated_waits` by namespace, workload and begin, None for withdrawn ones.
+    `capacity` has new facts of nodes, by UID and time: name and facts; `asset_prices` say what a GPU-hour of capacity
+    costs from when on. `live` is the allocated GPU-time of the counters, as the line (a, b); None if it is not to be
+    compared. `interruptions` are observation gaps, from (kind, start) to end. Hours of usage are as last reported, by
+    assignment and start or by GPU.
     """
 
     accounting_start_us: int
@@ -80,6 +82,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     progress: dict[ProgressKey, PodProgress] = field(default_factory=dict)
     priority_classes: dict[tuple[str, int], ClassVersion] = field(default_factory=dict)
     waits: dict[tuple[str, int], WaitRow | None] = field(default_factory=dict)
+    uncreated_waits: dict[tuple[str, str, int], UncreatedWait | None] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series | None] = field(default_factory=dict)
     known_values: dict[Value, KnownValue | None] = field(default_factory=dict)
     resumes: dict[Kind, Checkpoint] = field(default_factory=dict)
@@ -102,7 +105,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     def weight(self) -> int:
         """The approximate number of rows to write, a measure of memory while the ledger is not writable."""
         records = len(self.revisions) + len(self.pods) + len(self.nodes) + len(self.documents) + len(self.departed)
-        records += len(self.progress) + len(self.waits)
+        records += len(self.progress) + len(self.waits) + len(self.uncreated_waits)
         return records + len(self.series) + len(self.assignment_usage) + len(self.unallocated_usage)
 
 

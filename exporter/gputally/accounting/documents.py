@@ -22,10 +22,12 @@ from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.accounting.policy.class_versions import ClassVersions
+from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.model.agent_pod import AgentPod
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.disruptions.preemption import Preemption
+from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.wait import PodWait
 from gputally.model.policy.class_version import ClassVersion
 from gputally.model.work.checkpoint import PodCheckpoint
@@ -45,5 +47,6 @@ DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Preemptions.name: Preemption,
     QueueEvictions.name: EvictedWorkload,
     RepeatVictims.name: PreemptedJob,
+    UncreatedWaits.name: UncreatedWait,
     Waiting.name: PodWait,
 }

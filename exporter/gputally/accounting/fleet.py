@@ -87,7 +87,7 @@ class Fleet:
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
-        self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.limiter)
+        self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.limiter, totals=self.totals)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
         late = (*self.pods.gangs.parts, *self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)
@@ -164,6 +164,7 @@ class Fleet:
         """Account what follows from all observations: capacity of nodes, lost work of amended pods, and waits."""
         self.nodes.catch_up(at_us=self.now_us)
         self.waiting.book.post()
+        self.uncreated.post()
         self.ends.lost_work.revised(self.pods.handover.revised)
 
     def _is_due(self, deadline_us: int | None) -> bool:
@@ -201,6 +202,7 @@ class Fleet:
             progress=self.progress.drain_reached(),
             priority_classes=self.policy.classes.drain_versions(),
             waits=self.waiting.book.drain_rows(),
+            uncreated_waits=self.uncreated.waits.drain_rows(),
             series=self.totals.drain(),
             known_values=self.limiter.drain(),
             resumes=resumes,
@@ -289,12 +291,9 @@ class Fleet:
                 self._reclassify(changed, at_us=self.now_us)
 
     def _digest(self, kind: Kind) -> str:
-        """Identifies the rules that filter and interpret objects of a kind; for nodes also the stored label keys.
-
-        That of namespaces is of the rules that classify all pods, which needs them.
-        """
+        """Identifies the rules that filter and interpret objects of a kind; for nodes also the stored label keys."""
         if kind is Kind.NODES:
             return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))
-        if kind is Kind.NAMESPACES:
+        if kind is Kind.NAMESPACES:  # the rules that classify all pods, which needs them
             return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
         return self.rules.digest

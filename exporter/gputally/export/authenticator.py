@@ -34,6 +34,7 @@ FILTERED: Final = frozenset(
         "/report",
         "/api/v1/report",
         "/api/v1/preemptions",
+        "/api/v1/waits",
         PENDING_PATH,
         WHY_PATH,
         WHAT_IF_PATH,

@@ -28,7 +28,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
-from gputally.ledger.wait_record import WaitRecord
+from gputally.ledger.wait_record import WaitRecord, WaitTime
 from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Price
@@ -158,6 +158,10 @@ class JoinedReader:
     def waits(self, window: Window, *, pod_uid: str = "", named: tuple[str, str] = ("", "")) -> Iterator[WaitRecord]:
         """See `LedgerReader.waits`; nothing is known of the waits of imported jobs."""
         return self._live.waits(window, pod_uid=pod_uid, named=named)
+
+    def wait_times(self, window: Window) -> Iterator[WaitTime]:
+        """See `LedgerReader.wait_times`; nothing is known of the waits of imported jobs."""
+        return self._live.wait_times(window)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`; an imported job may have begun before the window."""

@@ -23,7 +23,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
-from gputally.ledger.wait_record import WaitRecord
+from gputally.ledger.wait_record import WaitRecord, WaitTime
 from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.work.lost_work import LostWork
@@ -205,6 +205,12 @@ class LedgerReader(Protocol):
         """Waits for GPUs that overlap the window, by begin; not clipped.
 
         Those of one pod, of all pods that were `named` so (namespace and name), or of all.
+        """
+
+    def wait_times(self, window: Window) -> Iterator[WaitTime]:
+        """All waits that overlap the window with their prices, not clipped; then those for pods that do not exist.
+
+        Those of one pod, or of one workload, follow each other in chronological order.
         """
 
     def progress(self, window: Window) -> list[ReachedProgress]:

@@ -1,9 +1,12 @@
-"""The record of a wait for GPUs, independent of its storage."""
+"""The records of waits for GPUs, independent of its storage."""
+
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from gputally.model.placement.verdict import Reason
 from gputally.model.placement.wait import WaitCause
+from gputally.model.price import Price
 
 
 class WaitRecord(Struct, frozen=True, kw_only=True, gc=False):
@@ -26,3 +29,27 @@ class WaitRecord(Struct, frozen=True, kw_only=True, gc=False):
     occupying_tier: str
     occupying_tenant: str
     price_key: str | None
+
+
+class WaitTime(NamedTuple):
+    """A part of a wait without changes, at the price of the GPU model that is selected, None without one.
+
+    It is that of one pod; or unless `is_created`, that of a workload for `pods` pods that do not exist, with its UID
+    and name. `quantity` is µGPU of one pod.
+    """
+
+    namespace: str
+    uid: str
+    from_us: int
+    to_us: int | None
+    name: str
+    tier: str
+    tenant: str
+    pods: int
+    quantity: int
+    reason: Reason
+    cause: WaitCause
+    occupying_tier: str
+    occupying_tenant: str
+    price: Price | None
+    is_created: bool

@@ -9,7 +9,7 @@ from typing import Final
 from gputally.errors import AggregatorUnreachable
 from gputally.setting import variable
 
-COMMANDS: Final = ("report", "explain", "rerate", "preemptions", "budgets", "periods", "ledger")
+COMMANDS: Final = ("report", "explain", "rerate", "preemptions", "waits", "budgets", "periods", "ledger")
 PLUGIN_HELP: Final = """\
 as kubectl gputally, without --ledger: runs in the aggregator's pod
   -n, --namespace NAMESPACE   its namespace [default: gputally]

@@ -17,7 +17,12 @@ from gputally.report.job_preemptions.record_rows import JobPreemptionRow
 from gputally.report.preemptions.preemption_totals import TierTotal
 from gputally.report.report_query import COLUMNS
 from gputally.report.shared_capacity import SHARINGS
-from gputally.report_api.report_request import DEFAULT_LIMIT, FILTERED, FORMATS, MAX_LIMIT
+from gputally.report.waits.wait_lines import COLUMNS as WAIT_COLUMNS
+from gputally.report.waits.wait_report_rows import WaitReportRow
+from gputally.report_api.preemption_request import PREEMPTIONS_PATH
+from gputally.report_api.report_request import DEFAULT_LIMIT, FILTERED, FORMATS, MAX_LIMIT, REPORT_PATH
+from gputally.report_api.wait_request import FILTERED as WAIT_FILTERED
+from gputally.report_api.wait_request import WAITS_PATH
 
 _TEXT: Final = {"type": "string"}
 SCHEMA_REF: Final = "#/components/schemas/{name}"
@@ -44,6 +49,8 @@ _REPORT: Final[dict[str, Any]] = {
 
 
 _OF_REPORTS: Final = ("compared_to", "by")
+_WAIT_ROWS: Final = {"type": "array", "items": {"$ref": SCHEMA_REF.format(name="WaitReportRow")}}
+"""Besides, rows have the columns that `by` names instead of `labels`."""
 
 
 class Described(NamedTuple):
@@ -56,14 +63,8 @@ class Described(NamedTuple):
 NOTHING_MORE: Final = Described()
 
 
-def openapi(version: str, report_path: str, preemptions_path: str, *, more: Described = NOTHING_MORE) -> dict[str, Any]:
+def openapi(version: str, *, more: Described = NOTHING_MORE) -> dict[str, Any]:
     """The document for this version of the program."""
-    types = [AllocationsDocument, AtRiskDocument, PreemptionRow, JobPreemptionRow, TierTotal, *more.types]
-    _, components = msgspec.json.schema_components(types, ref_template=SCHEMA_REF)
-    found = {name: each for name, each in _REPORT["properties"].items() if name not in _OF_REPORTS}
-    for name, kinds in (("rows", ("PreemptionRow", "JobPreemptionRow")), ("totals", ("TierTotal",))):
-        found[name] = {"type": "array", "items": {"anyOf": [{"$ref": SCHEMA_REF.format(name=each)} for each in kinds]}}
-    schemas = components | {"Report": _REPORT, "Preemptions": {"type": "object", "properties": found}}
     content: dict[str, Any] = {media: {"schema": _TEXT} for media in FORMATS.values()}
     content["application/json"] = {"schema": {"$ref": SCHEMA_REF.format(name="Report")}}
     preemptions = {
@@ -81,18 +82,45 @@ def openapi(version: str, report_path: str, preemptions_path: str, *, more: Desc
                 filter_parameters(AT_RISK_FILTERS),
                 at_risk,
             ),
-            report_path: operation(
+            REPORT_PATH: operation(
                 "GPU-hours and cost of a period.", [*_report_parameters(), *filter_parameters(FILTERED)], content
             ),
-            preemptions_path: operation(
+            PREEMPTIONS_PATH: operation(
                 "Pods that were preempted, evicted or lost with their node; other tenants' pods only as tiers.",
                 [*_preemption_parameters(), *filter_parameters(VICTIM_FILTERED)],
                 preemptions,
             ),
+            WAITS_PATH: operation(
+                "How long pods waited for GPUs, for what and at what cost; other tenants that hold GPUs only as tiers.",
+                [*_wait_parameters(), *filter_parameters(WAIT_FILTERED)],
+                content | {"application/json": {"schema": {"$ref": SCHEMA_REF.format(name="Waits")}}},
+            ),
             **more.paths,
         },
-        "components": {"schemas": schemas},
+        "components": {"schemas": _schemas(more)},
     }
+
+
+def _schemas(more: Described) -> dict[str, Any]:
+    """The types of all documents, by name."""
+    types = [
+        AllocationsDocument,
+        AtRiskDocument,
+        PreemptionRow,
+        JobPreemptionRow,
+        TierTotal,
+        WaitReportRow,
+        *more.types,
+    ]
+    _, components = msgspec.json.schema_components([*types, *more.types], ref_template=SCHEMA_REF)
+    found = {name: each for name, each in _REPORT["properties"].items() if name not in _OF_REPORTS}
+    for name, kinds in (("rows", ("PreemptionRow", "JobPreemptionRow")), ("totals", ("TierTotal",))):
+        found[name] = {"type": "array", "items": {"anyOf": [{"$ref": SCHEMA_REF.format(name=each)} for each in kinds]}}
+    waits = _REPORT["properties"] | dict.fromkeys(("rows", "totals"), _WAIT_ROWS)
+    waits = {name: each for name, each in waits.items() if name != "compared_to"}
+    schemas = components | {"Report": _REPORT, "Preemptions": {"type": "object", "properties": found}}
+    schemas["Waits"] = {"type": "object", "properties": waits}
+    return schemas
 
 
 def document_content(name: str) -> dict[str, Any]:
@@ -139,6 +167,13 @@ def _preemption_parameters() -> list[dict[str, Any]]:
         *chosen,
         parameter("format", "json, csv, or table: the text that the command prints", default="json"),
     ]
+
+
+def _wait_parameters() -> list[dict[str, Any]]:
+    by = f"dimensions of the rows, separated by commas: {', '.join(WAIT_COLUMNS)}"
+    shared = ("window", "top", "time_zone", "hours", "format", "limit", "offset")
+    chosen = [each for each in _report_parameters() if each["name"] in shared]
+    return [parameter("by", by, default="tenant,cause,occupying_tier"), *chosen]
 
 
 def parameter(name: str, description: str, *, default: str | None = None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from gputally.report.report_query import COLUMNS
 from gputally.report.waterfall.waterfall_chart import bars, name_of
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
 from gputally.report_api.report_request import REPORT_PATH, InvalidRequest, ReportRequest
+from gputally.report_api.wait_request import WAITS_PATH
 
 FIELDS: Final = {
     "window": "month",
@@ -147,6 +148,8 @@ def _waterfall(body: bytes) -> dict[str, Any]:
 def _html(form: Mapping[str, str], **values: Any) -> str:  # noqa: ANN401 - what the template names
     parameters = _bill_parameters(form)
     links = {each: f"{REPORT_PATH}?{urlencode(parameters | {'format': each})}" for each in ("csv", "json", "html")}
+    waits = {name: parameters[name] for name in ("window", "tenant", "tier", "time_zone") if name in parameters}
+    links["waits"] = f"{WAITS_PATH}?{urlencode(waits | {'format': 'html'})}"
     return _template().render(
         style=_STYLE,
         form=form,

@@ -16,6 +16,8 @@ from gputally.report_api.preemption_request import COMMAND, PREEMPTIONS_PATH, pr
 from gputally.report_api.report_page import PAGE_HEADERS, report_page
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
 from gputally.report_api.report_request import FORMATS, REPORT_PATH, InvalidRequest, ReportRequest
+from gputally.report_api.wait_request import COMMAND as WAITS_COMMAND
+from gputally.report_api.wait_request import WAITS_PATH, wait_request
 
 PAGE_PATH: Final = "/report"
 OPENAPI_PATH: Final = "/api/v1/openapi.json"
@@ -40,13 +42,16 @@ def report_routes(
     runner: ReportRunner, *, version: str, more: Described = NOTHING_MORE
 ) -> tuple[web.AbstractRouteDef, ...]:
     """The routes of reports that `runner` makes, described with `more` for this version of the program."""
-    described = msgspec.json.encode(openapi(version, REPORT_PATH, PREEMPTIONS_PATH, more=more))
+    described = msgspec.json.encode(openapi(version, more=more))
 
     async def report(request: web.Request) -> web.StreamResponse:
         return await _served(request, runner, ReportRequest.of, command="report")
 
     async def preemptions(request: web.Request) -> web.StreamResponse:
         return await _served(request, runner, preemption_request, command=COMMAND)
+
+    async def waits(request: web.Request) -> web.StreamResponse:
+        return await _served(request, runner, wait_request, command=WAITS_COMMAND)
 
     async def description(request: web.Request) -> web.StreamResponse:
         return await _response(request, described, "json")
@@ -58,6 +63,7 @@ def report_routes(
     return (
         web.get(REPORT_PATH, report),
         web.get(PREEMPTIONS_PATH, preemptions),
+        web.get(WAITS_PATH, waits),
         web.get(PAGE_PATH, page),
         web.get(OPENAPI_PATH, description),
     )

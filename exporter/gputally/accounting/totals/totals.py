@@ -56,9 +56,12 @@ class Total(StrEnum):
     """Sum of the times to schedule, µs."""
     PENDING = "pending"
     """GPU-time that pods waited, from their creation until they were bound or deleted, by cause."""
-    PENDING_COST = "pending_cost"
-    """At the price of the GPU model that the pod selects."""
+    PENDING_COST = "pending_cost"  # at the price of the GPU model that the pod selects
     PENDING_UNPRICED = "pending_unpriced"
+    UNCREATED = "uncreated"
+    """GPU-time of pods that workloads lacked, by cause; none of it is in `PENDING`."""
+    UNCREATED_COST = "uncreated_cost"
+    UNCREATED_UNPRICED = "uncreated_unpriced"
     UNOBSERVED = "unobserved"
     """GPU-time in observation gaps that may have been allocated but is not charged."""
     MEASURED = "measured"
@@ -86,18 +89,15 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.PENDING, Total.PENDING_COST, Total.PENDING_UNPRICED), ("tier", "tier")),
     **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB, Total.ENDED_EARLY), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED, Total.BUDGET_VIOLATIONS), ("tier", "tenant")),
-    **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME), ()),
     **dict.fromkeys((Total.LOST, Total.LOST_COST, Total.LOST_AT_INTERVAL, Total.STALLED), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTION_LOST, Total.DISRUPTION_LOST_COST), ("tier", "tenant")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
-    **dict.fromkeys((Total.PHYSICAL, Total.UNMATCHED), ()),
+    **dict.fromkeys((Total.UNCREATED, Total.UNCREATED_COST, Total.UNCREATED_UNPRICED), ("tier",)),
+    **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME, Total.PHYSICAL, Total.UNMATCHED), ()),
 }
 """The bounded labels that the labels of each family begin with."""
 _GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
-"""Families that show whether a label value is in use; the others grow with them.
-
-Waits do not: whoever may create pods that are never bound would keep a value from its eviction.
-"""
+"""Families that show whether a label value is in use. Waits do not: anyone may create pods that are never bound."""
 
 
 class Totals:

@@ -9,13 +9,17 @@ from gputally.accounting.uncreated.refusal import Refusal, refusal_of
 from gputally.model.kube import Event, OwnerReference
 from gputally.model.owner import Owner, can_exist
 from gputally.model.rules import Rules
-from gputally.model.units import US_PER_HOUR
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 MOST: Final = 2_000
 """Limit of workloads with a refusal, of at most 2 kB each."""
 KEPT_US: Final = US_PER_HOUR
-"""How long a refusal counts unless it is repeated: as long as the API server keeps Events. Controllers try again after
-17 minutes at most. Source: k8s.io/client-go util/workqueue/default_rate_limiters.go."""
+"""How long a refusal counts unless it is repeated: as long as the API server keeps Events."""
+RETRIED_US: Final = 1200 * US_PER_SECOND
+"""How long it is charged unless it is repeated: controllers try again after 17 minutes at most.
+
+Source: k8s.io/client-go util/workqueue/default_rate_limiters.go.
+"""
 _REASON: Final = "FailedCreate"
 
 

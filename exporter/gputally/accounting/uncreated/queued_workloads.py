@@ -1,13 +1,14 @@
 """Jobs that wait in a queue of Kueue without pods, as its Workloads report them."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_template
+from gputally.accounting.uncreated.uncreated_jobs import Lacks
 from gputally.model.kube import Condition, Kind, Object
 from gputally.model.objects.kueue_workload import KueueWorkload
 from gputally.model.owner import Owner, controller_of
@@ -32,6 +33,13 @@ class QueueState(Struct, frozen=True, gc=False):
     is_never: bool
 
 
+class Explained(Protocol):
+    """Called with a job whose reason in its queue may have changed."""
+
+    def __call__(self, key: Key, *, at_us: int) -> None:
+        """It was observed at `at_us`."""
+
+
 class QueuedWorkloads(StatePart[Struct]):
     """What each Workload of Kueue lacks that is not admitted, and why.
 
@@ -42,9 +50,7 @@ class QueuedWorkloads(StatePart[Struct]):
     name = "queued_workload"
     kinds = (Kind.KUEUE_WORKLOADS,)
 
-    def __init__(
-        self, lacks: Callable[[Key, Lacking | None], None], explained: Callable[[Key], None], rules: Rules
-    ) -> None:
+    def __init__(self, lacks: Lacks, explained: Explained, rules: Rules) -> None:
         self.states: dict[Key, QueueState] = {}
         self._lacks = lacks
         self._explained = explained
@@ -59,30 +65,31 @@ class QueuedWorkloads(StatePart[Struct]):
             if owner and _is_waiting(found):
                 job = owner.namespace, owner.reference.uid
                 lacking = dict(_lacking_of(found, owner, self._rules, at_us=at_us))
-                self._replace(found.metadata.uid, job, lacking, _state_of(found.condition("QuotaReserved")))
+                state = _state_of(found.condition("QuotaReserved"))
+                self._replace(found.metadata.uid, job, lacking, state, at_us=at_us)
             else:
                 self.gone(found.metadata.uid, at_us=at_us)
 
-    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+    def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`."""
         if known := self._known.pop(uid, None):
             job, keys = known
             self.states.pop(job, None)
             for key in keys:
-                self._lacks(key, None)
-            self._explained(job)
+                self._lacks(key, None, at_us=at_us)
+            self._explained(job, at_us=at_us)
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
         for uid in self._known.keys() - {*uids}:
             self.gone(uid, at_us=at_us)
 
-    def _replace(self, uid: str, job: Key, lacking: Mapping[Key, Lacking], state: QueueState) -> None:
+    def _replace(self, uid: str, job: Key, lacking: Mapping[Key, Lacking], state: QueueState, *, at_us: int) -> None:
         before = self._known.get(uid, (job, ()))[1]
         self._known[uid], self.states[job] = (job, tuple(lacking)), state
-        for key in {*before, *lacking}:
-            self._lacks(key, lacking.get(key))
-        self._explained(job)
+        for key in dict.fromkeys((*before, *lacking)):
+            self._lacks(key, lacking.get(key), at_us=at_us)
+        self._explained(job, at_us=at_us)
 
 
 def _owner_of(found: KueueWorkload) -> Owner | None:

@@ -11,6 +11,7 @@ from gputally.accounting.policy.quota_limits import is_gpu
 from gputally.model.kube import Event
 from gputally.model.objects.quota_spec import LIMITS, REQUESTS
 from gputally.model.placement.situation import QuotaState
+from gputally.model.placement.verdict import Reason
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
 from gputally.placement.objects.quantity import amount_of
@@ -44,6 +45,13 @@ def refusal_of(event: Event, rules: Rules, *, at_us: int) -> Refusal:
     times_us = [min(to_us(time), at_us) for time in _times(event)] or [at_us]
     text = _answer((event.message or "")[:_MOST_MESSAGE])
     return Refusal(first_us=min(times_us), at_us=max(times_us), text=text[:_MOST_TEXT], quota=_quota(text, rules))
+
+
+def reason_of(quota: QuotaState | None) -> Reason:
+    """Why pods are refused by this quota; None is another check of admission."""
+    if quota is None:
+        return Reason.REFUSED
+    return Reason.QUOTA_NEVER if quota.needed > quota.hard else Reason.QUOTA
 
 
 def _times(event: Event) -> Iterator[datetime]:

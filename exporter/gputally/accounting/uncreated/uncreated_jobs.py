@@ -1,6 +1,7 @@
 """The Jobs that lack pods."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -10,13 +11,20 @@ from gputally.model.kube import Job, Kind, Object
 from gputally.model.rules import Rules
 
 
+class Lacks(Protocol):
+    """Called with what a workload lacks, None if nothing."""
+
+    def __call__(self, key: Key, lacking: Lacking | None, *, at_us: int) -> None:
+        """It was observed at `at_us`."""
+
+
 class UncreatedJobs(StatePart[Struct]):
     """Passes on what each Job lacks. `is_listed` says that a list of Jobs was complete at any time."""
 
     name = "uncreated_job"
     kinds = (Kind.JOBS,)
 
-    def __init__(self, lacks: Callable[[Key, Lacking | None], None], rules: Rules) -> None:
+    def __init__(self, lacks: Lacks, rules: Rules) -> None:
         self.is_listed = False
         self._lacks = lacks
         self._rules = rules
@@ -32,12 +40,12 @@ class UncreatedJobs(StatePart[Struct]):
                 self._keys[meta.uid] = key
             else:
                 self._keys.pop(meta.uid, None)
-            self._lacks(key, lacking)
+            self._lacks(key, lacking, at_us=at_us)
 
-    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+    def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`."""
         if key := self._keys.pop(uid, None):
-            self._lacks(key, None)
+            self._lacks(key, None, at_us=at_us)
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""

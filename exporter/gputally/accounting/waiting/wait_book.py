@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.state_part import KeyedDocuments
 from gputally.accounting.totals.netting import Netting
+from gputally.accounting.totals.priced_lines import post_priced
 from gputally.accounting.totals.totals import Total, Totals
 from gputally.accounting.waiting.wait_terms import WaitTerms
 from gputally.model.history import alike
@@ -98,13 +99,8 @@ class WaitBook(KeyedDocuments[PodWait]):
 
     def post(self) -> None:
         """Add what was charged since the last call to the counters."""
-        for labels, price, a, b, at_us in self._lines.drain():
-            self._totals.shift(Total.PENDING, labels, a, b, at_us=at_us)
-            if price is None:
-                self._totals.shift(Total.PENDING_UNPRICED, labels, a, b, at_us=at_us)
-            else:
-                in_currency = (*labels, price.currency)
-                self._totals.shift(Total.PENDING_COST, in_currency, price.cost(a), price.cost(b), at_us=at_us)
+        families = {"time": Total.PENDING, "cost": Total.PENDING_COST, "unpriced": Total.PENDING_UNPRICED}
+        post_priced(self._totals, self._lines, **families)
 
     def drain_rows(self) -> dict[tuple[str, int], WaitRow | None]:
         """Waits that began, ended or changed since the last call, by pod and begin; None for withdrawn ones."""

@@ -4,8 +4,10 @@ from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import NOBODY, LabelLimiter
+from gputally.model.placement.uncreated_wait import UncreatedWait
+from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import Occupant, Wait, WaitCause
+from gputally.model.placement.wait import CAUSE_OF, Occupant, Wait, WaitCause
 from gputally.model.pod import PodRecord
 from gputally.model.price import Asset, Price
 from gputally.model.rules import Rules
@@ -52,6 +54,28 @@ class WaitTerms:
             occupant=occupant,
             shown=(self._shown("tier", tier), by),
             price=self.price_of(record.selected_model, tier),
+        )
+
+    def uncreated(self, workload: UncreatedWorkload, tenant: str, *, uid: str, is_queued: bool) -> UncreatedWait:
+        """The wait of a workload for pods that do not exist."""
+        owner = workload.owner
+        return UncreatedWait(
+            namespace=owner.namespace,
+            uid=uid,
+            kind=owner.reference.kind,
+            name=owner.reference.name,
+            job_kind=workload.job_kind,
+            job=workload.job,
+            tier=workload.tier,
+            tenant=tenant,
+            pods=workload.pods,
+            quantity=workload.quantity,
+            reason=workload.reason,
+            cause=CAUSE_OF[workload.reason],
+            is_queued=is_queued,
+            from_us=0,
+            shown=self._shown("tier", workload.tier),
+            price=self.price_of(workload.gpu_model, workload.tier),
         )
 
     def price_of(self, model: str, tier: str) -> Price | None:

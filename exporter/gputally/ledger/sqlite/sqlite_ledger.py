@@ -28,7 +28,14 @@ from gputally.ledger.sqlite.schema import connect
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.class_version_rows import INSERT_CLASS_VERSION, class_versions
 from gputally.ledger.sqlite.sums.delivery_rows import FINISH_DELIVERY, INSERT_DELIVERY, deliveries
-from gputally.ledger.sqlite.sums.wait_rows import DELETE_WAIT, UPSERT_WAIT, waits, withdrawn_waits
+from gputally.ledger.sqlite.waits.uncreated_rows import (
+    DELETE_UNCREATED,
+    UPSERT_UNCREATED,
+    prices_of_waits,
+    uncreated_waits,
+    withdrawn_uncreated_waits,
+)
+from gputally.ledger.sqlite.waits.wait_rows import DELETE_WAIT, UPSERT_WAIT, waits, withdrawn_waits
 from gputally.model.allocation import Terms
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
@@ -175,9 +182,11 @@ class SqliteLedger:
         many(lost_work_rows.REVISE_LOST_PODS, lost_work_rows.revised(changes))
         many(lost_work_rows.INSERT_LOST_POD, lost_work_rows.lost_pods(changes))
         many(INSERT_CLASS_VERSION, class_versions(changes))
-        self._allocations.store_prices(row.wait.price for row in changes.waits.values() if row and row.wait.price)
+        self._allocations.store_prices(prices_of_waits(changes))
         many(DELETE_WAIT, withdrawn_waits(changes))
         many(UPSERT_WAIT, waits(changes))
+        many(DELETE_UNCREATED, withdrawn_uncreated_waits(changes))
+        many(UPSERT_UNCREATED, uncreated_waits(changes))
         many("DELETE FROM disruptions WHERE victim_uid = ?", rows.withdrawn(changes))
         many(rows.INSERT_INTERRUPTION, rows.interruptions(changes))
         many(usage_rows.UPSERT_ASSIGNMENT, usage_rows.assignments(changes))

@@ -37,8 +37,9 @@ from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_ste
 from gputally.ledger.sqlite.sums.page_readers import page_readers
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
 from gputally.ledger.sqlite.sums.short_reads import SqliteRows
-from gputally.ledger.sqlite.sums.wait_rows import read_waits
-from gputally.ledger.wait_record import WaitRecord
+from gputally.ledger.sqlite.waits.wait_rows import read_waits
+from gputally.ledger.sqlite.waits.wait_times import read_wait_times
+from gputally.ledger.wait_record import WaitRecord, WaitTime
 from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.units import US_PER_DAY
@@ -168,6 +169,10 @@ class SqliteLedgerReader(SqliteRows):
     def waits(self, window: Window, *, pod_uid: str = "", named: tuple[str, str] = ("", "")) -> Iterator[WaitRecord]:
         """See `LedgerReader.waits`."""
         return read_waits(self._rows, self._bounds(window), pod_uid, named)
+
+    def wait_times(self, window: Window) -> Iterator[WaitTime]:
+        """See `LedgerReader.wait_times`."""
+        return read_wait_times(self._rows, self._bounds(window))
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""

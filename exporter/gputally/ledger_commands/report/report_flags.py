@@ -3,6 +3,8 @@
 import argparse
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Final
 
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
@@ -13,7 +15,6 @@ from gputally.report.report_query import COLUMNS, FILTERED, Filter
 from gputally.report.shared_capacity import ROWS, SHARINGS
 from gputally.setting import Parser, add_flags
 
-_DIMENSIONS: Final = ", ".join(COLUMNS)
 PRESETS: Final = ("team",)
 _COMMA: Final = re.compile(r",(?![^\[]*\])")
 """Separates the values of a filter; a comma in brackets belongs to its value."""
@@ -61,14 +62,15 @@ def add_report_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     _add_output_flags(command)
 
 
-def add_scope_flags(command: ArgumentParser) -> None:
-    """Add the flags that say what to read; see `ScopeOptions`."""
+def add_scope_flags(command: ArgumentParser, *, columns: Sequence[str] = FILTERED, has_history: bool = True) -> None:
+    """Add the flags that say what to read, see `ScopeOptions`; filters may name these columns."""
     add = command.add_argument
-    add("--history", metavar="FILE", help="imported jobs, for the time before the accounting start")
+    if has_history:
+        add("--history", metavar="FILE", help="imported jobs, for the time before the accounting start")
     add("--window", metavar="PERIOD", default="month", help="see below [default: month, up to now]")
     add(
         "--where",
-        type=_filter,
+        type=partial(_filter, columns=columns),
         metavar="COLUMN=VALUE,...",
         action="append",
         default=[],
@@ -85,14 +87,16 @@ def add_scope_flags(command: ArgumentParser) -> None:
     )
 
 
-def add_dimensions_flag(command: ArgumentParser) -> None:
-    """Add --by."""
+def add_dimensions_flag(
+    command: ArgumentParser, *, columns: Collection[str] = tuple(COLUMNS), default: Sequence[str] = ("tenant",)
+) -> None:
+    """Add --by, with these dimensions."""
     command.add_argument(
         "--by",
-        type=_dimensions,
+        type=partial(_dimensions, known=columns),
         metavar="DIMENSION,...",
-        default=("tenant",),
-        help=f"what a row stands for: {_DIMENSIONS} [default: tenant]",
+        default=tuple(default),
+        help=f"what a row stands for: {', '.join(columns)} [default: {','.join(default)}]",
     )
 
 
@@ -139,17 +143,17 @@ def _add_output_flags(command: ArgumentParser) -> None:
     add("--focus-version", choices=VERSIONS, default=VERSIONS[0], help="of the FOCUS columns [default: %(default)s]")
 
 
-def _dimensions(text: str) -> tuple[str, ...]:
+def _dimensions(text: str, *, known: Collection[str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
-    if unknown := [name for name in names if name not in COLUMNS]:
-        raise ArgumentTypeError(f"'{unknown[0]}' is not valid; use {_DIMENSIONS}")
+    if unknown := [name for name in names if name not in known]:
+        raise ArgumentTypeError(f"'{unknown[0]}' is not valid; use {', '.join(known)}")
     return names
 
 
-def _filter(text: str) -> Filter:
+def _filter(text: str, *, columns: Sequence[str] = FILTERED) -> Filter:
     column, equals, values = text.partition("=")
-    if column not in FILTERED or not equals:
-        raise ArgumentTypeError(f"'{text}' is not valid; use COLUMN=VALUE with one of {', '.join(FILTERED)}")
+    if column not in columns or not equals:
+        raise ArgumentTypeError(f"'{text}' is not valid; use COLUMN=VALUE with one of {', '.join(columns)}")
     return Filter(column, tuple(_COMMA.split(values)))
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.totals.totals import Total
+from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.units import GPU
 
@@ -50,4 +52,37 @@ QUOTA_REFUSED = Metric[Snapshot](
     rows=quota_refused,
 )
 
-METRICS = (UNCREATED_PODS, UNCREATED_GPUS, QUOTA_REFUSED)
+UNCREATED_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_uncreated_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="GPU-seconds of pods that workloads lacked, as a quota or admission refused them or a queue had not admitted "
+    "their Job, by cause. No pending GPU-second is among them.",
+    labels=("tier", "cause"),
+    rows=gpu_seconds(Total.UNCREATED),
+)
+
+UNCREATED_COST = Metric[Snapshot](
+    name="gputally_uncreated_cost_total",
+    kind=MetricType.COUNTER,
+    help="What these GPU-seconds would have cost on the GPU model that the pods select, in units of the currency.",
+    labels=("tier", "cause", "currency"),
+    rows=cost(Total.UNCREATED_COST),
+)
+
+UNCREATED_UNPRICED = Metric[Snapshot](
+    name="gputally_uncreated_unpriced_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="Of these GPU-seconds, those of pods that select no GPU model with a price, which no cost includes.",
+    labels=("tier", "cause"),
+    rows=gpu_seconds(Total.UNCREATED_UNPRICED),
+    reference_only=True,
+)
+
+METRICS = (
+    UNCREATED_PODS,
+    UNCREATED_GPUS,
+    QUOTA_REFUSED,
+    UNCREATED_GPU_SECONDS,
+    UNCREATED_COST,
+    UNCREATED_UNPRICED,
+)

@@ -12,7 +12,7 @@ from gputally.ledger.sqlite.retention.free_pages import Transaction
 from gputally.ledger.sqlite.retention.rolled_pods import MARK, uid_hash
 from gputally.ledger.sqlite.retention.unallocated_days import roll_up_unallocated
 from gputally.ledger.sqlite.sums.measured_hours import MEASURED
-from gputally.ledger.sqlite.sums.wait_rows import delete_old_waits
+from gputally.ledger.sqlite.waits.wait_rows import delete_old_waits
 
 _PAGE: Final = 500
 """Pods looked at in one step."""

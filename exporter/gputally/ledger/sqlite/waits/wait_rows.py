@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from gputally.accounting.changes import Changes
+from gputally.ledger.sqlite.waits.uncreated_rows import DELETE_OLD_UNCREATED
 from gputally.ledger.wait_record import WaitRecord
 from gputally.model.placement.verdict import Reason
 from gputally.model.placement.wait import WaitCause, WaitRow
@@ -69,12 +70,13 @@ def _record(row: Row) -> WaitRecord:
 def delete_old_waits(
     connection: sqlite3.Connection, transaction: Callable[[], AbstractContextManager[None]], *, before_us: int
 ) -> Iterator[None]:
-    """Delete the waits that ended before that time, some in each step."""
-    deleted = _MOST_ROWS
-    while deleted == _MOST_ROWS:
-        with transaction():
-            deleted = connection.execute(_DELETE_OLD, {"before": before_us, "rows": _MOST_ROWS}).rowcount
-        yield
+    """Delete the waits that ended before that time, of pods and of workloads, some in each step."""
+    for query in (_DELETE_OLD, DELETE_OLD_UNCREATED):
+        deleted = _MOST_ROWS
+        while deleted == _MOST_ROWS:
+            with transaction():
+                deleted = connection.execute(query, {"before": before_us, "rows": _MOST_ROWS}).rowcount
+            yield
 
 
 def _row(row: WaitRow) -> Row:

@@ -1,0 +1,1 @@
+"""`gputally waits` and its formats."""

@@ -1,0 +1,49 @@
+"""`gputally waits`: how long pods waited for GPUs in a period, from the ledger."""
+
+import sys
+
+from msgspec import Struct
+
+from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
+from gputally.ledger_commands.report.report_scope import ScopeOptions, reading_scope
+from gputally.ledger_commands.report.report_text import PLACES
+from gputally.ledger_commands.waits.waits_text import WaitReport, write_waits
+from gputally.report.calendar.periods import TIME_DIMENSIONS
+from gputally.report.waits.wait_lines import WaitQuery, read_waits
+from gputally.report.waits.wait_report_rows import wait_rows
+
+
+class WaitOptions(Struct, frozen=True, kw_only=True):
+    """The flags of the command."""
+
+    scope: ScopeOptions
+    by: tuple[str, ...]
+    tiers_only: bool
+    top: int | None
+    decimals: int | None
+    output: str
+
+    @property
+    def places(self) -> int:
+        """The decimals of amounts."""
+        return PLACES[self.output] if self.decimals is None else self.decimals
+
+
+def report_waits(options: WaitOptions) -> int:
+    """Print them. Raises: LedgerError, and ConfigError for a wrong period or time zone."""
+    with ending_at_once(), ProgressLine() as progress, reading_scope(options.scope) as (reader, scope):
+        progress("reading the ledger ...")
+        query = WaitQuery(scope.query, options.by, options.tiers_only)
+        times = [place for place, column in enumerate(query.columns) if column in TIME_DIMENSIONS]
+        found = [
+            rows
+            for each in read_waits(reader, query)
+            for rows in wait_rows(each, places=options.places, top=options.top, time_columns=times)
+        ]
+        progress("")
+        write_waits(sys.stdout, WaitReport(scope=scope, query=query, found=found), output=options.output)
+        sys.stdout.flush()
+        detail_us = scope.state.detail_start_us
+        if detail_us is not None and scope.query.window.start_us < detail_us:
+            sys.stderr.write("gputally: the retention deleted the waits that ended before a part of the period\n")
+    return 0

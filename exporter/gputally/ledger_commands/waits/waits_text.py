@@ -1,0 +1,103 @@
+"""Waits as text: tables for people, Markdown, HTML, CSV and JSON."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TextIO
+
+from msgspec import Struct, structs
+
+from gputally.ledger_commands.plain_text import printable, write_document, write_rows
+from gputally.ledger_commands.report.report_html import HtmlTable, page
+from gputally.ledger_commands.report.report_text import Scope, document_head, write_table
+from gputally.report.waits.wait_lines import WaitQuery
+from gputally.report.waits.wait_report_rows import PENDING, UNCREATED, WaitReportRow, WaitRows
+
+VERSION: Final = 1
+"""Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
+_MEASURES: Final = tuple(name for name in WaitReportRow.__struct_fields__ if name not in ("labels", "currency"))
+_SHOWN: Final = ("gpu_hours", "unpriced", "cost", "share", "count", "p50_seconds", "p90_seconds", "max_seconds")
+_HEADS: Final = {
+    "gpu_hours": "GPU-hours",
+    "share": "share %",
+    "count": "pods",
+    "p50_seconds": "p50 s",
+    "p90_seconds": "p90 s",
+    "max_seconds": "max s",
+}
+_CAPTIONS: Final = {
+    PENDING: "Pending pods",
+    UNCREATED: "Pods that did not exist, as a quota, admission or a queue held them back",
+}
+
+
+class WaitReport(Struct, frozen=True, kw_only=True):
+    """Waits to print."""
+
+    scope: Scope
+    query: WaitQuery
+    found: Sequence[WaitRows]
+
+
+def write_waits(file: TextIO, report: WaitReport, *, output: str) -> None:
+    """Write waits. CSV has no totals, so that its columns can be summed."""
+    scope, columns = report.scope, report.query.columns
+    title, about = "Waits for GPUs", f"{scope.period(scope.query.window)}{scope.limits}"
+    if output == "json":
+        write_document(file, _document(report))
+    elif output == "csv":
+        rows = (
+            (*row.labels, *(getattr(row, name) for name in _MEASURES), row.currency)
+            for each in report.found
+            for row in each.rows
+        )
+        write_rows(file, (*columns, *_MEASURES, "currency"), rows, output="csv")
+    elif output == "html":
+        tables = (
+            HtmlTable(*_table(each, columns), [row.share for row in each.rows], caption=_caption(each))
+            for each in report.found
+        )
+        file.write(page(title=title, about=f"From {about}", tables=tables))
+    else:
+        _write_tables(file, report, f"{title} from {printable(about)}", output)
+
+
+def _write_tables(file: TextIO, report: WaitReport, heading: str, output: str) -> None:
+    marks = ("# ", "## ") if output == "markdown" else ("", "")
+    file.write(f"{marks[0]}{heading}\n")
+    if not report.found:
+        file.write("\nnone\n")
+    for each in report.found:
+        file.write(f"\n{marks[1]}{_caption(each)}\n\n")
+        write_table(file, *_table(each, report.query.columns), output=output)
+
+
+def _document(report: WaitReport) -> dict[str, Any]:
+    rows = [_labels(row, report.query.columns) | _values(row) for each in report.found for row in each.rows]
+    totals = [_values(each.total) for each in report.found]
+    head = document_head(report.scope, version=VERSION)
+    return head | {"by": report.query.by, "rows": rows, "totals": totals}
+
+
+def _labels(row: WaitReportRow, columns: Sequence[str]) -> dict[str, Any]:
+    return dict(zip(columns, row.labels, strict=True))
+
+
+def _values(row: WaitReportRow) -> dict[str, Any]:
+    return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
+
+
+def _caption(found: WaitRows) -> str:
+    return _CAPTIONS[found.total.pods]
+
+
+def _table(found: WaitRows, columns: Sequence[str]) -> tuple[list[str], list[list[object]]]:
+    """The columns for people; the last row is the total."""
+    shown = [name for name in _SHOWN if name != "unpriced" or found.total.unpriced]
+    head = [*(column.replace("_", " ") for column in columns), *_heads(shown, found.total.currency)]
+    total = ("total", *[""] * (len(columns) - 1))
+    rows = [(row.labels, row) for row in found.rows] + [(total, found.total)]
+    return head, [[*labels, *(getattr(row, name) for name in shown)] for labels, row in rows]
+
+
+def _heads(names: Sequence[str], currency: str) -> Iterator[str]:
+    for name in names:
+        yield f"cost {currency}".rstrip() if name == "cost" else _HEADS.get(name, name)

@@ -1,0 +1,1 @@
+"""How long pods waited for GPUs, for what, and who held these."""

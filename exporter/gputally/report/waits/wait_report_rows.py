@@ -1,0 +1,124 @@
+"""Waits as people read them: decimals that add up to the total, and quantiles of how long pods waited."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND
+from gputally.report.rounded_rows import OTHERS
+from gputally.report.rounding import apportioned, rounded
+from gputally.report.waits.wait_lines import Labels, Waited, Waits
+
+_SHARE_PLACES: Final = 1
+PENDING: Final = "pending"
+UNCREATED: Final = "uncreated"
+_AMOUNTS: Final = ("gpu_hours", "unpriced", "cost")
+
+
+class WaitReportRow(Struct, frozen=True, kw_only=True):
+    """A row; `pods` says whether they existed: `pending`, or `uncreated` if a quota, admission or queue held them back.
+
+    `unpriced` are those of the GPU-hours whose pods select no GPU model with a price. `share` is in percent of the
+    total cost, or of its GPU-hours where nothing is priced. `count` is the number of pods. The quantiles are of the
+    time that a pod waited in the period for what the row stands for; of uncreated pods, each workload counts once. They
+    and the count are None in the row that adds up others, which may have the same pods.
+    """
+
+    labels: Labels
+    pods: str
+    gpu_hours: Decimal
+    unpriced: Decimal
+    cost: Decimal
+    share: Decimal
+    count: int | None
+    p50_seconds: int | None
+    p90_seconds: int | None
+    max_seconds: int | None
+    currency: str
+
+
+class WaitRows(NamedTuple):
+    """The rows of pending or uncreated pods in one currency, and their total."""
+
+    rows: tuple[WaitReportRow, ...]
+    total: WaitReportRow
+
+
+class _WaitLine(NamedTuple):
+    """One line in one currency, in GPU-hours and units of the currency."""
+
+    labels: Labels
+    gpu_hours: Fraction
+    unpriced: Fraction
+    cost: Fraction
+    waited: Waited | None
+
+
+def wait_rows(found: Waits, *, places: int, top: int | None, time_columns: Sequence[int] = ()) -> list[WaitRows]:
+    """The rows by currency; time without a price belongs to the only currency, or has rows of its own.
+
+    The rows with the highest cost come first, in the order of time if there are columns of it; those beyond the `top`
+    ones are added up in one. Amounts have `places` decimals.
+    """
+    known = sorted(found.total.cost)
+    result = []
+    for currency in known if len(known) == 1 else sorted(found.total.time):
+        has_unpriced = len(known) == 1 or currency == ""
+        lines = [_line(labels, each, currency, has_unpriced=has_unpriced) for labels, each in found.lines.items()]
+        lines = sorted(
+            (each for each in lines if each.gpu_hours), key=lambda each: (-each.cost, -each.gpu_hours, each.labels)
+        )
+        shown = _shown(lines, top, time_columns)
+        total = _line((), found.total, currency, has_unpriced=has_unpriced)
+        result.append(_rounded(shown, total, currency, PENDING if found.is_created else UNCREATED, places))
+    return result
+
+
+def _line(labels: Labels, waited: Waited, currency: str, *, has_unpriced: bool) -> _WaitLine:
+    unpriced = waited.time.get("", 0) if has_unpriced else 0
+    time = (waited.time.get(currency, 0) if currency else 0) + unpriced
+    cost = Fraction(waited.cost.get(currency, 0), COST_UNIT)
+    return _WaitLine(labels, Fraction(time, GPU_HOUR), Fraction(unpriced, GPU_HOUR), cost, waited)
+
+
+def _shown(lines: Sequence[_WaitLine], top: int | None, time_columns: Sequence[int]) -> list[_WaitLine]:
+    first, rest = list(lines[:top]), lines[top:] if top is not None else ()
+    if time_columns:
+        first.sort(key=lambda each: [each.labels[column] for column in time_columns])
+    if rest:
+        gpu_hours, unpriced, cost = (sum((getattr(each, name) for each in rest), Fraction()) for name in _AMOUNTS)
+        first.append(_WaitLine((OTHERS,) * len(rest[0].labels), gpu_hours, unpriced, cost, None))
+    return first
+
+
+def _rounded(lines: Sequence[_WaitLine], total: _WaitLine, currency: str, pods: str, places: int) -> WaitRows:
+    """The amounts of the rows add up to those of the total."""
+    base = "cost" if total.cost else "gpu_hours"
+    whole, every = getattr(total, base), (*lines, total)
+    columns = {name: _decimals([getattr(each, name) for each in every], places) for name in _AMOUNTS}
+    shares = [100 * getattr(each, base) / whole if whole else Fraction() for each in every]
+    columns["share"] = _decimals(shares, _SHARE_PLACES)
+    rows = []
+    for place, each in enumerate(every):
+        values: dict[str, Any] = {name: column[place] for name, column in columns.items()} | _durations(each.waited)
+        rows.append(WaitReportRow(labels=each.labels, pods=pods, currency=currency, **values))
+    return WaitRows(tuple(rows[:-1]), rows[-1])
+
+
+def _decimals(amounts: Sequence[Fraction], places: int) -> list[Decimal]:
+    """All but the last one add up to it."""
+    *parts, total = (each * 10**places for each in amounts)
+    whole = rounded(total)
+    return [Decimal(each).scaleb(-places) for each in (*apportioned(parts, total=whole), whole)]
+
+
+def _durations(waited: Waited | None) -> dict[str, Any]:
+    if waited is None or not waited.spans:
+        return dict.fromkeys(("count", "p50_seconds", "p90_seconds", "max_seconds"))
+    spans = sorted(waited.spans)
+    of = {f"p{percent}_seconds": spans[-(-len(spans) * percent // 100) - 1] for percent in (50, 90)}
+    of["max_seconds"] = spans[-1]
+    return {"count": waited.pods} | {name: rounded(Fraction(us, US_PER_SECOND)) for name, us in of.items()}

@@ -1,0 +1,28 @@
+"""The contract of every ledger reader for waits with their prices, of pods and for pods that do not exist."""
+
+from msgspec.structs import replace
+
+from gputally.ledger.protocol import Ledger, LedgerReader
+from gputally.ledger.records import Window
+from gputally.model.placement.wait import WaitRow
+from gputally.model.units import GPU
+from tests.contract.records import ALWAYS, PRICE, WAIT, step
+from tests.fakes.waits_ledger import QUOTA
+
+
+def test_wait_times_have_prices_and_those_for_pods_that_do_not_exist_are_told_apart(
+    ledger: Ledger, reader: LedgerReader
+) -> None:
+    pods = {(uid, 7): WaitRow(uid=uid, namespace="ml", name=f"pod-{uid}", wait=WAIT) for uid in ("b", "a")}
+    lacking = {(each.namespace, each.uid, each.from_us): each for each in (QUOTA, replace(QUOTA, uid="job-2"))}
+    ledger.write(step(at=1000, waits=pods, uncreated_waits=lacking))
+    ledger.write(step(at=1300, uncreated_waits={("ml", "job-2", QUOTA.from_us): None}))
+
+    found = list(reader.wait_times(ALWAYS))
+    assert [(each.uid, each.is_created, each.pods, each.quantity) for each in found] == [
+        ("a", True, 1, GPU),
+        ("b", True, 1, GPU),
+        ("job-1", False, 4, 8 * GPU),
+    ]
+    assert {each.price for each in found} == {PRICE}
+    assert [each.uid for each in reader.wait_times(Window(0, 8))] == ["a", "b"]
