@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -89,6 +89,19 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="how many events of a recorded watch to play, 0 for none; at the last step up to 20000 [default: 100000]",
     )
+    _add_pending(add)
+    add("--output", type=Path, default=Path("build/bench.json"), metavar="FILE", help="default: %(default)s")
+    for name, what in (
+        ("ksm", "kube-state-metrics"),
+        ("latency", "the time from event to metric"),
+        ("micro", "stages"),
+    ):
+        add(f"--no-{name}", dest=name, action="store_false", help=f"leave out {what}")
+    return parser  # fmt: skip
+
+
+def _add_pending(add: Callable[..., object]) -> None:
+    """The flags of pods that wait, and of those without GPUs."""
     add(
         "--pending",
         type=int,
@@ -103,14 +116,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="PODS",
         help="how many pods without GPUs there are then, such as 100000 (some three minutes more) [default: 0]",
     )
-    add("--output", type=Path, default=Path("build/bench.json"), metavar="FILE", help="default: %(default)s")
-    for name, what in (
-        ("ksm", "kube-state-metrics"),
-        ("latency", "the time from event to metric"),
-        ("micro", "stages"),
-    ):
-        add(f"--no-{name}", dest=name, action="store_false", help=f"leave out {what}")
-    return parser  # fmt: skip
 
 
 async def on_cluster(plan: argparse.Namespace, results: Results) -> None:
