@@ -50,8 +50,8 @@ sum by (cluster, tenant) (increase(gputally_grace_period_exceeded_total[$window]
             summary="Disrupted pods keep their GPUs beyond their grace period.",
             description=(
                 'Within $window, {{ $value | printf "%.0f" }} disrupted pods of tenant {{ $labels.tenant }} held their '
-                "GPUs for longer than their grace period, and the pods that need these GPUs wait. Find the pods in the "
-                "table disruptions, and check whether their nodes or their jobs have something in common."
+                "GPUs for longer than their grace period, and the pods that need these GPUs wait. Find the pods "
+                "with gputally preemptions, and check whether their nodes or their jobs have something in common."
             ),
             dashboard="preemption",
             variables=("cluster", "tenant"),
@@ -65,10 +65,10 @@ sum by (cluster, tier, tenant, outcome) (increase(gputally_jobs_ended_early_tota
             description=(
                 'Within $window, preemptions ended {{ $value | printf "%.0f" }} Jobs of tenant {{ $labels.tenant }} in '
                 "tier {{ $labels.tier }}, with the outcome {{ $labels.outcome }}. Their training has not finished, and "
-                "nothing starts them again. Find them in the ledger, start them again from their last checkpoint, and "
-                "change their handling of SIGTERM or their podFailurePolicy."
+                "nothing starts them again. The runbook has the command that names them: start them again from their "
+                "last checkpoint, and change their handling of SIGTERM or their podFailurePolicy."
             ),
-            dashboard="jobs",
+            dashboard="preemption",
             variables=("cluster", "tenant", "tier"),
         ),
         Alert(
@@ -80,7 +80,7 @@ sum by (cluster, victim_tier, preemptor_tier) (increase(gputally_forbidden_preem
             description=(
                 "Within $window, pods of tier {{ $labels.victim_tier }} lost their GPUs to pods of tier "
                 "{{ $labels.preemptor_tier }} whose priority is not higher, or whose preemptionPolicy is Never. Find "
-                "them in the table preemptions, and check whether a queue system reclaims quotas."
+                "them with gputally preemptions --by job, and check whether a queue system reclaims quotas."
             ),
             dashboard="preemption",
             variables=("cluster",),

@@ -1,13 +1,15 @@
 """What preemption cost, who paid and who gained, why pods lost their GPUs, and how long it took."""
 
+from dashboards.rows.aggregator_pages import BY_TENANT, BY_VICTIM, disrupted_pods, preempted_jobs
 from dashboards.rows.policy import POLICY
 from dashboards.rows.preempted import OF_VICTIMS, by_preemptor, by_tier, preemption_count, preemptions_of_tenants
 from dashboards.rows.preempted_jobs import JOBS
+from dashboards.rows.preemption_risk import RISK
 from dashboards.rows.preemption_steps import STEPS
 from monitoring import annotation
 from monitoring.board import Board, Row, Variable
 from monitoring.link import Link
-from monitoring.panel import ORANGE, Column, Look, Query, bars, counts, stat, table, timeseries
+from monitoring.panel import Column, Look, Query, bars, counts, stat, table
 from monitoring.selector import Selectors, grown_in_all, grown_per_bar
 from monitoring.unit import COUNT, GPU_HOURS, MONEY, RATIO
 
@@ -20,11 +22,8 @@ LOST_AT_INTERVAL = f"gputally_preemption_lost_at_interval_gpu_seconds_total{OF_V
 DISRUPTION_LOST = select("gputally_disruption_lost_gpu_seconds_total")
 STALLED = select("gputally_preemption_stalled_gpu_seconds_total")
 DISRUPTIONS = select("gputally_disruptions_total")
-SERVING_TIERS = select("gputally_tier_info", 'serving="true"')
-_NOT_SERVING = f"unless on (cluster, tier) {SERVING_TIERS}"
-AT_RISK = f"{select.now('gputally_work_at_risk_gpu_seconds')} {_NOT_SERVING}"
-AT_RISK_COST = f"{select.now('gputally_work_at_risk_cost')} {_NOT_SERVING}"
-OVERDUE = select.now("gputally_checkpoints_overdue")
+UNUSED = select("gputally_preemption_unused_gpus")
+_UNUSED_PER_BAR = f"avg_over_time({UNUSED}[$__interval])"
 _NONE = "no preemptions"
 _WORK = "Work since the last checkpoint, or since the start of pods that state none."
 
@@ -78,7 +77,10 @@ COST = Row(
                 "Who paid",
                 f"{_WORK} By the tenant and tier of the pods that lost it.",
                 empty=_NONE,
-                links=(Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "victim_tenant"}),),
+                links=(
+                    preempted_jobs(BY_VICTIM),
+                    Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "victim_tenant"}),
+                ),
                 width=12,
             ),
             {"victim_tenant": "Tenant", "victim_tier": "Tier", "currency": "Currency"},
@@ -136,49 +138,20 @@ COST = Row(
             _lost_at("30m", "every 30 minutes"),
             _lost_at("10m", "every 10 minutes"),
         ),
-    ),
-)
-
-RISK = Row(
-    "At risk",
-    (
-        stat(
+        counts(
             Look(
-                "Work at risk now",
-                "What a preemption of all running pods would destroy now; by job and node: `/api/v1/at-risk`.",
+                "Unused GPU-hours in the hour after a preemption",
+                "From the release by a preempted pod until another pod takes the GPUs, in the first hour alone, by the "
+                "tier that lost them: victims had more GPUs than their preemptors needed. Each bar is an hour, or "
+                "longer in long time ranges.",
                 unit=GPU_HOURS,
-                empty="no running pods",
-                width=4,
+                empty="pods took all freed GPUs at once",
+                width=12,
             ),
-            Query(f"sum({AT_RISK}) / 3600", "GPU-hours"),
-        ),
-        timeseries(
-            Look(
-                "Work at risk by tier",
-                "GPU-hours that a preemption of all running pods would have destroyed at that moment. Pods that serve "
-                "user traffic save no work.",
-                unit=GPU_HOURS,
-                empty="no running pods",
-                width=7,
+            Query(
+                f"sum by (tier) (max by (cluster, tier) ({_UNUSED_PER_BAR})) * $__interval_ms / 3600000 > 0", "{{tier}}"
             ),
-            Query(f"sum by (tier) ({AT_RISK}) / 3600", "{{tier}}"),
-            stacked=True,
-        ),
-        timeseries(
-            Look("Cost of the work at risk by tier", "The same, priced.", unit=MONEY, empty="no price book", width=7),
-            Query(f"sum by (tier, currency) ({AT_RISK_COST})", "{{tier}} {{currency}}"),
-            stacked=True,
-        ),
-        timeseries(
-            Look(
-                "Overdue checkpoints",
-                "Running pods that declare an interval and have stated no checkpoint for 1.5 times as long.",
-                unit=COUNT,
-                empty="no pod declares an interval",
-                steps={1: ORANGE},
-                width=6,
-            ),
-            Query(f"sum by (tier, tenant) ({OVERDUE})", "{{tier}} {{tenant}}"),
+            every="1h",
         ),
     ),
 )
@@ -204,7 +177,10 @@ CAUSES = Row(
                 "`deletion` is a request of a user or a controller: what it destroys is not counted. "
                 "Lost is the work since the last checkpoint, of these pods and of those that restarted with them.",
                 empty="no disrupted pods",
-                links=(Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "tenant"}),),
+                links=(
+                    disrupted_pods({**BY_TENANT, "cause": "cause"}),
+                    Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "tenant"}),
+                ),
                 width=12,
             ),
             {"tenant": "Tenant", "tier": "Tier", "cause": "Cause"},

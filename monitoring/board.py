@@ -85,7 +85,8 @@ class Board(Struct, frozen=True, kw_only=True):
 def rendered(board: Board, config: Config) -> str:
     """The JSON of a dashboard: the same text for the same board.
 
-    `<ALERT.TERM>` and `<objective.TERM>` in it stand for what the configuration says. Raises: ConfigInvalid.
+    `<ALERT.TERM>`, `<objective.TERM>` and `<aggregator.url>` in it stand for what the configuration says.
+    Raises: ConfigInvalid.
     """
     dashboard = grafana.Dashboard(
         title=f"gputally / {board.title}",

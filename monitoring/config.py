@@ -45,6 +45,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hardware_xids: str
     runbooks: str
     grafana: str
+    aggregator: str
     objective: Objective
     alerts: Mapping[str, Terms]
 
@@ -59,7 +60,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         }
 
     def term(self, subject: str, name: str) -> str | int | float:
-        """A term of an alert, or of the `objective`. Raises: ConfigInvalid when there is none."""
+        """A term of an alert, of the `objective` or of the `aggregator`. Raises: ConfigInvalid when there is none."""
+        if (subject, name) == ("aggregator", "url"):
+            return self.aggregator.rstrip("/")
         found = self.shared.get(f"objective_{name}") if subject == "objective" else self.terms(subject).get(name)
         if found is None:
             raise ConfigInvalid(f"{subject}.{name}: missing; a dashboard shows it")

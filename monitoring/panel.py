@@ -7,7 +7,7 @@ from typing import Any, Final
 import grafanalib.core as grafana
 from msgspec import Struct
 
-from monitoring.link import Link
+from monitoring.link import AnyLink
 from monitoring.unit import COUNT, Unit
 
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
@@ -62,7 +62,7 @@ class Look(Struct, frozen=True):
     steps: Steps | None = None
     width: int | None = None
     height: int | None = None
-    links: tuple[Link, ...] = ()
+    links: tuple[AnyLink, ...] = ()
     id: int | None = None
 
 
@@ -246,7 +246,7 @@ def _column(column: Column) -> Mapping[str, Any]:
     return {"matcher": {"id": "byName", "options": column.head}, "properties": properties}
 
 
-def _linked(links: Iterable[Link], keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
+def _linked(links: Iterable[AnyLink], keys: Mapping[str, str]) -> list[Mapping[str, Any]]:
     """All links of a column at once: of two overrides Grafana takes the last."""
     by_head: dict[str, list[Mapping[str, Any]]] = {}
     for link in links:

@@ -1,5 +1,6 @@
 """What PriorityClasses, quotas and disruption budgets say, and which disruptions violate a budget."""
 
+from dashboards.rows.aggregator_pages import preempted_jobs
 from monitoring.board import Row
 from monitoring.link import Link
 from monitoring.panel import RED, Column, Look, Query, stat, table, timeseries
@@ -26,6 +27,7 @@ POLICY = Row(
                 unit=COUNT,
                 empty="no preemptions",
                 steps={1: RED},
+                links=(preempted_jobs({}),),
                 width=4,
             ),
             Query(grown_in_all(FORBIDDEN), "preemptions"),

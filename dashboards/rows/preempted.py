@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dashboards.rows.aggregator_pages import BOUGHT
 from monitoring.link import Link
 from monitoring.panel import Column, Look, Query, counts, stat, table
 from monitoring.selector import grown_in_all, grown_per_bar
@@ -78,9 +79,9 @@ def by_tier() -> Any:  # noqa: ANN401 - as above
         "Tiers: who gained and who lost",
         "Preempted pods of all tenants and the GPUs that they had: by the tier for which they were evicted, which may "
         "have needed fewer, and by the tier that lost them. A choice of tiers is that of the victims. "
-        "`gputally preemptions` says what each preemptor took.",
+        "Click a tier for the GPU-hours that preemptions bought, destroyed and left unused.",
         empty="no preemptions",
-        links=(Link("Pending pods of this tier", "pending", {"tier": "tier"}),),
+        links=(BOUGHT, Link("Pending pods of this tier", "pending", {"tier": "tier"})),
         width=12,
     )
     return table(

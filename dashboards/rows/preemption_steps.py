@@ -1,5 +1,6 @@
 """How long the steps of preemptions take."""
 
+from dashboards.rows.aggregator_pages import disrupted_pods
 from monitoring.board import Row
 from monitoring.panel import ORANGE, RED, Column, Look, Query, stat, table
 from monitoring.selector import Selectors, grown_in_all
@@ -77,6 +78,7 @@ STEPS = Row(
                 unit=COUNT,
                 empty="none",
                 steps={1: ORANGE, 10: RED},
+                links=(disrupted_pods({}),),
                 width=4,
             ),
             Query(grown_in_all(OVERRUN), "pods"),

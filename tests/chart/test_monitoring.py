@@ -1,5 +1,6 @@
 """Monitors, rules and dashboards: when they are enabled, and what the values change."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,20 @@ def test_monitoring_is_enabled_by_default_if_the_cluster_has_the_operator(tmp_pa
 def test_each_part_can_be_forced_on_and_off(section: str, kind: str, tmp_path: Path) -> None:
     assert kinds(made({section: {"enabled": True}}, tmp_path, served=False)) == {kind}
     assert kinds(made({section: {"enabled": False}}, tmp_path)) == {*OPERATOR, BOARDS} - {kind}
+
+
+@pytest.mark.parametrize(
+    ("stated", "url"), [("https://gpus.example/", "https://gpus.example"), ("", "http://localhost:9836")]
+)
+def test_dashboards_link_to_the_aggregator_of_the_values(stated: str, url: str, tmp_path: Path) -> None:
+    found = made({"dashboards": {"aggregator": stated}}, tmp_path)
+    [text] = [
+        text for each in found for name, text in each.get("data", {}).items() if name == "gputally-preemption.json"
+    ]
+
+    links = {address for address in re.findall(r'"url": "([^"]*)', text) if "/api/v1/" in address}
+    assert len(links) > 3
+    assert all(each.startswith(f"{url}/api/v1/") for each in links)
 
 
 def service_monitors(values: Json, tmp_path: Path, *, served: bool = True) -> dict[str, str]:

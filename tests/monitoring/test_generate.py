@@ -8,9 +8,10 @@ import dashboards
 from monitoring.board import Board, Row, rendered
 from monitoring.config import ConfigInvalid, read
 from monitoring.generate import boards, generated
-from monitoring.link import Link
-from monitoring.panel import Look, stat
+from monitoring.link import TIME_RANGE, AggregatorLink, Link
+from monitoring.panel import Column, Look, stat, table
 from monitoring.selector import Selectors
+from monitoring.unit import COUNT
 
 NEW_BOARD = """
 from monitoring.board import Board, Row, Variable
@@ -136,3 +137,21 @@ def test_a_link_keeps_the_cluster_the_time_range_and_the_clicked_value() -> None
 
     assert link.of_series()["url"] == f"{kept}&var-tier=${{__field.labels.preemptor_tier}}"
     assert link.of_cells({"preemptor_tier": "By"})["url"] == f'{kept}&var-tier=${{__data.fields["By"]}}'
+
+
+def test_a_link_to_the_aggregator_passes_the_time_range_and_the_clicked_value(tmp_path: Path) -> None:
+    link = AggregatorLink("Jobs", "/api/v1/preemptions", {"window": TIME_RANGE, "by": "job"}, {"tier": "victim_tier"})
+    jobs = table(
+        Look("Jobs", "All.", links=(link,)), {"victim_tier": "Victim"}, Column(head="N", expression="a", unit=COUNT)
+    )
+    board = Board(name="x", title="X", description="All.", variables=(), rows=(Row("All", (jobs,)),))
+    ours = tmp_path / "ours.yaml"
+    ours.write_text("aggregator: https://ours.example/")
+
+    [panel] = [each for each in json.loads(rendered(board, read(ours)))["panels"] if each["title"] == "Jobs"]
+    overrides = panel["fieldConfig"]["overrides"]
+    [[found]] = [each["value"] for one in overrides for each in one["properties"] if each["id"] == "links"]
+
+    period = "window=${__from:date:iso}/${__to:date:iso}"
+    page = f"https://ours.example/api/v1/preemptions?{period}"
+    assert found["url"] == f'{page}&by=job&tier=${{__data.fields["Victim"]}}'

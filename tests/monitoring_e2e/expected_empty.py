@@ -55,6 +55,7 @@ _POLICY_PANELS: Final = {
 _HOURLY_PANELS: Final = {
     ("preemption", "Disrupted pods by cause"): "A",
     ("preemption", "Cost of lost work per day by tenant"): "A",
+    ("preemption", "Unused GPU-hours in the hour after a preemption"): "A",
     ("pending", "Demand over capacity, all tiers and tenants"): "B",
     ("fleet", "Nodes in the time range"): "ABCD",
     ("tenants", "Cost per day by tenant"): "A",

@@ -165,7 +165,7 @@ def _preemption_parameters() -> list[dict[str, Any]]:
         parameter("by", by, default="pod"),
         *filter_parameters(("cause",)),
         *chosen,
-        parameter("format", "json or csv", default="json"),
+        parameter("format", "json, csv, or table: the text that the command prints", default="json"),
     ]
 
 

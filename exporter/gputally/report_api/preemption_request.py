@@ -18,7 +18,8 @@ from gputally.report_api.report_request import (
 
 PREEMPTIONS_PATH: Final = "/api/v1/preemptions"
 COMMAND: Final = "preemptions"
-_FORMATS: Final = ("json", "csv")
+FORMATS: Final = ("json", "csv", "table")
+"""Values of `format`."""
 _BY: Final = ("pod", "job")
 _SINGLE: Final = ("by", "window", "time_zone")
 _PARAMETERS: Final = (*_SINGLE, "cause", "format", "limit", "offset", *FILTERED)
@@ -32,8 +33,8 @@ def preemption_request(query: Mapping[str, Sequence[str]], *, tenants: Collectio
     expect_known(query, _PARAMETERS)
     single = {name: only(name, values) for name, values in query.items() if name not in ("cause", *FILTERED)}
     chosen, causes = single.get("format", "json"), query.get("cause", ())
-    if chosen not in _FORMATS:
-        raise InvalidRequest(f"unknown format '{chosen}'; use {' or '.join(_FORMATS)}")
+    if chosen not in FORMATS:
+        raise InvalidRequest(f"unknown format '{chosen}'; use {', '.join(FORMATS)}")
     if single.get("by", "pod") not in _BY:
         raise InvalidRequest(f"unknown by '{single['by']}'; use {' or '.join(_BY)}")
     if unknown := sorted(set(causes) - set(Cause)):

@@ -22,6 +22,8 @@ from gputally.report_api.wait_request import WAITS_PATH, wait_request
 PAGE_PATH: Final = "/report"
 OPENAPI_PATH: Final = "/api/v1/openapi.json"
 _RETRY_SECONDS: Final = "5"
+_MEDIA_TYPES: Final = {**FORMATS, "table": "text/plain"}
+"""By the values of `format`; preemptions also have the table that the command prints."""
 _STYLED: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
@@ -105,6 +107,6 @@ async def _response(request: web.Request, body: bytes, chosen: str) -> web.Strea
         return unchanged
     if gzip_accepted(joined(request, "Accept-Encoding")):
         body, headers["Content-Encoding"] = await asyncio.to_thread(compressed, body), "gzip"
-    response = web.Response(body=body, content_type=FORMATS[chosen], charset="utf-8", headers=headers)
+    response = web.Response(body=body, content_type=_MEDIA_TYPES[chosen], charset="utf-8", headers=headers)
     response.etag = tag
     return response

@@ -73,7 +73,7 @@ async def test_parameters_choose_the_rows(ledger: Path, asked: dict[str, str], u
         ({"by": "tenant"}, "unknown by 'tenant'; use pod or job"),
         ({"by": "job", "cause": "eviction"}, "cause: --by job lists only preemptions"),
         ({"victim": "a"}, "unknown parameter victim; use by, window, "),
-        ({"format": "html"}, "unknown format 'html'; use json or csv"),
+        ({"format": "html"}, "unknown format 'html'; use json, csv, table"),
         ({"window": "never"}, "window"),
     ],
 )
@@ -89,3 +89,16 @@ async def test_csv_can_be_downloaded(ledger: Path) -> None:
         assert answer.content_type == "text/csv"
     assert head.startswith("id,decided,cause,")
     assert [line.split(",")[0] for line in lines] == ["a", "b"]
+
+
+async def test_the_table_of_the_command_is_plain_text_for_browsers(ledger: Path) -> None:
+    period = {"window": "1970-01-01T00:20:00.000Z/1970-01-02T00:00:00.000Z"}  # as Grafana writes times in links
+
+    async with (
+        served(ledger) as client,
+        client.get(PREEMPTIONS_PATH, params=period | {"format": "table", "tier": "low"}) as answer,
+    ):
+        text = await answer.text()
+        assert (answer.status, answer.content_type) == (200, "text/plain")
+    assert text.startswith("Disrupted pods from 1970-01-01 00:20:00 to 1970-01-02 00:00:00 UTC, tier low\n")
+    assert "by tier  pods  gpus  bought GPU-h  lost GPU-h  stalled GPU-h  stranded GPU-h" in text
