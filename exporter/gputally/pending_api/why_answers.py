@@ -112,7 +112,15 @@ def helps_of(
         if not any(map(is_planned, _pods(each)))
         and (viewer.sees_nodes or not any(change.kind in _OF_NODES for change in each.changes))
     )
-    return [help_of(each, now, rank, viewer) for each in islice(possible, _MOST_HELPS)]
+    helps = [help_of(each, now, rank, viewer) for each in possible]
+    return _of_each_kind(helps)
+
+
+def _of_each_kind(helps: Sequence[Help]) -> list[Help]:
+    """The first ones, those last that change the job: at least one of these, if there is any."""
+    kept = [each for each in helps if not each.changes_job]
+    changing = [each for each in helps if each.changes_job]
+    return [*kept[: _MOST_HELPS - bool(changing)], *changing][:_MOST_HELPS]
 
 
 def _is_for_users(choice: PriorityChoice, now: PendingNow) -> bool:

@@ -79,7 +79,7 @@ def test_pods_that_found_a_place_are_never_to_blame_if_others_suffice() -> None:
     assert (one.bound, one.reason) == (1, "capacity")
     assert [each.text for each in one.obstacles] == ["g1: 4 GPUs needed, 0 available"]
     assert sorted(str(each.pod) for each in one.occupants) == ["b", "c"]
-    wait, ask, *_ = one.helps
+    wait, _, ask, *_ = one.helps
     assert wait.text == "wait until lab/b and ml/c on g1 end"
     assert (ask.text, sorted(str(each.pod) for each in ask.victims)) == ("ask for PriorityClass top", ["b", "c"])
 

@@ -93,9 +93,16 @@ class Help(Struct, frozen=True, kw_only=True, gc=False):
     """A change after which the pod would be bound, checked by the model.
 
     It then fits, or if there are `victims`, it would preempt them on `node`, None for a restricted user.
+
+    `by` says who can make the change: `owner` of the pod, `admin` of the cluster, `gate_owner`, who set the scheduling
+    gate, or `nobody` where waiting suffices; several if several changes are needed. With `changes_job`, the job gets
+    less than it asked for, or other nodes; without, and without `victims`, the change costs its users and others nothing
+    but time and perhaps a node.
     """
 
     text: str
+    by: list[str] = []
+    changes_job: bool = False
     node: str | None = None
     victims: list[OccupantPod] = []
 
