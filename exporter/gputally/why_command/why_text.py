@@ -16,6 +16,7 @@ from gputally.model.placement.why_document import (
 )
 from gputally.pending_api.words.amount_words import amount_words, byte_words, count_words, listed
 from gputally.pending_api.words.duration_words import duration
+from gputally.pending_api.words.suggestion_words import ACTOR_WORDS
 from gputally.why_command.gang_words import gang_words
 from gputally.why_command.text_lines import clock, gpus, headed, headed_table, money, paragraph, pods
 from gputally.why_command.workload_text import workload_lines
@@ -55,6 +56,8 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
     if answer.needs:
         yield from headed("Needs", needs_words(answer.needs, model=answer.pod.gpu_model), width=width)
     yield from headed("Class", _class(answer), width=width)
+    if cost := _cost(answer, document.currency):
+        yield from headed("Cost", cost, width=width)
     yield from obstacle_lines(answer.obstacles, width=width)
     if answer.nodes:
         counts = ", ".join(f"{count} {what}" for what, count in answer.nodes.items())
@@ -130,8 +133,24 @@ def needs_words(needs: NeededResources, *, model: str) -> str:
     if needs.ephemeral_storage_bytes:
         parts.append(f"{byte_words(needs.ephemeral_storage_bytes)} ephemeral storage")
     chosen = [f"{key}={value}" for key, value in needs.node_selector.items()]
-    chosen += ["its node affinity"] if needs.has_node_affinity else []
+    chosen += [needs.node_affinity] if needs.node_affinity else []
     return f"{listed(parts)}, on one node" + (f" that matches {listed(chosen)}" if chosen else "")
+
+
+def _cost(answer: WhyAnswer, currency: str) -> str:
+    """What the wait has cost so far; without a price, what the pod may cost, or why nobody knows; "" without prices."""
+    pod = answer.pod
+    if answer.waited_cost is not None:
+        of = f" of all {answer.pods:,} pods" if answer.pods > 1 else ""
+        so_far = " so far" if answer.state == "pending" else ""
+        return f"{money(answer.waited_cost, currency)} for the wait{of}{so_far}: what its GPUs would have cost"
+    if not pod.unpriced:
+        return ""
+    if (found := pod.cost_range) is None:
+        return f"unpriced: {pod.unpriced}"
+    rates = dict.fromkeys((f"{Decimal(found.lowest):,.2f}", f"{Decimal(found.highest):,.2f}"))
+    others = f", or on {listed(found.unpriced_models)}, which has no price" if found.unpriced_models else ""
+    return f"{' to '.join(rates)} {currency} per hour, on {' or '.join(found.gpu_models)}{others}: {pod.unpriced}"
 
 
 def _class(answer: WhyAnswer) -> str:
@@ -213,10 +232,19 @@ def _similar(similar: SimilarWaits) -> str:
 
 
 def would_help(helps: Sequence[Help], currency: str, *, width: int) -> Iterator[str]:
-    """The first suggestions, with what they would destroy."""
-    for index, each in enumerate(helps[:_MOST_HELPS]):
-        effect = _effect(each, currency) if each.victims else "it then fits"
-        yield from headed("" if index else "Would help", f"- {each.text}: {effect}", width=width)
+    """The first suggestions with who can make them and what they would destroy; apart, those that change the job."""
+    changing = [each for each in helps if each.changes_job]
+    kept = [each for each in helps if not each.changes_job][: _MOST_HELPS - bool(changing)]
+    for head, shown in (("Would help", kept), ("Change job", changing[: _MOST_HELPS - len(kept)])):
+        for index, each in enumerate(shown):
+            effect = _effect(each, currency) if each.victims else "it then fits"
+            yield from headed("" if index else head, f"- {each.text}{_who(each)}: {effect}", width=width)
+
+
+def _who(change: Help) -> str:
+    """` (the owner of the pod)`; "" if waiting suffices."""
+    named = [words for each in change.by if (words := ACTOR_WORDS.get(each, each))]
+    return f" ({listed(named)})" if named else ""
 
 
 def _effect(each: Help, currency: str) -> str:

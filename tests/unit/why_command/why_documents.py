@@ -48,7 +48,6 @@ NEEDS = NeededResources(
     memory_bytes=256 << 30,
     ephemeral_storage_bytes=0,
     node_selector={"pool": "train"},
-    has_node_affinity=False,
     tolerations=[],
     scheduler="default-scheduler",
 )

@@ -17,14 +17,17 @@ NOT_FOUND_HEADER: Final = "X-Gputally-Not-Found"
 
 
 class NeededResources(Struct, frozen=True, kw_only=True, gc=False):
-    """What one pod requests, and what restricts its nodes. `devices` are counts by resource name."""
+    """What one pod requests, and what restricts its nodes. `devices` are counts by resource name.
+
+    `node_affinity` is the required one in words, as `kubectl` writes selectors; "" for none.
+    """
 
     devices: dict[str, int]
     cpu_cores: float
     memory_bytes: int
     ephemeral_storage_bytes: int
     node_selector: dict[str, str]
-    has_node_affinity: bool
+    node_affinity: str = ""
     tolerations: list[str]
     scheduler: str
 
@@ -133,7 +136,8 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     """Why `pods` equal pods of a job wait, of which `pod` is the oldest.
 
     `state` is `pending`, the state of a pod that has its GPUs, `ended`, or `gone` if it was deleted. Unless it is
-    pending, `reason` and `text` of the pod are empty, and `waits` says what it had waited for. `others_waiting` pods of
+    pending, `reason` and `text` of the pod are empty, and `waits` says what it had waited for. `waited_cost` is what the
+    GPUs of all these pods would have cost while they waited; None if any part has no price. `others_waiting` pods of
     the same or a higher priority, as far as the user may know, wait for such GPUs on the same nodes. `gang` is that of
     the pod while only some of its pods hold GPUs.
     """
@@ -150,6 +154,7 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     priorities: list[PriorityNote] = []
     waits: list[PastWait] = []
     waited_seconds: float
+    waited_cost: str | None = None
     similar: SimilarWaits | None = None
     others_waiting: int = 0
     helps: list[Help] = []
