@@ -49,9 +49,10 @@ class PendingNow(NamedTuple):
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known. `risks`
-    are the running pods that would lose work. `room`, `policy`, the price `book` and the `assets` by node are empty unless
-    they were asked for. `default_class` is that of pods that name none, "" for none. `packing` has the nodes of jobs, `uncreated` the workloads that lack
-    pods. `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
+    are the running pods that would lose work. `room`, `policy`, the price `book` and the `assets` by node are empty
+    unless they were asked for. `default_class` is that of pods that name none, "" for none. `packing` has the nodes of
+    jobs, `uncreated` the workloads that lack pods. `gangs` are the partial ones, and `deadlocks` the keys of those that
+    wait for each other.
     """
 
     at_us: int

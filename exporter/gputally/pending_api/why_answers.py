@@ -14,7 +14,7 @@ from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS,
 from gputally.model.placement.pending_document import PendingPod
 from gputally.model.placement.priority_finding import FindingKind
 from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Verdict
+from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.model.placement.why_document import (
     Help,
     NeededResources,
@@ -27,7 +27,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.pending_api.costs.wait_costs import unpriced, waited_cost
 from gputally.pending_api.occupants import Rank, limited, occupants
-from gputally.pending_api.others_waiting import may_be_next, others_waiting
+from gputally.pending_api.others_waiting import NOT_ADMITTED, may_be_next, others_waiting
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import pending_pod
@@ -44,6 +44,8 @@ from gputally.placement.suggestions import suggestions
 _MOST_HELPS: Final = 5
 _OF_NODES: Final = (ChangeKind.REMOVE_TAINT, ChangeKind.UNCORDON)
 """Changes of nodes, which a user restricted to tenants may not know."""
+_NOT_BY_NODES: Final = frozenset(NOT_ADMITTED | {Reason.CLAIM, Reason.EXCLUDED, Reason.IMPOSSIBLE, Reason.SCHEDULABLE})
+"""More nodes like those that exist leave these pods waiting."""
 _MOST_ANSWERS: Final = 10
 """In one document: pods of a job have few verdicts."""
 
@@ -60,8 +62,9 @@ def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer) ->
 def _answer(now: PendingNow, alike: Sequence[WaitingPod], viewer: Viewer) -> WhyAnswer:
     waiting, pods = alike[0], len(alike)
     record, verdict, rank = waiting.record, waiting.verdict, rank_of(waiting.record)
-    named = (uid for obstacle in verdict.obstacles for uid in obstacle.pods)
+    named = (uid for obstacle in shown_obstacles(verdict) for uid in obstacle.pods)
     shown, more = limited(occupants(now, (*verdict.victims, *named), rank, viewer))
+    helps = helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer)
     return WhyAnswer(
         state="pending",
         pod=_priced(now, waiting, viewer),
@@ -77,10 +80,17 @@ def _answer(now: PendingNow, alike: Sequence[WaitingPod], viewer: Viewer) -> Why
         waited_cost=waited_cost((each.waits for each in alike), now.at_us),
         similar=similar_waits(now, viewer, tier=waiting.tier, units=record.units),
         others_waiting=_others(now, waiting, viewer, pods=pods),
-        helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
+        helps=helps,
+        more_nodes_help=_more_nodes_help(verdict, helps),
         scheduler_message=waiting.situation.text,
         gang=gang_entry_of(now, record.uid, viewer),
     )
+
+
+def _more_nodes_help(verdict: Verdict, helps: Sequence[Help]) -> bool | None:
+    if any(each.adds_node for each in helps):
+        return True
+    return False if verdict.reason in _NOT_BY_NODES else None
 
 
 def _priced(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> PendingPod:
@@ -173,8 +183,15 @@ def obstacle_texts(verdict: Verdict, viewer: Viewer) -> list[ObstacleText]:
             text=obstacle_text(each, shows_node=viewer.sees_nodes),
             node=each.node if viewer.sees_nodes else None,
         )
-        for each in verdict.obstacles
+        for each in shown_obstacles(verdict)
     ]
+
+
+def shown_obstacles(verdict: Verdict) -> Sequence[Obstacle]:
+    """Without pods on a node that is too small: nobody would be bound there if they left."""
+    if verdict.reason is not Reason.IMPOSSIBLE:
+        return verdict.obstacles
+    return [each for each in verdict.obstacles if each.kind is not ObstacleKind.RESOURCE]
 
 
 def node_counts(verdict: Verdict) -> dict[str, int]:

@@ -26,7 +26,8 @@ class Attempt(NamedTuple):
 def changed(state: Attempt, change: SuggestedChange, classes: Mapping[str, PriorityChoice]) -> Attempt:
     """The state after the change; `classes` are the PriorityClasses by name.
 
-    After a change of a node, or with a new one, only that node is left: the pod fits on none of the others, which did not change.
+    After a change of a node, or with a new one, only that node is left: the pod fits on none of the others, which did
+    not change.
     """
     needs, room, situation = state
     if change.kind in _ON_NODE:

@@ -7,7 +7,15 @@ from gputally.model.placement.what_if_document import PodForecast, QuotaRefusal,
 from gputally.model.placement.why_document import OccupantPod
 from gputally.pending_api.words.amount_words import listed, pods_words
 from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods
-from gputally.why_command.why_text import needs_words, obstacle_lines, occupant_lines, others_lines, would_help
+from gputally.why_command.why_text import (
+    NO_CLASS,
+    interrupted,
+    needs_words,
+    obstacle_lines,
+    occupant_lines,
+    others_lines,
+    would_help,
+)
 
 _MOST_NODES: Final = 4
 _MOST_BUDGETS: Final = 3
@@ -37,7 +45,7 @@ def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterat
     yield from paragraph(_headline(each), width)
     yield from headed("Needs", needs_words(each.needs, model=""), width=width)
     policy = "may preempt lower priorities" if each.may_preempt else "never preempts (preemptionPolicy: Never)"
-    name = each.class_name or "none"
+    name = each.class_name or NO_CLASS
     yield from headed("Class", f"{name}, priority {each.priority:,}, {policy}; tier {each.tier}", width=width)
     if each.nodes:
         shown = ", ".join(each.nodes[:_MOST_NODES])
@@ -136,4 +144,4 @@ def _lost(victims: Sequence[OccupantPod], document: WhatIfDocument) -> str:
     if has_checkpoint:
         since = " since the last checkpoints" + (", where one is known" if document.is_lost_upper_bound else "")
     most = "up to " if document.is_lost_upper_bound else ""
-    return f"{most}{document.lost_gpu_hours:.2f} GPU-hours of work{since}{price}"
+    return f"{most}{document.lost_gpu_hours:.2f} GPU-hours of work{since}{price}{interrupted(victims)}"

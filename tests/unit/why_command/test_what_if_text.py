@@ -21,7 +21,7 @@ def shown(*forecasts: PodForecast, lost: float | None = 0.0, cost: str | None = 
 def test_pods_that_fit_say_where() -> None:
     assert shown(FORECAST) == [
         "Job ml/train: 2 pods with 8 GPUs each would be bound now.",
-        "Needs       8 GPUs, 32 CPU and 256 GiB memory, on one node that matches pool=train",
+        "Needs       8 GPUs, 32 CPUs and 256 GiB memory, on one node that matches pool=train",
         "Class       gpu-training, priority 1,000, may preempt lower priorities; tier training",
         "Nodes       gpu-1, gpu-3",
     ]
@@ -161,9 +161,9 @@ def test_several_tenants_are_summed() -> None:
 
     lines = pending(CAPACITY, count=1, tenants=[first, second])
     assert lines[6:10] == [
-        "GPUS  PODS   PER HOUR  OLDEST  MOST FOR  TENANT",
-        "   6     1  22.50 USD  26 min  capacity  research",
-        "   2     1   7.50 USD  26 min  capacity  lab",
+        "GPUS  PODS   PER HOUR  OLDEST  MAIN REASON  TENANT",
+        "   6     1  22.50 USD  26 min  capacity     research",
+        "   2     1   7.50 USD  26 min  capacity     lab",
         "",
     ]
     assert "TENANT" not in "".join(pending(CAPACITY, count=1, tenants=[first]))

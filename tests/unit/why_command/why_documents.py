@@ -102,8 +102,9 @@ ANSWER = WhyAnswer(
     waited_seconds=1560,
     similar=SimilarWaits(tier="batch", gpus=8, pods=37, median_seconds=240, p90_seconds=660, since=before(1440)),
     helps=[
-        Help(text="request only 4 GPUs", node="gpu-3", victims=[SWEEP]),
-        Help(text="ask for PriorityClass gpu-training", node="gpu-3", victims=[SERVING, SWEEP]),
+        Help(text="add an empty node like gpu-3", by=["admin"], adds_node=True),
+        Help(text="ask for PriorityClass gpu-training", by=["owner"], node="gpu-3", victims=[SERVING, SWEEP]),
+        Help(text="request only 4 GPUs", by=["owner"], changes_job=True, node="gpu-3", victims=[SWEEP]),
     ],
     scheduler_message="0/12 nodes are available: 10 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s).",
 )

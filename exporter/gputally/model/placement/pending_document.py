@@ -28,10 +28,10 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod that waits for `gpus` GPUs of `gpu_model`, `any` for none in particular.
 
     `reason` is its verdict, which `text` says in one sentence; it has held since `since`. `cost_per_hour` is what the
-    GPUs that it waits for cost, a decimal in the document's currency. It is None without a price: `unpriced` says why, and
-    `cost_range`, which only `/api/v1/why` has, what the pod may cost. `helps` is the first change that would
-    help without a change of the job, and `job_changes` the first one that changes the job; "" if none is known or it was
-    not asked for.
+    GPUs that it waits for cost, a decimal in the document's currency. It is None without a price: `unpriced` says why,
+    and `cost_range`, which only `/api/v1/why` has, what the pod may cost. `helps` is the first change that would help
+    without a change of the job, and `job_changes` the first one that changes the job; "" if none is known or it was not
+    asked for.
 
     The class, the priority and the policy of a pod that is gone are not known any more.
     """

@@ -23,7 +23,7 @@ from gputally.pending_api.occupants import decimal_text, limited, occupants
 from gputally.pending_api.others_waiting import others_waiting
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import shown_verdict
-from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
+from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts, shown_obstacles
 from gputally.pending_api.words.verdict_words import sentence
 from gputally.placement.judge import judged
 from gputally.placement.objects.quota_usage import counted_pod, resource_of, usage_of
@@ -134,7 +134,7 @@ def _forecast(
     if found.verdict and result.bound == result.admission.number:
         situation = replace(situation, quota=result.admission.refusal)
     verdict = shown_verdict(found.verdict, viewer) if found.verdict else None
-    named = [uid for each in verdict.obstacles for uid in each.pods if not is_planned(uid)] if verdict else []
+    named = [uid for each in shown_obstacles(verdict) for uid in each.pods if not is_planned(uid)] if verdict else []
     return PodForecast(
         name=planned.name,
         pods=planned.number,

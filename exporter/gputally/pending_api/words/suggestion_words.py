@@ -34,6 +34,7 @@ def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer)
     return Help(
         text=steps,
         by=list(dict.fromkeys(ACTORS[each.kind].value for each in suggestion.changes)),
+        adds_node=any(each.kind is ChangeKind.ADD_NODE for each in suggestion.changes),
         changes_job=any(each.kind in CHANGES_JOB for each in suggestion.changes),
         node=eviction.node if eviction and viewer.sees_nodes else None,
         victims=occupants(now, eviction.victims, rank, viewer) if eviction else [],
@@ -82,5 +83,7 @@ _STEPS: Final[Mapping[ChangeKind, Callable[[SuggestedChange, str, str], str]]] =
     ),
     ChangeKind.RAISE_QUOTA: lambda change, *_: f"raise quota {_raised(change)}",
     ChangeKind.REMOVE_GATE: lambda change, *_: f"remove the scheduling gate {change.what}",
-    ChangeKind.ADD_NODE: lambda _, on, __: f"add an empty node like {on.removeprefix(' on ') or 'those that it can use'}",
+    ChangeKind.ADD_NODE: lambda _, on, __: (
+        f"add an empty node like {on.removeprefix(' on ') or 'those that it can use'}"
+    ),
 }
