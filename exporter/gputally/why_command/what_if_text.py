@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gputally.model.placement.what_if_document import PodForecast, QuotaRefusal, WhatIfDocument
+from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
 from gputally.pending_api.words.amount_words import listed, pods_words
+from gputally.pending_api.words.quota_words import quota_line
 from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods
 from gputally.why_command.why_text import (
     NO_CLASS,
@@ -58,7 +59,7 @@ def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterat
         if budgets := _budgets(each.victims):
             yield from headed("Budgets", budgets, width=width)
     if each.quota and each.reason not in _QUOTAS:
-        yield from headed("Quota", _quota(each.quota), width=width)
+        yield from headed("Quota", quota_line(each.quota), width=width)
     yield from obstacle_lines(each.obstacles, width=width)
     yield from occupant_lines("Held by", each.occupants, document.currency, width=width)
     yield from others_lines("Others", each.others_waiting, width=width, more=_of_others(each))
@@ -115,12 +116,6 @@ def _of_others(each: PodForecast) -> str:
     if not after.placed:
         return ", and none of them fits now" if after.is_complete else ""
     return f", of which {beginning}{after.placed:,} {'fits' if after.placed == _ONE else 'fit'} now"
-
-
-def _quota(quota: QuotaRefusal) -> str:
-    """`gpus: 2 requests.nvidia.com/gpu requested, 3 of 4 used`."""
-    used = f"{quota.used:,g} of {quota.hard:,g} used"
-    return f"{quota.name}: {quota.requested:,g} {quota.resource} requested for each, {used}"
 
 
 def _budgets(victims: Sequence[OccupantPod]) -> str:

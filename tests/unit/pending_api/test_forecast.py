@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from gputally.model.objects.label_selector import Selector
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.needs import Taken
+from gputally.model.placement.pending_document import QuotaRefusal
 from gputally.model.placement.situation import QuotaState, Situation
-from gputally.model.placement.what_if_document import AfterWaiting, QuotaRefusal, WhatIfDocument
+from gputally.model.placement.what_if_document import AfterWaiting, WhatIfDocument
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods, plain_pod
 from gputally.pending_api.forecasts.policy_now import PolicyNow

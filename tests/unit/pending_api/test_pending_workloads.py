@@ -83,9 +83,9 @@ def test_a_workload_has_its_evidence_and_its_cost() -> None:
     )
     assert found.cost_per_hour == str(PRICE.per_gpu_hour * 16)
     assert found.quota
-    assert (found.quota.resource, found.quota.requested, found.quota.used, found.quota.limit) == (
-        *("requests.nvidia.com/gpu", "8"),
-        *("0", "6"),
+    assert (found.quota.resource, found.quota.requested, found.quota.used, found.quota.hard) == (
+        *("requests.nvidia.com/gpu", 8),
+        *(0, 6),
     )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gputally.model.placement.pending_document import PendingDocument, PendingReason, PendingTenant
-from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, QuotaRefusal, WhatIfDocument
+from gputally.model.placement.pending_document import PendingDocument, PendingReason, PendingTenant, QuotaRefusal
+from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import Help
 from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.what_if_text import what_if_lines
@@ -62,7 +62,7 @@ def test_pods_that_a_quota_refuses_are_counted_apart() -> None:
         "Job ml/train: 1 of 4 pods with 8 GPUs each fits now; 1 would wait: pods hold it; 2 would be "
         "refused: quota gpus is used up."
     )
-    assert shown(both)[5] == "Quota       gpus: 8 requests.nvidia.com/gpu requested for each, 8 of 8 used"
+    assert shown(both)[5] == "Quota       gpus, requests.nvidia.com/gpu: 8 requested for each pod, 8 of 8 used"
 
 
 def test_pods_that_wait_and_go_first_are_part_of_the_answer() -> None:

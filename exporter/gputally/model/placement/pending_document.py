@@ -71,14 +71,17 @@ class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
     oldest: datetime
 
 
-class RefusingQuota(Struct, frozen=True, kw_only=True, gc=False):
-    """The ResourceQuota that refuses a pod: what the pod requests of `resource`, and its use and limit, in words."""
+class QuotaRefusal(Struct, frozen=True, kw_only=True, gc=False):
+    """The ResourceQuota `name` refuses a pod: it requests so much of `resource`, of which `used` of `hard` are used.
+
+    `resource` is the quota's key, such as `requests.cpu`; CPU is in cores, memory and storage in bytes.
+    """
 
     name: str
     resource: str
-    requested: str
-    used: str
-    limit: str
+    hard: float
+    used: float
+    requested: float
 
 
 class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
@@ -107,7 +110,7 @@ class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
     since: datetime
     reason: str
     text: str
-    quota: RefusingQuota | None
+    quota: QuotaRefusal | None
     message: str
     cost_per_hour: str | None
     helps: str = ""

@@ -1,7 +1,6 @@
 """Why pods of a workload were not created, in words, and what would help."""
 
-from gputally.model.objects.quota_spec import LIMITS, REQUESTS
-from gputally.model.placement.pending_document import RefusingQuota
+from gputally.model.objects.quota_spec import LIMITS
 from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
@@ -38,17 +37,6 @@ def workload_help(workload: UncreatedWorkload) -> str:
         )
     missing = quota.needed - (quota.hard - quota.used)
     return f"raise quota {quota.name} by {_amount(quota, missing)}, or wait until its pods leave as much"
-
-
-def refusing_quota(quota: QuotaState) -> RefusingQuota:
-    """The quota with its amounts in words."""
-    return RefusingQuota(
-        name=quota.name,
-        resource=quota.what if quota.what.startswith(LIMITS) else f"{REQUESTS}{quota.what}",
-        requested=_bare(quota, quota.needed),
-        used=_bare(quota, quota.used),
-        limit=_bare(quota, quota.hard),
-    )
 
 
 def _has_room(quota: QuotaState) -> bool:
