@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gputally.model.rules import OPTIONAL_RESOURCES
 from tests.chart.helm import CHART, container, objects, of_kind, pods, rendered
 from tests.chart.matrix import MATRIX
 from tests.cluster.manifests import Json
@@ -53,7 +54,11 @@ def test_watching_jobs_is_an_optional_right(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "group", "resource"),
-    [("podDisruptionBudgets", "policy", "poddisruptionbudgets"), ("resourceQuotas", "", "resourcequotas")],
+    [
+        ("podDisruptionBudgets", "policy", "poddisruptionbudgets"),
+        ("resourceQuotas", "", "resourcequotas"),
+        ("kueueWorkloads", "kueue.x-k8s.io", "workloads"),
+    ],
 )
 def test_an_optional_watch_gets_its_right_and_its_flag_together(
     value: str, group: str, resource: str, tmp_path: Path
@@ -63,7 +68,8 @@ def test_an_optional_watch_gets_its_right_and_its_flag_together(
     assert [rule for rule in rules(values, tmp_path) if rule not in rules({}, tmp_path)] == [
         {"apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"]}
     ]
-    assert [each for each in arguments(values, tmp_path) if each.startswith("--watch")] == [f"--watch={resource}"]
+    flag = f"--watch={resource}" + (f".{group}" if group.endswith(".io") else "")
+    assert [each for each in arguments(values, tmp_path) if each.startswith("--watch")] == [flag]
 
 
 def test_watching_refused_pods_needs_no_right_but_that_on_events(tmp_path: Path) -> None:
@@ -78,7 +84,7 @@ def test_without_optional_watches_the_aggregator_gets_no_flag(tmp_path: Path) ->
 
 
 def test_all_optional_watches_are_one_flag(tmp_path: Path) -> None:
-    assert "--watch=poddisruptionbudgets,resourcequotas,events/FailedCreate" in arguments(MATRIX["guarded"], tmp_path)
+    assert f"--watch={','.join(OPTIONAL_RESOURCES)}" in arguments(MATRIX["guarded"], tmp_path)
 
 
 def test_the_role_is_bound_only_to_the_aggregators_service_account(tmp_path: Path) -> None:

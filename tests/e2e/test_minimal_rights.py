@@ -133,7 +133,8 @@ async def test_optional_watches_work_with_what_the_chart_grants_for_them(
     launch: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUTALLY_WATCH", ",".join(OPTIONAL_RESOURCES))
-    values = {"watch": {"podDisruptionBudgets": True, "resourceQuotas": True, "failedCreates": True}}
+    watch = dict.fromkeys(("podDisruptionBudgets", "resourceQuotas", "failedCreates", "kueueWorkloads"), True)
+    values = {"watch": watch}
     product = await launch(rights_of(of_kind(objects(rendered(values, tmp_path)), "ClusterRole")["rules"]))
     await product.ready()
 

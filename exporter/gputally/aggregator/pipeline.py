@@ -10,7 +10,7 @@ from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.exposition import Exposition
 from gputally.aggregator.intake import LIMIT, Intake
 from gputally.aggregator.ledger_writer import LedgerWriter
-from gputally.kube.reflector.reflector import Resource
+from gputally.kube.reflector.resource import Resource
 from gputally.kube.watched import resources
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import Health, LedgerHealth, WatchHealth

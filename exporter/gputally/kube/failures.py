@@ -60,10 +60,15 @@ def failure_of(error: ApiError) -> Failure:
             return Failure.UNREACHABLE
 
 
+def is_missing(error: ApiError) -> bool:
+    """Whether the server lacks the resource, or this version of it."""
+    return isinstance(error, RequestRefused) and error.status == HTTPStatus.NOT_FOUND
+
+
 def is_unavailable(error: ApiError) -> bool:
     """Whether the resource is missing or forbidden, which only a cluster administrator can change."""
-    if isinstance(error, RequestRefused):
-        return error.status == HTTPStatus.NOT_FOUND
+    if is_missing(error):
+        return True
     return isinstance(error, ApiForbidden) and not isinstance(error, LoginRefused)
 
 

@@ -10,7 +10,8 @@ from gputally.kube.api import Api
 from gputally.kube.failures import Failure, RequestFailed
 from gputally.kube.list_items import ListItems
 from gputally.kube.reflector.events import identified
-from gputally.kube.reflector.reflector import IDLE_SECONDS, UNDECODABLE
+from gputally.kube.reflector.reflector import UNDECODABLE
+from gputally.kube.reflector.resource import IDLE_SECONDS
 from gputally.model.kube import Object
 
 PAGE: Final = 500

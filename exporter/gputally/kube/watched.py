@@ -7,7 +7,7 @@ from gputally.accounting.disruptions.reclaim_events import NAMESPACE, SENDERS
 from gputally.accounting.jobs.job_record import is_gpu_job
 from gputally.accounting.relevant_pods import is_watched
 from gputally.accounting.waiting.others import Matters, other_pod
-from gputally.kube.reflector.reflector import Resource
+from gputally.kube.reflector.resource import Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube import (
     Event,
@@ -20,6 +20,7 @@ from gputally.model.kube import (
     PriorityClass,
     ResourceQuota,
 )
+from gputally.model.objects.kueue_workload import KueueWorkload
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.rules import Rules
 
@@ -58,6 +59,13 @@ ON_REQUEST: Final = (
         field_selector="reason=FailedCreate",
         idle_seconds=_EVENTS_IDLE_S,
         without="it is not known which pods a quota or an admission check refuses",
+    ),
+    Resource(
+        kind=Kind.KUEUE_WORKLOADS,
+        path="/apis/kueue.x-k8s.io/v1beta2/workloads",
+        older=("/apis/kueue.x-k8s.io/v1beta1/workloads",),
+        type=KueueWorkload,
+        without="evictions by Kueue count as deletions, and it is not known which jobs wait in its queues, or why",
     ),
 )
 """Watched only if the rules name them: those of `OPTIONAL_RESOURCES`."""

@@ -22,7 +22,7 @@ Labels = dict[str, str]
 
 
 class Kind(StrEnum):
-    """The resources we watch, by the plural name the API uses; Events also by reason."""
+    """The resources we watch, by the plural name the API uses; Events also by reason, others also by group."""
 
     PODS = "pods"
     NODES = "nodes"
@@ -35,6 +35,7 @@ class Kind(StrEnum):
     FAILED_CREATES = "events/FailedCreate"
     KARPENTER_EVENTS = "events/SpotInterrupted"
     NODE_TERMINATION_EVENTS = "events/SpotInterruption"
+    KUEUE_WORKLOADS = "workloads.kueue.x-k8s.io"
 
 
 class OwnerReference(Camel, frozen=True):
@@ -65,6 +66,12 @@ class AnnotatedMeta(Meta, frozen=True):
     """ObjectMeta with annotations."""
 
     annotations: Labels | None = None
+
+
+class Object(Camel, frozen=True):
+    """Any watched object."""
+
+    metadata: Meta
 
 
 class GeneratedMeta(Meta, frozen=True):
@@ -161,7 +168,7 @@ class PodStatus(Camel, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
-class Pod(Camel, frozen=True):
+class Pod(Object, frozen=True):
     """core/v1 Pod."""
 
     metadata: AnnotatedMeta
@@ -178,7 +185,7 @@ class NodeStatus(Camel, frozen=True):
     node_info: NodeInfo | None = None
 
 
-class Node(Camel, frozen=True):
+class Node(Object, frozen=True):
     """core/v1 Node."""
 
     metadata: AnnotatedMeta
@@ -186,7 +193,7 @@ class Node(Camel, frozen=True):
     status: NodeStatus = field(default_factory=NodeStatus)
 
 
-class Namespace(Camel, frozen=True):
+class Namespace(Object, frozen=True):
     """core/v1 Namespace."""
 
     metadata: AnnotatedMeta
@@ -223,24 +230,22 @@ class JobStatus(Camel, frozen=True):
     failed: int | None = None
 
 
-class Job(Camel, frozen=True):
+class Job(Object, frozen=True):
     """batch/v1 Job."""
 
-    metadata: Meta
     spec: JobSpec = field(default_factory=JobSpec)
     status: JobStatus = field(default_factory=JobStatus)
 
 
-class PriorityClass(Camel, frozen=True):
+class PriorityClass(Object, frozen=True):
     """scheduling.k8s.io/v1 PriorityClass."""
 
-    metadata: Meta
     value: int = 0
     global_default: bool | None = None
     preemption_policy: str | None = None
 
 
-class PodDisruptionBudget(Camel, frozen=True):
+class PodDisruptionBudget(Object, frozen=True):
     """policy/v1 PodDisruptionBudget."""
 
     metadata: GeneratedMeta
@@ -248,21 +253,19 @@ class PodDisruptionBudget(Camel, frozen=True):
     status: DisruptionBudgetStatus = field(default_factory=DisruptionBudgetStatus)
 
 
-class ResourceQuota(Camel, frozen=True):
+class ResourceQuota(Object, frozen=True):
     """core/v1 ResourceQuota."""
 
-    metadata: Meta
     spec: QuotaSpec = field(default_factory=QuotaSpec)
     status: QuotaStatus = field(default_factory=QuotaStatus)
 
 
-class Event(Camel, frozen=True):
+class Event(Object, frozen=True):
     """A core/v1 Event: `involvedObject` is the victim, or the owner of pods; `related` is the preemptor.
 
     Its times are `event_time` and `series`, or `first_timestamp` and `last_timestamp` if an older client sent it.
     """
 
-    metadata: Meta
     involved_object: ObjectReference = field(default_factory=ObjectReference)
     related: ObjectReference | None = None
     reason: str | None = None
@@ -273,9 +276,6 @@ class Event(Camel, frozen=True):
     last_timestamp: datetime | None = None
     reporting_component: str = ""
     source: EventSource | None = None
-
-
-Object = Pod | Node | Namespace | PriorityClass | Event | Job | PodDisruptionBudget | ResourceQuota
 
 
 class OwnerMeta(Camel, frozen=True):

@@ -112,8 +112,13 @@ SERVING_BY_NAME: Final = "(.*[-_.])?(inference|infer|serving|serve|online|realti
 """Tiers that serve user traffic by default: their names contain one of these words as a separate part."""
 
 
-OPTIONAL_RESOURCES: Final = ("poddisruptionbudgets", "resourcequotas", "events/FailedCreate")
-"""Resources that are watched only on request; Events by reason."""
+OPTIONAL_RESOURCES: Final = (
+    "poddisruptionbudgets",
+    "resourcequotas",
+    "events/FailedCreate",
+    "workloads.kueue.x-k8s.io",
+)
+"""Resources that are watched only on request; Events by reason, those of other projects by group."""
 
 
 class CheckpointRule(Struct, frozen=True, kw_only=True, cache_hash=True):

@@ -28,5 +28,6 @@ true
 {{- if .Values.watch.podDisruptionBudgets }}{{ $watched = append $watched "poddisruptionbudgets" }}{{ end }}
 {{- if .Values.watch.resourceQuotas }}{{ $watched = append $watched "resourcequotas" }}{{ end }}
 {{- if .Values.watch.failedCreates }}{{ $watched = append $watched "events/FailedCreate" }}{{ end }}
+{{- if .Values.watch.kueueWorkloads }}{{ $watched = append $watched "workloads.kueue.x-k8s.io" }}{{ end }}
 {{- join "," $watched }}
 {{- end }}

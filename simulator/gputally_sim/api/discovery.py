@@ -24,8 +24,9 @@ def discovery(path: str) -> Doc | None:
 
 
 def _group(name: str) -> Doc:
-    version = {"groupVersion": f"{name}/v1", "version": "v1"}
-    return {"name": name, "versions": [version], "preferredVersion": version}
+    names = dict.fromkeys(each.version for each in RESOURCES if each.group == name)
+    versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in names]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
 def _resource_list(group: str, version: str) -> Doc | None:

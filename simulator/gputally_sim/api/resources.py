@@ -41,6 +41,7 @@ RESOURCES = (
     Resource("jobs", "Job", group="batch", has_status=True),
     Resource("cronjobs", "CronJob", group="batch", has_status=True),
     Resource("poddisruptionbudgets", "PodDisruptionBudget", group="policy", has_status=True),
+    Resource("workloads", "Workload", group="kueue.x-k8s.io", version="v1beta2", has_status=True),
     Resource("leases", "Lease", group="coordination.k8s.io"),
 )
 

@@ -15,7 +15,7 @@ from gputally.aggregator.aggregator import aggregate
 from gputally.aggregator.settings import Settings
 from gputally.errors import ApiForbidden, LedgerError
 from gputally.kube.api import Api
-from gputally.kube.reflector.reflector import Resource
+from gputally.kube.reflector.resource import Resource
 from gputally.kube.reflector.watch import Batches
 from gputally.kube.watched import resources
 from gputally.ledger.open import open_ledger, open_reader

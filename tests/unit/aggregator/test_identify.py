@@ -13,7 +13,7 @@ from gputally.kube.api import Api
 from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.failures import remedy
 from gputally.kube.identify import identify
-from gputally.kube.reflector.reflector import Resource
+from gputally.kube.reflector.resource import Resource
 from gputally.kube.watched import resources
 from gputally.model.kube import Event, Kind, Node
 from gputally.model.rules import Rules

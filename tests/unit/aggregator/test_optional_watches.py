@@ -1,5 +1,6 @@
 """Resources that are watched on request."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -18,7 +19,7 @@ async def test_an_optional_watch_is_taken_up_when_its_right_is_granted(
 ) -> None:
     monkeypatch.setattr("gputally.kube.backoff.LONGEST_SECONDS", 0.05)
     monkeypatch.setattr("gputally.kube.backoff.FIRST_SECONDS", 0.05)
-    cluster.faults.forbidden = {each.partition("/")[0] for each in OPTIONAL_RESOURCES}  # Events are watched by reason
+    cluster.faults.forbidden = {re.split("[./]", each)[0] for each in OPTIONAL_RESOURCES}  # without group and reason
     cluster.registry.create("resourcequotas", resource_quota("gpus", "default", gpus=5), "default")
     async with aggregating(replace(settings, watched=OPTIONAL_RESOURCES), cluster) as (running, url):
         await until_ready(running)

@@ -75,8 +75,9 @@ def test_optional_resources_are_a_list() -> None:
 
 def test_a_resource_that_cannot_be_watched_is_named_with_those_that_can() -> None:
     assert problems("--watch", "quotas,resourcequotas,secrets") == [
-        "--watch: unknown 'quotas'; use poddisruptionbudgets, resourcequotas or events/FailedCreate",
-        "--watch: unknown 'secrets'; use poddisruptionbudgets, resourcequotas or events/FailedCreate",
+        f"--watch: unknown '{each}'; use poddisruptionbudgets, resourcequotas, events/FailedCreate or "
+        "workloads.kueue.x-k8s.io"
+        for each in ("quotas", "secrets")
     ]
 
 

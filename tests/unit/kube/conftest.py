@@ -9,7 +9,7 @@ import pytest
 
 from gputally.kube.api import Access, Api, new_session
 from gputally.kube.backoff import Backoff
-from gputally.kube.reflector.reflector import Resource
+from gputally.kube.reflector.resource import Resource
 from gputally.kube.reflector.watch import run_reflector
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind, Pod

@@ -20,10 +20,14 @@ _SUSPENDED_US: Final = 60 * US_PER_SECOND
 """How long after it has deleted the pods of a Job its controller may say that the Job is suspended."""
 SuspendedUs = Callable[[PodRecord], int | None]
 """When the Job that controls a pod was suspended last (µs)."""
+Evicted = Callable[[PodRecord, int], Disrupted | None]
+"""The eviction of the workload of a pod that was deleted at that time (µs), as its queue reports it."""
 
 
-def reported_of(record: PodRecord, suspended_us: SuspendedUs, *, is_gone: bool) -> Disrupted | None:
-    """The disruption of a pod by its own object and Job; None if it goes on, ended by itself, or never had its GPUs.
+def reported_of(record: PodRecord, suspended_us: SuspendedUs, evicted: Evicted, *, is_gone: bool) -> Disrupted | None:
+    """The disruption of a pod by its own object, its Job and its queue.
+
+    None if it goes on, ended by itself, or never had its GPUs.
 
     A mark counts once the pod has ended or its deletion was requested: until then it may be withdrawn. A deletion
     without a mark counts once the end is known, since the pod may have ended by itself just before.
@@ -37,7 +41,7 @@ def reported_of(record: PodRecord, suspended_us: SuspendedUs, *, is_gone: bool) 
         return Disrupted(Cause.PREEMPTION, record.preempted_us)
     if record.disruption and (is_deleted or record.end_us is not None):
         return None if _is_late(record.disruption, record.end_us) else record.disruption
-    return None if record.end_us is None else _unmarked(record, record.end_us, suspended_us)
+    return None if record.end_us is None else _unmarked(record, record.end_us, suspended_us, evicted)
 
 
 def _is_evicted(record: PodRecord, suspended_us: int | None, deleted_us: int) -> bool:
@@ -52,10 +56,12 @@ def _is_late(found: Disrupted, end_us: int | None) -> bool:
     return end_us is not None and found.at_us > end_us + OFF_US and found.cause is not Cause.NODE_LOST
 
 
-def _unmarked(record: PodRecord, end_us: int, suspended_us: SuspendedUs) -> Disrupted | None:
+def _unmarked(record: PodRecord, end_us: int, suspended_us: SuspendedUs, evicted: Evicted) -> Disrupted | None:
     match outcome_of(record):
         case Outcome.DELETED:
             deleted_us = end_us if record.deletion_us is None else min(record.deletion_us, end_us)
+            if found := evicted(record, deleted_us):
+                return found
             is_evicted = _is_evicted(record, suspended_us(record), deleted_us)
             return Disrupted(Cause.QUEUE_EVICTION if is_evicted else Cause.DELETION, deleted_us)
         case Outcome.LOST:

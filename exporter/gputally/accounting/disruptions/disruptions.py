@@ -10,6 +10,7 @@ from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
 from gputally.accounting.disruptions.disruption_verdict import SuspendedUs, reported_of, verdict_of
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions
 from gputally.accounting.disruptions.node_signals import NodeSignals
+from gputally.accounting.disruptions.queue_evictions import QueueEvictions
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
 from gputally.accounting.groups.pod_group import group_of
 from gputally.accounting.jobs.job_policy import JobPolicy, uses_retry
@@ -18,7 +19,7 @@ from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import End
-from gputally.model.disruptions.disruption import OWN_JOB, Cause, Disrupted, Disruption
+from gputally.model.disruptions.disruption import OWN_JOB, QUEUE_CAUSES, Cause, Disrupted, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR
 
@@ -39,6 +40,7 @@ class Surroundings(NamedTuple):
     `suspended_us` returns when that was suspended, `complete_us` up to when the watch of pods is complete. `violates`
     says whether a disruption that is first observed at some time violates a PodDisruptionBudget; None if that is not
     known. `preemptor_of` returns the UID of the preemptor of a victim, None if it is not known.
+    `evictions` are those that a queue reports.
     """
 
     is_spot: Callable[[str], bool]
@@ -47,6 +49,7 @@ class Surroundings(NamedTuple):
     complete_us: Callable[[], int]
     violates: Callable[[PodRecord, Disrupted, int], bool | None]
     preemptor_of: Callable[[str], str | None]
+    evictions: QueueEvictions
 
 
 class Disruptions(KeyedPart[Disruption]):
@@ -99,13 +102,14 @@ class Disruptions(KeyedPart[Disruption]):
         if is_gone:
             self._aftermath.leave(record, at_us=at_us)
         known = self.known.get(record.uid)
-        if reported := reported_of(record, self._suspended_us, is_gone=is_gone):
+        if reported := reported_of(record, self._suspended_us, self._evicted, is_gone=is_gone):
             self._keep(self._renewed(record, known, reported, at_us), at_us=at_us)
         elif known:
             self._withdraw(known, at_us)
 
     def advance(self, now_us: int) -> None:
-        """Forget those older than an hour, except of existing pods."""
+        """Judge again those that a queue turns out to have evicted; forget those older than an hour, without pods."""
+        self._judge_evictions(now_us)
         for uid, each in tuple(self.known.items()):
             if each.noticed_us < now_us - _KEEP_US and uid not in self._pods.records:
                 self._forget(uid)
@@ -167,6 +171,23 @@ class Disruptions(KeyedPart[Disruption]):
         known = self.known.get(record.uid)
         is_other = known.reported is Cause.DELETION if known else self._aftermath.misses_preempted(record)
         return None if is_other else self._other.suspended_us(record)
+
+    def _evicted(self, record: PodRecord, deleted_us: int) -> Disrupted | None:
+        """The eviction by a queue for which a pod was deleted; decided once, as its workload may be evicted again."""
+        known = self.known.get(record.uid)
+        if known and known.reported in QUEUE_CAUSES:
+            return Disrupted(known.reported, known.decided_us)
+        return self._other.evictions.of_pod(record, deleted_us)
+
+    def _judge_evictions(self, now_us: int) -> None:
+        """A queue may report an eviction after the pods were deleted for it."""
+        fresh = self._other.evictions.fresh
+        deleted = (each for each in self.known.values() if each.victim_namespace in fresh) if fresh else ()
+        for each in [each for each in deleted if each.reported in (Cause.DELETION, Cause.QUEUE_EVICTION)]:
+            if found := self._other.evictions.of_deletion(each):
+                better = replace(each, reported=found.cause, decided_us=found.at_us)
+                self._keep(self._judged(better), at_us=now_us)
+        fresh.clear()
 
     def _judged(self, each: Disruption) -> Disruption:
         cause, is_certain = verdict_of(

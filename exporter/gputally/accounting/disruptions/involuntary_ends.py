@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from gputally.accounting.coverage import Coverage
 from gputally.accounting.disruptions.disruptions import Disruptions, Surroundings
 from gputally.accounting.disruptions.preemptions import Preemptions
+from gputally.accounting.disruptions.queue_evictions import QueueEvictions
 from gputally.accounting.disruptions.reclaim_events import ReclaimEvents
 from gputally.accounting.disruptions.repeat_victims import RepeatVictims
 from gputally.accounting.jobs.jobs import Jobs
@@ -38,6 +39,8 @@ class InvoluntaryEnds:
         self.repeat_victims = RepeatVictims(limiter.limit)
         self.budgets = DisruptionBudgets(lambda: others.coverage.complete_us(Kind.DISRUPTION_BUDGETS))
         self._covered = CoveredPods(self.budgets)
+        self._evictions = QueueEvictions()
+        self._watches_queues = Kind.KUEUE_WORKLOADS in rules.watched
         other = Surroundings(
             is_spot=lambda uid: _is_spot(others.nodes, uid),
             policy_of=others.jobs.policy_of,
@@ -45,6 +48,7 @@ class InvoluntaryEnds:
             complete_us=lambda: others.coverage.complete_us(Kind.PODS),
             violates=self._covered.violated,
             preemptor_of=self._preemptor_of,
+            evictions=self._evictions,
         )
         self.disruptions = Disruptions(totals, pods, other, limit=limiter.limit)
         self.lost_work = LostWorkPart(totals, pods, others.jobs, victims=self.disruptions.destroying, rules=rules)
@@ -54,7 +58,8 @@ class InvoluntaryEnds:
     def parts(self) -> tuple[StatePart[Any], ...]:
         """The parts of the state."""
         own = (self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals, self._reclaims)
-        return self.budgets, self._covered, *own, *self.lost_work.parts
+        queues = (self._evictions, self._evictions.pods) if self._watches_queues else ()
+        return self.budgets, self._covered, *queues, *own, *self.lost_work.parts
 
     def _preemptor_of(self, victim_uid: str) -> str | None:
         found = self.preemptions.known.get(victim_uid)

@@ -63,7 +63,7 @@ def lacking_of_job(job: Job, rules: Rules, *, at_us: int) -> Lacking | None:
         wanted = min(wanted, spec.completions - (status.succeeded or 0))
     pods = wanted - (status.active or 0)
     owner = Owner(meta.namespace, OwnerReference(kind="Job", name=meta.name, uid=meta.uid, api_version="batch/v1"))
-    found = _lacking(owner, spec.template, None, pods, rules)
+    found = lacking_of_template(owner, spec.template, None, pods, rules)
     if found is None or not spec.suspend:
         return found
     times = (each.last_transition_time for each in _true(job, ("Suspended",)))
@@ -80,13 +80,16 @@ def lacking_of_workload(owner: Owner, workload: Workload, rules: Rules) -> Lacki
         pods = (status.desired_number_scheduled or 0) - (status.current_number_scheduled or 0)
     else:
         pods = (1 if spec.replicas is None else spec.replicas) - (status.replicas or 0)
-    return _lacking(owner, spec.template, controller_of(meta.owner_references), pods, rules)
+    return lacking_of_template(owner, spec.template, controller_of(meta.owner_references), pods, rules)
 
 
-def _lacking(
+def lacking_of_template(
     owner: Owner, template: PodTemplate, parent: OwnerReference | None, pods: int, rules: Rules
 ) -> Lacking | None:
-    """None unless it lacks pods with GPUs; a template that cannot be read lacks none, as no pod comes of it."""
+    """What `owner`, controlled by `parent`, lacks if it lacks `pods` of that template; None unless these have GPUs.
+
+    A template that cannot be read lacks none, as no pod comes of it.
+    """
     if pods <= 0:
         return None
     pod = Pod(metadata=template.metadata, spec=template.spec)

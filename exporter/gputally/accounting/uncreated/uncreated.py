@@ -17,6 +17,7 @@ from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.uncreated.failed_creates import KEPT_US, FailedCreates
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_workload
+from gputally.accounting.uncreated.queued_workloads import QueuedWorkloads
 from gputally.accounting.uncreated.refusal import Refusal
 from gputally.accounting.uncreated.sums import Sums
 from gputally.accounting.uncreated.uncreated_jobs import UncreatedJobs
@@ -58,6 +59,7 @@ class Uncreated(StatePart[Struct]):
         self.is_on = waits.is_on
         self.failed = FailedCreates(rules)
         self._jobs = UncreatedJobs(self.lacks, rules)
+        self._queued = QueuedWorkloads(self.lacks, self._outdate, rules)
         self._rules = rules
         self._namespaces = namespaces
         self._policy = policy
@@ -74,8 +76,8 @@ class Uncreated(StatePart[Struct]):
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
-        """This part, and the one for Jobs; none without the feature."""
-        return (self, self._jobs) if self.is_on else ()
+        """This part, and those for Jobs and Workloads of Kueue; none without the feature."""
+        return (self, self._jobs, self._queued) if self.is_on else ()
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`; an Event that cannot be one of a workload says nothing."""
@@ -163,6 +165,10 @@ class Uncreated(StatePart[Struct]):
         self.failed.drop(*key)
         self._unreadable.discard(key)
 
+    def _outdate(self, key: Key) -> None:
+        if key in self._lacking:
+            self._outdated.add(key)
+
     def _renew(self) -> None:
         if self._class_changes != self._policy.classes.changes:
             self._class_changes = self._policy.classes.changes
@@ -184,12 +190,17 @@ class Uncreated(StatePart[Struct]):
         if lacking is None:
             return self._by_event(key, refusal) if refusal else None
         if lacking.queue:
-            queue = f"Kueue, queue {lacking.queue}"
-            return self._workload(lacking, Reason.QUEUED, queue, since_us=lacking.since_us)
+            return self._queued_workload(lacking)
         if refusal is None:
             return None
         quota = self._quota_now(key[0], refusal)
         return self._workload(lacking, _reason(quota), refusal.text, since_us=refusal.first_us, quota=quota)
+
+    def _queued_workload(self, lacking: Lacking) -> UncreatedWorkload:
+        state = self._queued.states.get(_key(lacking.owner))
+        text = ": ".join(filter(None, (f"Kueue, queue {lacking.queue}", state.text if state else "")))
+        reason = Reason.QUOTA_NEVER if state and state.is_never else Reason.QUEUED
+        return self._workload(lacking, reason, text, since_us=lacking.since_us)
 
     def _workload(
         self, lacking: Lacking, reason: Reason, text: str, *, since_us: int, quota: QuotaState | None = None

@@ -2,18 +2,18 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from msgspec import Struct
 
 from gputally.errors import ApiError, MalformedObject, VersionExpired
 from gputally.kube.backoff import Backoff
-from gputally.kube.failures import Failure, RequestFailed, error_of, failure_of, is_unavailable
+from gputally.kube.failures import Failure, RequestFailed, error_of, failure_of, is_missing, is_unavailable
 from gputally.kube.reflector.completeness import CompletenessTracker
 from gputally.kube.reflector.events import BookmarkEvent, Change, decoder, deletion, identified
+from gputally.kube.reflector.resource import Paths, Resource
 from gputally.model.health import WatchHealth
-from gputally.model.kube import Kind, Object, Status
+from gputally.model.kube import Object, Status
 from gputally.model.observation import (
     Bookmark,
     Checkpoint,
@@ -29,42 +29,9 @@ from gputally.process.once import Once
 
 logger = logging.getLogger(__name__)
 
-IDLE_SECONDS: Final = 150.0
-"""The server sends a bookmark about every minute: allows for two missing ones."""
 WATCH_SECONDS: Final = (300, 600)
 """Watches request a random timeout in this range, as in client-go, so that servers can rebalance."""
 UNDECODABLE: Final = (ValueError, RecursionError, MalformedObject)
-
-
-def everything(_: object) -> bool:
-    """Keep every object."""
-    return True
-
-
-class Resource(Struct, frozen=True, kw_only=True):
-    """What to watch: `path` such as /api/v1/pods, decoded as `type`.
-
-    `keep` filters objects. It must never raise, and depend only on immutable fields, or on fields whose loss need not
-    be reported. A connection ends after `idle_seconds` without data: use more than 600 for a resource without
-    bookmarks (core events on most servers).
-
-    `brief` says of an object that `keep` rejects what matters nevertheless, given the times of its observation.
-
-    `without` says what stays unknown while the resource is missing or forbidden, "" if it is required. `is_first`
-    resources classify pods and are accounted before them. The watch of a resource that `resumes` continues from the
-    earlier process's checkpoint, because a list does not report when objects ended.
-    """
-
-    kind: Kind
-    path: str
-    type: type[Object]
-    field_selector: str = ""
-    keep: Callable[[Any], bool] = everything
-    brief: Callable[[Any, int, int], Observation | None] | None = None
-    idle_seconds: float = IDLE_SECONDS
-    without: str = ""
-    is_first: bool = False
-    resumes: bool = False
 
 
 class Reflector:
@@ -83,6 +50,7 @@ class Reflector:
         self.health = health
         self.clock = clock
         self.version = resume.version if resume else ""
+        self._paths = Paths(resource)
         self._backoff = backoff
         self._completeness = CompletenessTracker(resume.at_us if resume else None)
         self._decode = decoder(resource.type)
@@ -97,6 +65,11 @@ class Reflector:
         self._waited_seconds = 0.0
         """The longest wait since the last complete line, which may arrive in several chunks."""
         self._pause_seconds = 0.0
+
+    @property
+    def path(self) -> str:
+        """The path in the version of the API that is tried now."""
+        return self._paths.now
 
     def watch_params(self) -> dict[str, str]:
         """The query of a watch from `version`."""
@@ -123,7 +96,7 @@ class Reflector:
         nothing until it reaches that version.
         """
         if newest.isdigit() and self.version.isdigit() and int(newest) < int(self.version):
-            raise VersionExpired(f"{self.resource.path}: at version {newest}, was at {self.version}: etcd was restored")
+            raise VersionExpired(f"{self.path}: at version {newest}, was at {self.version}: etcd was restored")
         self.is_unconfirmed = False
 
     def connected(self) -> None:
@@ -172,7 +145,7 @@ class Reflector:
                     filtered = False
                     yield self._bookmark(bookmark, at_us)
                 case Status() as status:
-                    raise error_of(status, "", self.resource.path)
+                    raise error_of(status, "", self.path)
         if filtered:
             yield self._current_bookmark(at_us)
 
@@ -198,7 +171,7 @@ class Reflector:
     def listed(self, version: str) -> RelistFinished:
         """The list is complete."""
         if not version:
-            raise RequestFailed(f"{self.resource.path}: a list without resourceVersion", Failure.SERVER)
+            raise RequestFailed(f"{self.path}: a list without resourceVersion", Failure.SERVER)
         at_us = self.clock()
         since_us = self._completeness.interrupted_since_us(at_us)
         self.version = version
@@ -224,6 +197,10 @@ class Reflector:
             self.health.errors[failure] = self.health.errors.get(failure, 0) + 1
         if isinstance(error, RequestFailed):
             self._pause_seconds = error.retry_after_seconds
+        if is_missing(error) and self._paths.turn():
+            self.version = ""  # another version of the API may not have the same objects
+            if not self._paths.were_all_tried:
+                return
         if self.resource.without and is_unavailable(error):
             self.health.available = False
             self._error_log.warn(f"{error}; until then {self.resource.without}")

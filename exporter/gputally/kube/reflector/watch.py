@@ -18,7 +18,8 @@ from gputally.kube.backoff import Backoff
 from gputally.kube.failures import Failure, RequestFailed
 from gputally.kube.lines import Lines
 from gputally.kube.list_items import ListItems
-from gputally.kube.reflector.reflector import Reflector, Resource
+from gputally.kube.reflector.reflector import Reflector
+from gputally.kube.reflector.resource import Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Meta
 from gputally.model.observation import Checkpoint, Observation
@@ -71,7 +72,7 @@ def api_errors_handled(reflector: Reflector) -> Iterator[None]:
 async def listing(api: Api, reflector: Reflector) -> Batches:
     """All current objects. Each item is decoded separately, so a malformed one affects no others."""
     resource, requested_us, items = reflector.resource, reflector.clock(), ListItems()
-    query = api.stream(resource.path, reflector.list_params(), split=items.feed, idle_seconds=resource.idle_seconds)
+    query = api.stream(reflector.path, reflector.list_params(), split=items.feed, idle_seconds=resource.idle_seconds)
     try:
         async with query as chunks:
             yield [reflector.begin_listing(as_of_us=requested_us)]
@@ -80,7 +81,7 @@ async def listing(api: Api, reflector: Reflector) -> Batches:
                     yield observations
         last = items.end()
     except ValueError as error:
-        raise RequestFailed(f"{api.server}{resource.path}: unexpected response: {error}", Failure.SERVER) from error
+        raise RequestFailed(f"{api.server}{reflector.path}: unexpected response: {error}", Failure.SERVER) from error
     yield [*reflector.read_items(last), reflector.listed(items.version)]
 
 
@@ -88,10 +89,9 @@ async def watch(api: Api, reflector: Reflector) -> Batches:
     """The changes since the reflector's version, until either side closes the response."""
     resource = reflector.resource
     if reflector.is_unconfirmed:
-        reflector.confirm(
-            (await api.get_json(resource.path, reflector.newest_params(), Page)).metadata.resource_version
-        )
-    query = api.stream(resource.path, reflector.watch_params(), split=Lines().feed, idle_seconds=resource.idle_seconds)
+        newest = await api.get_json(reflector.path, reflector.newest_params(), Page)
+        reflector.confirm(newest.metadata.resource_version)
+    query = api.stream(reflector.path, reflector.watch_params(), split=Lines().feed, idle_seconds=resource.idle_seconds)
     async with query as chunks:
         with connection(reflector):
             async for lines in chunks:

@@ -41,6 +41,7 @@ class Cause(StrEnum):
 
 PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.KUBELET_ADMISSION, Cause.QUEUE_PREEMPTION})
 """A scheduler, a kubelet or a queue system made room for another pod."""
+QUEUE_CAUSES: Final = frozenset({Cause.QUEUE_PREEMPTION, Cause.QUEUE_EVICTION})
 OWN_JOB: Final = "Pod"
 """The kind of the job of a pod without an owner: nothing replaces it."""
 

@@ -12,6 +12,8 @@ def workload_sentence(workload: UncreatedWorkload) -> str:
     quota = workload.quota
     if workload.reason is Reason.QUEUED:
         return f"its queue has not admitted it ({workload.text})"
+    if quota is None and workload.reason is Reason.QUOTA_NEVER:
+        return f"its queue can never admit it ({workload.text})"
     if quota is None:
         return f"the API server refuses to create its pods: {workload.text}"
     needed = f"{_amount(quota, quota.needed)} needed"

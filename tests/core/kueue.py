@@ -1,0 +1,55 @@
+"""Workloads of Kueue as it writes them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from gputally.model.objects.kueue_workload import KueueWorkload
+from tests.core.manifests import Json, instant
+from tests.core.refusals import pod_template
+
+PYTORCH: Final[Json] = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "name": "train",
+    "uid": "uid-train",
+    "controller": True,
+}
+
+
+def condition(of_type: str, status: str, *, at: int, reason: str = "", message: str = "") -> Json:
+    """A condition since `at` seconds."""
+    times = {"lastTransitionTime": instant(at)}
+    return {"type": of_type, "status": status, "reason": reason, "message": message} | times
+
+
+def evicted(at: int, *, reason: str = "Preempted", status: str = "True") -> Json:
+    """The condition of a Workload that its queue has stopped, or of one that is admitted again."""
+    return condition("Evicted", status, at=at, reason=reason)
+
+
+def unreserved(at: int, *, reason: str = "Pending", message: str = "") -> Json:
+    """The condition of a Workload that has no quota."""
+    return condition("QuotaReserved", "False", at=at, reason=reason, message=message)
+
+
+def kueue_workload(
+    *conditions: Json, owner: Json | None = PYTORCH, gpus: Mapping[str, int] | None = None, **spec: object
+) -> KueueWorkload:
+    """The Workload `wl`, with two pods in each pod set, whose pods request so many GPUs each."""
+    sets = [
+        {"name": name, "count": 2, "template": pod_template(each)} for name, each in (gpus or {"worker": 4}).items()
+    ]
+    manifest = {
+        "metadata": {
+            "name": "wl",
+            "namespace": "ml",
+            "uid": "uid-wl",
+            "creationTimestamp": instant(5),
+            "ownerReferences": [owner] if owner else [],
+        },
+        "spec": {"queueName": "research", "podSets": sets} | spec,
+        "status": {"conditions": list(conditions)},
+    }
+    return msgspec.convert(manifest, KueueWorkload, strict=False)
