@@ -13,7 +13,7 @@ from gputally.errors import AggregatorRefused, AggregatorUnreachable, DeliveryFa
 from gputally.report_api.report_request import REPORT_PATH, literal
 from gputally.showback.delivery import ReportPeriod, file_name, write_files
 from gputally.showback.showback_options import FORMATS, ShowbackOptions
-from gputally.top.answers import decoded
+from gputally.top.api_documents import decoded
 from gputally.top.client import AggregatorClient
 from gputally.webhook import post, webhook_url
 

@@ -15,7 +15,7 @@ from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH, 
 from gputally.pending_api.forecasts.manifest_pods import PRIORITY_CLASS, READERS
 from gputally.pending_api.forecasts.what_if_request import PARAMETERS
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_objects
-from gputally.top.answers import of_version
+from gputally.top.api_documents import of_version
 from gputally.top.client import InvalidQuestion, connected
 from gputally.top.flags import access_problems, credentials_from, service_from
 from gputally.why_command.not_evaluated import not_evaluated

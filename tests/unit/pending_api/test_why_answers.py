@@ -59,15 +59,6 @@ def test_each_suggestion_is_in_words_with_its_victims() -> None:
     assert not any(each.changes_job for each in found.helps)
 
 
-def test_a_change_of_the_job_itself_is_marked_and_comes_last() -> None:
-    classes = [PriorityChoice("top", 9000)]
-    now = world([node("g1", 4)], [holds("b", 2, on="g1"), waits("a", 4)], classes=classes)
-
-    helps = answer(now).helps
-    assert [(each.text, each.by) for each in helps if each.changes_job] == [("request only 2 GPUs", ["owner"])]
-    assert [each.changes_job for each in helps] == [False, False, False, True]
-
-
 def test_a_pod_that_serves_no_users_is_not_advised_to_take_a_class_that_does() -> None:
     classes = [PriorityChoice("gpu-serving", 9000), PriorityChoice("top", 9001)]
     now = world([node("g1", 4)], [holds("b", 4, on="g1"), waits("a", 4)], classes=classes)

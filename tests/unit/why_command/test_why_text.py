@@ -96,7 +96,7 @@ def test_without_a_price_book_no_cost_is_shown() -> None:
 
 
 def cost_of(**fields: object) -> str:
-    return line("Cost", replace(ANSWER, pod=replace(POD, cost_per_hour=None, **fields)), width=200)  # type: ignore[arg-type]
+    return line("Cost", replace(ANSWER, pod=replace(POD, cost_per_hour=None, **fields)), width=200)  # type: ignore[arg-type] # fields of several types
 
 
 def test_without_a_price_it_says_why_and_what_the_pod_may_cost() -> None:
