@@ -24,6 +24,7 @@ def test_the_first_line_is_the_answer_and_the_others_are_its_evidence() -> None:
         "higher priority hold what it needs.",
         "Needs       8 GPUs of H100, 32 CPUs and 256 GiB memory, on one node that matches pool=train",
         "Class       gpu-batch, priority 400, may preempt lower priorities; tier batch, tenant research",
+        "Cost        13.00 USD for the wait so far: what its GPUs would have cost",
         "Blocked by  gpu-3: 8 GPUs needed, 4 available",
         "Nodes       9 held by other pods, 2 tainted, 1 too small; gpu-3 comes closest",
         "Held by     GPUS  TIER         PRIORITY   PER HOUR  PREEMPTIBLE          POD (TENANT)",
@@ -74,7 +75,7 @@ def test_of_other_tenants_a_restricted_reader_sees_only_tiers_and_gpus() -> None
     )
     lines = shown(replace(ANSWER, occupants=[others], helps=[]))
 
-    assert lines[6:8] == [
+    assert lines[7:9] == [
         "Held by     GPUS  TIER     PREEMPTIBLE          POD (TENANT)",
         "               4  serving  no, higher priority  3 pods",
     ]
@@ -96,7 +97,7 @@ def test_without_a_price_book_no_cost_is_shown() -> None:
 
 
 def cost_of(**fields: object) -> str:
-    return line("Cost", replace(ANSWER, pod=replace(POD, cost_per_hour=None, **fields)), width=200)  # type: ignore[arg-type] # fields of several types
+    return line("Cost", replace(ANSWER, waited_cost=None, pod=replace(POD, cost_per_hour=None, **fields)), width=200)  # type: ignore[arg-type] # fields of several types
 
 
 def test_without_a_price_it_says_why_and_what_the_pod_may_cost() -> None:
@@ -145,6 +146,7 @@ def test_a_pod_that_runs_says_when_and_why_it_waited() -> None:
         occupants=[],
         priorities=[],
         similar=None,
+        waited_cost="6",
         helps=[],
         scheduler_message="",
     )
@@ -152,6 +154,7 @@ def test_a_pod_that_runs_says_when_and_why_it_waited() -> None:
     assert shown(bare) == [
         "ml-research/train-0 does not wait: it is running on gpu-3. It waited 12 min for its GPUs.",
         "Class       gpu-batch, priority 400, may preempt lower priorities; tier batch, tenant research",
+        "Cost        6.00 USD for the wait: what its GPUs would have cost",
         "Waited for  quota 12 min (11:34 to 11:46)",
     ]
 

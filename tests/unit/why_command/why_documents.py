@@ -100,6 +100,7 @@ ANSWER = WhyAnswer(
         PastWait(reason="capacity", text="capacity", start=before(14), end=None, seconds=840),
     ],
     waited_seconds=1560,
+    waited_cost="13",
     similar=SimilarWaits(tier="batch", gpus=8, pods=37, median_seconds=240, p90_seconds=660, since=before(1440)),
     helps=[
         Help(text="add an empty node like gpu-3", by=["admin"], adds_node=True),
