@@ -9,7 +9,7 @@ from gputally.model.placement.why_document import WhyDocument
 from gputally.pending_api.words.amount_words import count_words
 from gputally.pending_api.words.duration_words import duration
 from gputally.pending_api.words.quota_words import quota_line
-from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods, table
+from gputally.why_command.text_lines import gpus, headed, headed_if, money, paragraph, pods, table
 
 _HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
 
@@ -28,8 +28,8 @@ def workload_lines(workload: PendingWorkload, document: WhyDocument, *, width: i
         yield from headed("Quota", quota_line(quota), width=width)
     if workload.message not in workload.text:
         yield from headed("API server", workload.message, width=width)
-    if workload.helps:
-        yield from headed("Would help", f"- {workload.helps}", width=width)
+    for head, change in (("Would help", workload.helps), ("Change job", workload.job_changes)):
+        yield from headed_if(head, f"- {change}" * bool(change), width=width)
 
 
 def workload_table(document: PendingDocument, *, width: int) -> Iterator[str]:

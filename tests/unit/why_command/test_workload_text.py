@@ -34,7 +34,8 @@ WORKLOAD = PendingWorkload(
     quota=QuotaRefusal(name="training", resource="requests.nvidia.com/gpu", requested=8, used=0, hard=6),
     message="exceeded quota: training, requested: requests.nvidia.com/gpu=8",
     cost_per_hour="60",
-    helps="raise quota training by 2 GPUs, or request 6 GPUs at most",
+    helps="raise quota training by 2 GPUs (an admin of the cluster)",
+    job_changes="request 6 GPUs at most (the owner of the pod)",
 )
 ALONE = replace(
     WORKLOAD, job="hvd", job_kind="MPIJob", class_name=None, pods=1, gpus=8, is_at_least=True, cost_per_hour=None
@@ -53,7 +54,8 @@ def test_a_workload_says_what_it_lacks_and_why_with_the_evidence() -> None:
         "Class       gpu-training; tier training, tenant research",
         "Quota       training, requests.nvidia.com/gpu: 8 requested for each pod, 0 of 6 used",
         "API server  exceeded quota: training, requested: requests.nvidia.com/gpu=8",
-        "Would help  - raise quota training by 2 GPUs, or request 6 GPUs at most",
+        "Would help  - raise quota training by 2 GPUs (an admin of the cluster)",
+        "Change job  - request 6 GPUs at most (the owner of the pod)",
     ]
 
 

@@ -90,7 +90,8 @@ class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
     `kind` and `name` are those of the object that would create them, for the job of `job_kind` and `job`. `reason`, in
     words `text`, has held since `since`. `message` is what the API server answered, shortened. `cost_per_hour` is that
     of all these GPUs, None if a price is missing. With `is_at_least`, only an Event is known: it may lack more pods,
-    and its class is None. `helps` says what would help, "" if nothing is known.
+    and its class is None. `helps` says what would help, `job_changes` what would if the workload changed; "" if nothing
+    is known.
     """
 
     namespace: str
@@ -114,6 +115,7 @@ class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
     message: str
     cost_per_hour: str | None
     helps: str = ""
+    job_changes: str = ""
 
 
 class PendingTenant(Struct, frozen=True, kw_only=True, gc=False):

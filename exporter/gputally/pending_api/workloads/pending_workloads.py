@@ -11,7 +11,7 @@ from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import WaitLine, reason_sums
 from gputally.pending_api.words.quota_words import quota_refusal
-from gputally.pending_api.workloads.workload_words import workload_help, workload_sentence
+from gputally.pending_api.workloads.workload_words import workload_change, workload_help, workload_sentence
 
 
 def chosen_workloads(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[UncreatedWorkload]:
@@ -51,6 +51,7 @@ def pending_workload(workload: UncreatedWorkload) -> PendingWorkload:
         message="" if workload.reason is Reason.QUEUED else workload.text,
         cost_per_hour=None if rate is None else hourly_text(rate),
         helps=workload_help(workload),
+        job_changes=workload_change(workload),
     )
 
 
