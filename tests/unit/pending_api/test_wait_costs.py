@@ -12,8 +12,9 @@ from gputally.model.placement.why_document import WhyAnswer
 from gputally.model.price import Asset, Basis
 from gputally.pending_api.costs.wait_costs import waited_cost
 from gputally.pending_api.pending_finder import why_document
+from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow
-from gputally.pending_api.pending_request import WhyRequest
+from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from tests.core.manifests import NodeForm, PodForm
 from tests.unit.pending_api.pending_world import Past, holds, node, waits, world
 
@@ -90,6 +91,16 @@ def test_a_change_of_the_job_itself_is_marked_and_comes_last() -> None:
     helps = answer(now).helps
     assert [(each.text, each.by) for each in helps if each.changes_job] == [("request only 2 GPUs", ["owner"])]
     assert [each.changes_job for each in helps] == [False, False, False, True]
+
+
+def test_a_list_names_the_first_change_of_each_kind() -> None:
+    now = world([node("g1", 4)], [holds("b", 2, on="g1"), waits("a", 4)])
+
+    [pod] = pending_list(now, PendingRequest({}, 10, 0, with_helps=True), ALL).pods
+    assert (pod.helps, pod.job_changes) == (
+        "wait until ml/b on g1 ends",
+        "request only 2 GPUs (the owner of the pod)",
+    )
 
 
 def test_more_nodes_help_against_a_lack_of_capacity_and_not_against_nodes_that_are_too_small() -> None:
