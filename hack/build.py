@@ -95,6 +95,9 @@ KWOK = Binary(name="kwok", folder="kwok", module="sigs.k8s.io/kwok", package="si
 BINARIES = (ETCD, KWOK, API_SERVER, SCHEDULER, CONTROLLER_MANAGER)
 KUBELET = of_kubernetes("kubelet")  # for tests on a real node; not part of the control plane
 KUBECTL = of_kubernetes("kubectl")  # for the commands in runbooks
+KUEUE = Binary(  # for the tests on a real queue
+    name="kueue", folder="kueue", module="sigs.k8s.io/kueue", package="sigs.k8s.io/kueue/cmd/kueue"
+)
 KUBE_STATE_METRICS = Binary(  # for the import from Prometheus, and the peer in the benchmarks
     name="kube-state-metrics",
     folder="kube-state-metrics",
@@ -128,7 +131,7 @@ KUBECONFORM = Binary(
     package="github.com/yannh/kubeconform/cmd/kubeconform",
 )
 OF_THE_CHART = (HELM, KUBECONFORM)
-DEFAULT = (*BINARIES, *MONITORING, *OF_THE_CHART, KUBECTL)
+DEFAULT = (*BINARIES, *MONITORING, *OF_THE_CHART, KUBECTL, KUEUE)
 BY_NAME = {binary.name: binary for binary in (*DEFAULT, KUBELET, KUBE_STATE_METRICS)}
 
 

@@ -15,7 +15,7 @@ MIDNIGHT = datetime.fromisoformat("2026-07-01T00:00:00+00:00")
 class Told:
     """At `at` a watch told of an object; unless it is live, it may have happened at any time from `since` on."""
 
-    kind: Literal["pod", "node", "job"]
+    kind: Literal["pod", "node", "job", "coscheduling", "volcano"]
     event: Literal["seen", "gone", "vanished"]
     manifest: Json
     at: int

@@ -13,6 +13,7 @@ from labs.bench import (
     machine,
     measure_latency,
     measure_peer,
+    measure_pending,
     measure_scrape,
     measure_start,
     measure_watch,
@@ -29,6 +30,7 @@ from labs.bench.record import record
 from labs.bench.results import Results
 from labs.bench.server import ApiServer
 from labs.bench.subject import Aggregator, resident_mib
+from labs.bench.waiting import add_others, block_spare_nodes, wait_for_gpus
 from tests.behaviour.conftest import grant_documented_rights
 from tests.cluster.api import Api
 
@@ -87,6 +89,20 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="how many events of a recorded watch to play, 0 for none; at the last step up to 20000 [default: 100000]",
     )
+    add(
+        "--pending",
+        type=int,
+        default=2000,
+        metavar="PODS",
+        help="how many pods wait for GPUs as verdicts are timed at the last step, 0 for none [default: 2000]",
+    )
+    add(
+        "--others",
+        type=int,
+        default=0,
+        metavar="PODS",
+        help="how many pods without GPUs there are then, such as 100000 (some three minutes more) [default: 0]",
+    )
     add("--output", type=Path, default=Path("build/bench.json"), metavar="FILE", help="default: %(default)s")
     for name, what in (
         ("ksm", "kube-state-metrics"),
@@ -110,6 +126,8 @@ async def on_cluster(plan: argparse.Namespace, results: Results) -> None:
                 await at_size(plan, results, site)
                 if pods == compared_at(plan.steps):
                     await compared(plan, results, site)
+            if plan.pending:
+                await with_pending(plan, results, site)
 
 
 async def at_size(plan: argparse.Namespace, results: Results, site: Site) -> None:
@@ -125,6 +143,19 @@ async def at_size(plan: argparse.Namespace, results: Results, site: Site) -> Non
             with results.attempt(f"latency@{pods}"):
                 results.add(await measure_latency.measure(site.loader, aggregator))
     results.add([Figure(f"apiserver.memory_mib@{pods}", resident_mib(site.server.pid), "MiB")])
+
+
+async def with_pending(plan: argparse.Namespace, results: Results, site: Site) -> None:
+    """Measure verdicts with pods that wait, at the size of the last step; then again beside pods without GPUs."""
+    await block_spare_nodes(site.loader)
+    await wait_for_gpus(site.loader, plan.pending)
+    for others in dict.fromkeys((0, plan.others)):
+        if others:
+            await add_others(site.loader, others)
+        folder, kubeconfig = site.folder / f"pending-{others}", site.server.kubeconfig("gputally")
+        with results.attempt(f"pending, {others} others"), Aggregator(folder, kubeconfig) as aggregator:
+            measured = await measure_pending.measure(site.loader, aggregator, waiting=plan.pending, others=others)
+            results.add(measured)
 
 
 async def compared(plan: argparse.Namespace, results: Results, site: Site) -> None:

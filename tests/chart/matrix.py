@@ -60,7 +60,15 @@ MATRIX: Final[Mapping[str, Mapping[str, Any]]] = {
         "global": {"imageRegistry": "registry.example", "imagePullSecrets": ["pull"]},
         "image": {"pullSecrets": ["pull", "pull-more"], "tag": "0.1.0-debian"},
         "rbac": {"extraRules": [{"apiGroups": ["kubeflow.org"], "resources": ["notebooks"], "verbs": ["get"]}]},
-        "watch": {"podDisruptionBudgets": True, "resourceQuotas": True, "failedCreates": True, "kueueWorkloads": True},
+        "watch": {
+            "podDisruptionBudgets": True,
+            "resourceQuotas": True,
+            "failedCreates": True,
+            "kueueWorkloads": True,
+            "volcanoPodGroups": True,
+            "coschedulingPodGroups": True,
+            "corePodGroups": True,
+        },
         "ledger": {"retention": "400d", "storageClass": "ssd", "annotations": {"example.com/backup": "daily"}},
         "networkPolicy": {"enabled": True, "apiServerCidrs": ["10.0.0.1/32"]},
         "reports": {

@@ -57,13 +57,16 @@ def localised(schema: str) -> str:
 @cache
 def operator_crds() -> Path:
     """The folder of CustomResourceDefinitions in the pinned module of the Prometheus Operator; fetches it once."""
-    here = MODULES / "prometheus-operator"
-    version = required(_OPERATOR, here.name)
+    return module_folder(_OPERATOR, "prometheus-operator") / "example" / "prometheus-operator-crd"
+
+
+def module_folder(module: str, folder: str) -> Path:
+    """The sources of a module that `binaries/<folder>` pins; fetches them once."""
     fetched = subprocess.run(
-        ["go", "mod", "download", "-json", f"{_OPERATOR}@{version}"],
-        cwd=here,
+        ["go", "mod", "download", "-json", f"{module}@{required(module, folder)}"],
+        cwd=MODULES / folder,
         capture_output=True,
         text=True,
         check=True,
     )
-    return Path(json.loads(fetched.stdout)["Dir"]) / "example" / "prometheus-operator-crd"
+    return Path(json.loads(fetched.stdout)["Dir"])

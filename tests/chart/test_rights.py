@@ -58,6 +58,9 @@ def test_watching_jobs_is_an_optional_right(tmp_path: Path) -> None:
         ("podDisruptionBudgets", "policy", "poddisruptionbudgets"),
         ("resourceQuotas", "", "resourcequotas"),
         ("kueueWorkloads", "kueue.x-k8s.io", "workloads"),
+        ("volcanoPodGroups", "scheduling.volcano.sh", "podgroups"),
+        ("coschedulingPodGroups", "scheduling.x-k8s.io", "podgroups"),
+        ("corePodGroups", "scheduling.k8s.io", "podgroups"),
     ],
 )
 def test_an_optional_watch_gets_its_right_and_its_flag_together(
@@ -68,7 +71,7 @@ def test_an_optional_watch_gets_its_right_and_its_flag_together(
     assert [rule for rule in rules(values, tmp_path) if rule not in rules({}, tmp_path)] == [
         {"apiGroups": [group], "resources": [resource], "verbs": ["list", "watch"]}
     ]
-    flag = f"--watch={resource}" + (f".{group}" if group.endswith(".io") else "")
+    flag = f"--watch={resource}" + (f".{group}" if "." in group else "")
     assert [each for each in arguments(values, tmp_path) if each.startswith("--watch")] == [flag]
 
 

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import msgspec
 
-from gputally.model.kube import Job
+from gputally.model.custom_resources.pod_groups import (
+    CorePodGroup,
+    CoschedulingPodGroup,
+    PodGroupObject,
+    VolcanoPodGroup,
+)
+from gputally.model.kube import Job, Kind
+from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from tests.core.manifests import Json, NodeForm, PodForm, instant
 from tests.core.replay import Replay
 
@@ -20,8 +27,16 @@ RAY = {"ray.io/cluster": "r"}
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "b", "uid": "job", "controller": True}
 
 
-def cluster() -> Replay:
-    replay = Replay()
+POD_GROUPS: dict[Kind, type[PodGroupObject]] = {
+    Kind.VOLCANO_GROUPS: VolcanoPodGroup,
+    Kind.COSCHEDULING_GROUPS: CoschedulingPodGroup,
+    Kind.CORE_GROUPS: CorePodGroup,
+}
+WATCHED = Rules(watched=OPTIONAL_RESOURCES)
+
+
+def cluster(rules: Rules | None = None) -> Replay:
+    replay = Replay(rules=rules or Rules())
     replay.see(NodeForm(gpus=64), at=0)
     return replay
 
@@ -48,3 +63,12 @@ def job(
     meta = {"name": "b", "namespace": "ml", "uid": uid, "labels": labels or {}, "creationTimestamp": instant(created)}
     manifest: Json = {"metadata": meta, "spec": {"template": template} | numbers | spec}
     return msgspec.convert(manifest, Job)
+
+
+def group(kind: Kind, name: str, least: object, *, created: int = 1, uid: str = "", **meta: object) -> PodGroupObject:
+    """A PodGroup as its API declares a minimum; None for none."""
+    named = {"name": name, "namespace": "ml", "uid": uid or f"uid-{name}", "creationTimestamp": instant(created)}
+    spec: Json = {"minMember": least}
+    if kind is Kind.CORE_GROUPS:
+        spec = {"schedulingPolicy": {"basic": {}} if least is None else {"gang": {"minCount": least}}}
+    return msgspec.convert({"metadata": named | meta, "spec": spec | {"queue": "q"}}, POD_GROUPS[kind])

@@ -78,6 +78,7 @@ class PodForm:
     mark_type: str = "DisruptionTarget"
     mark_message: str = ""
     owners: tuple[Json, ...] = ()
+    scheduling_group: str = ""
 
     def manifest(self) -> Json:
         """The object in the API."""
@@ -114,6 +115,8 @@ class PodForm:
             spec |= {"priorityClassName": self.tier, "priority": self.priority or 0}
         if self.preemption_policy:
             spec["preemptionPolicy"] = self.preemption_policy
+        if self.scheduling_group:
+            spec["schedulingGroup"] = {"podGroupName": self.scheduling_group}
         return spec
 
     def _status(self) -> Json:
@@ -129,11 +132,7 @@ class PodForm:
             status["containerStatuses"] = [{"name": "main", "state": state, "lastState": self._last_state()}]
         if self.inits:
             status["initContainerStatuses"] = [
-                {
-                    "name": f"init-{i}",
-                    "state": _run(started, finished, self.clock),
-                    "lastState": {},
-                }
+                {"name": f"init-{i}", "state": _run(started, finished, self.clock), "lastState": {}}
                 for i, (started, finished) in enumerate(self.inits)
             ]
         return status

@@ -10,6 +10,7 @@ from gputally.kube.watched import resources
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from tests.behaviour.product import Product, Samples, total
 from tests.chart.helm import objects, of_kind, rendered
+from tests.chart.matrix import MATRIX
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.e2e.owned import KINDS, furnish
@@ -24,6 +25,8 @@ NUMBERS = count(1)
 REQUIRED = ("pods", "nodes", "namespaces")
 OPTIONAL = ("events", "jobs", "priorityclasses")
 LISTED = REQUIRED + OPTIONAL
+SERVED = [each for each in OPTIONAL_RESOURCES if "." not in each]
+"""Those of Kubernetes itself: this server has no resources of other projects."""
 WATCHED = [each.kind for each in resources(Rules())]
 
 
@@ -133,12 +136,11 @@ async def test_optional_watches_work_with_what_the_chart_grants_for_them(
     launch: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUTALLY_WATCH", ",".join(OPTIONAL_RESOURCES))
-    watch = dict.fromkeys(("podDisruptionBudgets", "resourceQuotas", "failedCreates", "kueueWorkloads"), True)
-    values = {"watch": watch}
+    values = {"watch": MATRIX["guarded"]["watch"]}
     product = await launch(rights_of(of_kind(objects(rendered(values, tmp_path)), "ClusterRole")["rules"]))
     await product.ready()
 
-    every = len(WATCHED) + len(OPTIONAL_RESOURCES)
+    every = len(WATCHED) + len(SERVED)
     samples = await product.until(lambda samples: total(samples, "gputally_watch_connected") == every)
     assert total(samples, "gputally_watch_synced") == every
     assert refused_watches(samples) == 0

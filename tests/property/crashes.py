@@ -8,10 +8,16 @@ from tests.property.test_accounting import come_to, next_news, tell
 from tests.told import Told
 
 
-def with_crashes(replay: Replay, log: tuple[Told, ...], draw: Callable[[], str]) -> Iterator[tuple[str, Told]]:
+def with_crashes(
+    replay: Replay,
+    log: tuple[Told, ...],
+    draw: Callable[[], str],
+    restarted: Callable[[tuple[Told, ...]], None] = lambda _: None,
+) -> Iterator[tuple[str, Told]]:
     """Tell the whole `log`, with a step drawn after each entry: flush, crash (three at most), or one of the caller's.
 
-    Yields the caller's steps, each with the entry before it.
+    Yields the caller's steps, each with the entry before it. After a crash, `restarted` lists what watches do not
+    resume, as of the entries that were kept.
     """
     i, kept, crashes = 0, 0, 3
     while i < len(log):
@@ -26,4 +32,5 @@ def with_crashes(replay: Replay, log: tuple[Told, ...], draw: Callable[[], str])
         elif crashes:
             replay.restart()
             i, crashes = next_news(log, kept), crashes - 1  # what was not kept is told again
+            restarted(log[:i])
     come_to(replay, HORIZON)

@@ -14,8 +14,11 @@ from gputally.accounting.pods import lifetime
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.allocation import Segment
-from gputally.model.kube import Job, Kind, Node, Object, OwnerReference, Pod
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube import (
+    Kind,
+    OwnerReference,
+    Pod,
+)
 from gputally.model.observation import Bookmark, Deleted, OwnerResolved, RelistFinished, RelistStarted, Upserted
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules, TenantRule, TenantSource
@@ -23,6 +26,7 @@ from gputally.model.units import COST_UNIT, US_PER_SECOND
 from tests.core.manifests import us
 from tests.core.replay import Replay
 from tests.property.examples import examples
+from tests.property.kinds import KINDS
 from tests.property.knowledge import complete_moments, uid
 from tests.property.node_lives import HORIZON, OPENED
 from tests.property.price_lists import book_of, price_lists
@@ -33,11 +37,6 @@ from tests.truth import Truth, account
 RULES = Rules(
     tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"), TenantRule(source=TenantSource.NAMESPACE))
 )
-KINDS: dict[str, tuple[Kind, type[Object]]] = {
-    "pod": (Kind.PODS, PlaceablePod),
-    "node": (Kind.NODES, Node),
-    "job": (Kind.JOBS, Job),
-}
 NO_PRICES = Prices(models={}, tiers={})
 STEPS = ("", "", "", "scrape", "flush", "restart", "deceive", "owners")
 PARENT = OwnerReference(kind="Set", name="s", uid="s", api_version="x/v1", controller=True)

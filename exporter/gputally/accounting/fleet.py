@@ -88,8 +88,8 @@ class Fleet:
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
         self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.limiter)
-        own = (self.agents, self.claim_pods, self.jobs, self.pods.gangs, self.jobs.costs, self.progress)
-        late = (*self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
+        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
+        late = (*self.pods.gangs.parts, *self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.now_us, self._next_round_us = saved.at_us, 0

@@ -18,7 +18,7 @@ class StatePart(Generic[Document]):
     """
 
     name: ClassVar[str]
-    kinds: ClassVar[Collection[Kind]]
+    kinds: Collection[Kind]
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """An object was added or modified. Raises: MalformedObject, without any change, if the object is invalid."""

@@ -8,6 +8,7 @@ from gputally.accounting.jobs.job_record import is_gpu_job
 from gputally.accounting.relevant_pods import is_watched
 from gputally.accounting.waiting.others import Matters, other_pod
 from gputally.kube.reflector.resource import Resource
+from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.health import WatchHealth
 from gputally.model.kube import (
     Event,
@@ -39,6 +40,7 @@ _RECLAIMS: Final = tuple(
     )
     for kind, sender in SENDERS.items()
 )
+_NO_MINIMUM: Final = "gangs of {} have the pods that their labels and annotations state, or that exist"
 ON_REQUEST: Final = (
     Resource(
         kind=Kind.DISRUPTION_BUDGETS,
@@ -66,6 +68,25 @@ ON_REQUEST: Final = (
         older=("/apis/kueue.x-k8s.io/v1beta1/workloads",),
         type=KueueWorkload,
         without="evictions by Kueue count as deletions, and it is not known which jobs wait in its queues, or why",
+    ),
+    Resource(
+        kind=Kind.VOLCANO_GROUPS,
+        path="/apis/scheduling.volcano.sh/v1beta1/podgroups",
+        type=VolcanoPodGroup,
+        without=_NO_MINIMUM.format("Volcano"),
+    ),
+    Resource(
+        kind=Kind.COSCHEDULING_GROUPS,
+        path="/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+        type=CoschedulingPodGroup,
+        without=_NO_MINIMUM.format("coscheduling"),
+    ),
+    Resource(
+        kind=Kind.CORE_GROUPS,
+        path="/apis/scheduling.k8s.io/v1beta1/podgroups",
+        older=("/apis/scheduling.k8s.io/v1alpha3/podgroups", "/apis/scheduling.k8s.io/v1alpha2/podgroups"),
+        type=CorePodGroup,
+        without=_NO_MINIMUM.format("scheduling.k8s.io"),
     ),
 )
 """Watched only if the rules name them: those of `OPTIONAL_RESOURCES`."""

@@ -11,6 +11,7 @@ from msgspec import field
 
 from gputally.model.objects.affinity import Affinity
 from gputally.model.objects.camel import Camel
+from gputally.model.objects.container_status import ContainerStatus
 from gputally.model.objects.disruption_budget import DisruptionBudgetSpec, DisruptionBudgetStatus
 from gputally.model.objects.event_fields import EventSeries, EventSource, ObjectReference
 from gputally.model.objects.node_spec import NodeInfo, NodeSpec
@@ -33,6 +34,9 @@ class Kind(StrEnum):
     DISRUPTION_BUDGETS = "poddisruptionbudgets"
     QUOTAS = "resourcequotas"
     FAILED_CREATES = "events/FailedCreate"
+    VOLCANO_GROUPS = "podgroups.scheduling.volcano.sh"
+    COSCHEDULING_GROUPS = "podgroups.scheduling.x-k8s.io"
+    CORE_GROUPS = "podgroups.scheduling.k8s.io"
     KARPENTER_EVENTS = "events/SpotInterrupted"
     NODE_TERMINATION_EVENTS = "events/SpotInterruption"
     KUEUE_WORKLOADS = "workloads.kueue.x-k8s.io"
@@ -119,36 +123,6 @@ class Condition(Camel, frozen=True):
     reason: str | None = None
     message: str | None = None
     last_transition_time: datetime | None = None
-
-
-class Running(Camel, frozen=True):
-    """A running container."""
-
-    started_at: datetime | None = None
-
-
-class Terminated(Camel, frozen=True):
-    """A container that has terminated, or failed to start. `message` is what it wrote as its termination message."""
-
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    exit_code: int | None = None
-    reason: str | None = None
-    message: str | None = None
-
-
-class ContainerState(Camel, frozen=True):
-    """At most one of the two is set; neither while the container waits."""
-
-    running: Running | None = None
-    terminated: Terminated | None = None
-
-
-class ContainerStatus(Camel, frozen=True):
-    """The current and the previous run of a container."""
-
-    state: ContainerState | None = None
-    last_state: ContainerState | None = None
 
 
 class PodStatus(Camel, frozen=True):

@@ -49,6 +49,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     """The gang that its scheduler binds at once, where a label or an annotation names it."""
     gang_size: int = 0
     """How many pods its gang has, where a label or an annotation says so."""
+    pod_group: str = ""
+    """API group and name of the PodGroup object that a label or an annotation names."""
     gang_until_us: int | None = None
     """When all of its gang ran for the first time, `INCOMPLETE` before; None without a gang."""
     restarts: int = 0

@@ -117,6 +117,9 @@ OPTIONAL_RESOURCES: Final = (
     "resourcequotas",
     "events/FailedCreate",
     "workloads.kueue.x-k8s.io",
+    "podgroups.scheduling.volcano.sh",
+    "podgroups.scheduling.x-k8s.io",
+    "podgroups.scheduling.k8s.io",
 )
 """Resources that are watched only on request; Events by reason, those of other projects by group."""
 

@@ -22,6 +22,15 @@ true
 {{- end }}
 {{- end }}
 
+{{/* The API groups whose PodGroups are watched, as a YAML list. */}}
+{{- define "gputally.podGroups" -}}
+{{- $groups := list }}
+{{- if .Values.watch.volcanoPodGroups }}{{ $groups = append $groups "scheduling.volcano.sh" }}{{ end }}
+{{- if .Values.watch.coschedulingPodGroups }}{{ $groups = append $groups "scheduling.x-k8s.io" }}{{ end }}
+{{- if .Values.watch.corePodGroups }}{{ $groups = append $groups "scheduling.k8s.io" }}{{ end }}
+{{- $groups | toYaml }}
+{{- end }}
+
 {{/* The optional resources to watch, separated by commas. */}}
 {{- define "gputally.watched" -}}
 {{- $watched := list }}
@@ -29,5 +38,6 @@ true
 {{- if .Values.watch.resourceQuotas }}{{ $watched = append $watched "resourcequotas" }}{{ end }}
 {{- if .Values.watch.failedCreates }}{{ $watched = append $watched "events/FailedCreate" }}{{ end }}
 {{- if .Values.watch.kueueWorkloads }}{{ $watched = append $watched "workloads.kueue.x-k8s.io" }}{{ end }}
+{{- range (include "gputally.podGroups" . | fromYamlArray) }}{{ $watched = append $watched (printf "podgroups.%s" .) }}{{ end }}
 {{- join "," $watched }}
 {{- end }}

@@ -146,7 +146,7 @@ class Api:
             raise refusals.unauthorized()
         if code := self._faults.next_refusal():
             raise refusals.refused(code)
-        if target.resource.plural in self._faults.forbidden:
+        if target.resource.served in self._faults.forbidden:
             raise refusals.access_denied(target.resource, verb, target.namespace)
         self._agenda.catch_up(self._clock.now_us())
 

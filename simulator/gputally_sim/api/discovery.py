@@ -44,11 +44,11 @@ def _resource_list(group: str, version: str) -> Doc | None:
 
 def _entries(resource: Resource) -> list[Doc]:
     own = {
-        "name": resource.plural,
+        "name": resource.served,
         "singularName": resource.kind.lower(),
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": _VERBS,
     }
-    status = {**own, "name": f"{resource.plural}/status", "singularName": "", "verbs": ["get", "patch"]}
+    status = {**own, "name": f"{resource.served}/status", "singularName": "", "verbs": ["get", "patch"]}
     return [own, status] if resource.has_status else [own]

@@ -40,7 +40,7 @@ class StatusError(Exception):
 
 def not_found(resource: Resource, name: str) -> StatusError:
     """404 for a missing object."""
-    details = {"name": name, "group": resource.group, "kind": resource.plural}
+    details = {"name": name, "group": resource.group, "kind": resource.served}
     return StatusError(HTTPStatus.NOT_FOUND, "NotFound", f'{resource.qualified} "{name}" not found', details=details)
 
 
@@ -52,7 +52,7 @@ def no_such_resource() -> StatusError:
 def already_exists(resource: Resource, name: str) -> StatusError:
     """409 for an existing name."""
     message = f'{resource.qualified} "{name}" already exists'
-    details = {"name": name, "group": resource.group, "kind": resource.plural}
+    details = {"name": name, "group": resource.group, "kind": resource.served}
     return StatusError(HTTPStatus.CONFLICT, "AlreadyExists", message, details=details)
 
 
@@ -72,10 +72,10 @@ def access_denied(resource: Resource, verb: str, namespace: str) -> StatusError:
     scope = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     user = "system:serviceaccount:gputally:gputally"
     message = (
-        f'{resource.qualified} is forbidden: User "{user}" cannot {verb} resource "{resource.plural}" '
+        f'{resource.qualified} is forbidden: User "{user}" cannot {verb} resource "{resource.served}" '
         f'in API group "{resource.group}" {scope}'
     )
-    details = {"group": resource.group, "kind": resource.plural}
+    details = {"group": resource.group, "kind": resource.served}
     return StatusError(HTTPStatus.FORBIDDEN, "Forbidden", message, details=details)
 
 

@@ -6,24 +6,27 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from gputally.accounting.groups.declared_groups import GROUP_KINDS, Declared
 from gputally.accounting.waiting.gangs import MOST_KINDS, Gangs, gang_of
 from gputally.accounting.waiting.plea import Plea
+from gputally.model.kube import Kind
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.situation import GangState
 from gputally.model.placement.verdict import Reason
+from tests.core.gang_pods import WATCHED, group
 from tests.core.manifests import PodForm, us
 from tests.core.replay import Replay
-from tests.unit.accounting.test_waiting import HOLDER, WAITS, new_replay, reasons
+from tests.unit.accounting.test_waiting import HOLDER, NODE, WAITS, new_replay, reasons
 from tests.unit.placement.cluster import needs
 
 SIZE = "pod-group.scheduling.sigs.k8s.io/min-available"
-TRAIN, OTHER = ("ml", "PodGroup train"), ("ml", "PodGroup other")
+TRAIN, OTHER = "scheduling.x-k8s.io/ml/train", "scheduling.x-k8s.io/ml/other"
 
 
-def gangs_of(count: int) -> Gangs:
-    gangs = Gangs()
+def gangs_of(count: int, declared: Mapping[str, Declared] | None = None, *, least: int = 3) -> Gangs:
+    gangs = Gangs(declared or {})
     for number in range(count):
-        gangs.put(f"uid-{number}", TRAIN, is_bound=False, least=3)
+        gangs.put(f"uid-{number}", TRAIN, is_bound=False, least=least)
     gangs.changed.clear()
     return gangs
 
@@ -98,7 +101,9 @@ def test_a_relabelled_pod_leaves_its_gang() -> None:
     gangs.put("uid-1", OTHER, is_bound=True, least=2)
 
     assert gangs.changed == {TRAIN, OTHER}
-    assert state(gangs, pleas(2)) == GangState(name=TRAIN[1], least=3, members=1, waiting=((needs(priority=0), 1),))
+    assert state(gangs, pleas(2)) == GangState(
+        name="PodGroup train", least=3, members=1, waiting=((needs(priority=0), 1),)
+    )
     assert list(gangs.pending(TRAIN)) == ["uid-0"]
 
 
@@ -158,3 +163,59 @@ def test_a_stated_size_is_bounded() -> None:
 
     assert least("99999999") == least("100000") == 100_000
     assert least("9" * 400) == least("-1") == 0
+
+
+def test_what_a_group_declares_precedes_what_its_pods_say() -> None:
+    declared = {TRAIN: Declared(5, 0)}
+    gangs, known = gangs_of(4, declared), pleas(4)
+    assert state(gangs, known).least == 5
+
+    declared[TRAIN] = Declared(2, 0)
+    gangs.redeclared({TRAIN, OTHER})
+
+    assert (state(gangs, known).least, gangs.changed) == (2, {TRAIN})
+
+
+def test_members_without_gpus_exist_unless_the_scheduler_is_silent() -> None:
+    gangs, known = gangs_of(8, {TRAIN: Declared(9, 0)}, least=0), pleas(8)
+
+    assert state(gangs, known).least == 8
+    assert state(gangs, known, is_silent=True).least == 9
+
+
+def test_an_elastic_gang_needs_no_more_than_its_minimum() -> None:
+    gangs = gangs_of(8, {TRAIN: Declared(4, 0)}, least=0)
+    for number in range(4):
+        gangs.put(f"uid-{number}", TRAIN, is_bound=True, least=0)
+
+    found = state(gangs, pleas(8))
+
+    assert (found.least, found.bound, found.members) == (4, 4, 8)
+
+
+@pytest.mark.parametrize("kind", GROUP_KINDS)
+def test_a_declared_minimum_is_the_verdict_of_its_pods_as_soon_as_it_is_known(kind: Kind) -> None:
+    replay = Replay(opened=0, rules=WATCHED)
+    replay.relist(Kind.NODES, NODE, at=1, since=None)
+    replay.relist(Kind.PODS, at=2, since=None)
+    named = {
+        Kind.VOLCANO_GROUPS: replace(WAITS, annotations={"scheduling.k8s.io/group-name": "c"}),
+        Kind.COSCHEDULING_GROUPS: replace(WAITS, labels={"scheduling.x-k8s.io/pod-group": "c"}),
+        Kind.CORE_GROUPS: replace(WAITS, scheduling_group="c"),
+    }[kind]
+    pods = [replace(named, name=f"m{number}") for number in range(5)]
+    replay.see(*pods, at=21)
+    replay.see(*(replace(each, node="n1", scheduled=22, version=2) for each in pods[:3]), at=22)
+    replay.scrape(25)
+    assert reasons(replay, "m4")[-1][0] is Reason.SCHEDULABLE
+
+    replay.see_object(kind, group(kind, "c", 5), at=26)
+    replay.scrape(27)
+    [found] = situations(replay, "m4")
+    assert reasons(replay, "m4")[-1][0] is Reason.GANG
+    assert found
+    assert (found.least, found.bound, found.members) == (5, 3, 5)
+
+    replay.see_object(kind, group(kind, "c", 4), at=28)
+    replay.scrape(29)
+    assert reasons(replay, "m4")[-1][0] is Reason.SCHEDULABLE

@@ -5,14 +5,15 @@ from dataclasses import replace
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.kube import Kind
 from gputally.model.placement.partial_gang import PartialGang, PartialSum
+from gputally.model.rules import Rules
 from gputally.model.units import GPU
-from tests.core.gang_pods import TRAINING, job
+from tests.core.gang_pods import TRAINING, WATCHED, group, job
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 
 
-def replay_of(*pods: PodForm, gpus: int = 8) -> Replay:
-    replay = Replay(opened=0)
+def replay_of(*pods: PodForm, gpus: int = 8, rules: Rules | None = None) -> Replay:
+    replay = Replay(opened=0, rules=rules or Rules())
     replay.relist(Kind.NODES, NodeForm(name="n1", gpus=gpus), at=1, since=None)
     replay.relist(Kind.PODS, *pods, at=30, since=None)
     return replay
@@ -106,6 +107,24 @@ def test_a_deadlock_is_over_when_one_gang_gives_up() -> None:
         replay.lose(replace(form, deleted=45, grace=0, version=3), at=45)
 
     assert waits(replay, 60).partial.deadlocked == 0
+
+
+def test_a_deadlock_is_over_when_one_gang_declares_that_it_needs_no_more() -> None:
+    replay = replay_of(*grouped("a"), *grouped("b"), rules=WATCHED)
+    for name in "ab":
+        replay.see_object(Kind.COSCHEDULING_GROUPS, group(Kind.COSCHEDULING_GROUPS, name, 8), at=31)
+    assert waits(replay).partial.deadlocked == 2
+    replay.see_object(Kind.COSCHEDULING_GROUPS, group(Kind.COSCHEDULING_GROUPS, "a", 4), at=45)
+
+    found = waits(replay, 60).partial
+
+    assert (found.deadlocked, found.sums["gold"].gangs) == (0, 1)
+
+
+def grouped(name: str) -> list[PodForm]:
+    """Half of a gang of coscheduling is bound."""
+    labels = {"scheduling.x-k8s.io/pod-group": name}
+    return [replace(each, labels=labels) for each in gang(name, bound=4, pending=4)]
 
 
 def test_of_many_partial_gangs_the_oldest_are_compared_and_all_are_counted() -> None:

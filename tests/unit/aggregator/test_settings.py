@@ -10,7 +10,7 @@ from gputally.accounting.prices.price_book import PriceBook
 from gputally.aggregator.settings import SETTINGS, Settings, require_usd, settings_from
 from gputally.errors import ConfigError
 from gputally.model.price import Basis
-from gputally.model.rules import AgentMarks
+from gputally.model.rules import OPTIONAL_RESOURCES, AgentMarks
 from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.setting import add_flags, variable
 
@@ -74,10 +74,10 @@ def test_optional_resources_are_a_list() -> None:
 
 
 def test_a_resource_that_cannot_be_watched_is_named_with_those_that_can() -> None:
+    *others, last = OPTIONAL_RESOURCES
+
     assert problems("--watch", "quotas,resourcequotas,secrets") == [
-        f"--watch: unknown '{each}'; use poddisruptionbudgets, resourcequotas, events/FailedCreate or "
-        "workloads.kueue.x-k8s.io"
-        for each in ("quotas", "secrets")
+        f"--watch: unknown '{each}'; use {', '.join(others)} or {last}" for each in ("quotas", "secrets")
     ]
 
 

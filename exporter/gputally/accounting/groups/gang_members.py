@@ -25,7 +25,8 @@ class GangMembers(Struct):
 
     `waiting` are the creation times of those that have not started, in order of arrival. `stated` is the size that
     pods state, 0 for none, `latest_us` the latest start. `has_lost` says that a pod is over. `told_us` is when the gang
-    was complete, as the pods know it.
+    was complete, as the pods know it. `names` are the PodGroup objects that its pods name, "" for none;
+    `needs_object` says that the group is no gang unless its object says so.
     """
 
     group: PodGroup
@@ -38,6 +39,8 @@ class GangMembers(Struct):
     has_leader: bool = False
     has_lost: bool = False
     told_us: int | None = None
+    names: tuple[str, ...] = ()
+    needs_object: bool = False
 
     @property
     def bound(self) -> int:

@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.accounting.groups.declared_groups import Declared
 from gputally.accounting.groups.gang_rules import GangJob
 from gputally.accounting.groups.pod_group import PodGroup
 
@@ -15,6 +16,8 @@ _MOST_PARTS: Final = 64
 class GangRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A gang. `parts` are the pods of its Jobs by their names in the JobSet, if Jobs say so.
 
+    `minimums` are what the PodGroup objects that its pods name declare, by the key of the object.
+
     `most` pods existed at once before it was complete, which it was at `complete_us`, but not before `not_before_us`.
     """
 
@@ -23,6 +26,7 @@ class GangRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     most: int = 0
     complete_us: int | None = None
     not_before_us: int = 0
+    minimums: tuple[tuple[str, int], ...] = ()
 
 
 def with_job(known: GangRecord, job: GangJob, *, at_us: int) -> GangRecord:
@@ -36,3 +40,27 @@ def with_job(known: GangRecord, job: GangJob, *, at_us: int) -> GangRecord:
         is_open = known.complete_us is not None and job.created_us <= known.complete_us
         return replace(known, complete_us=None if is_open else known.complete_us, not_before_us=0)
     return replace(known, not_before_us=max(known.not_before_us, at_us)) if before and job.pods < before else known
+
+
+def with_minimum(
+    known: GangRecord, name: str, declared: Declared | None, *, needs_object: bool, at_us: int
+) -> GangRecord:
+    """The gang after a PodGroup object was observed for the first time, or has changed; None for a deleted one.
+
+    An object that is observed late counts since its creation, and a change since it was observed. `needs_object` says
+    that it was no gang before.
+    """
+    minimums = dict(known.minimums)
+    before = minimums.pop(name, None)
+    if declared:
+        minimums[name] = declared.pods
+    if before == minimums.get(name) or len(minimums) > _MOST_PARTS:
+        return known
+    changed = replace(known, minimums=tuple(sorted(minimums.items())))
+    if before is not None or declared is None:
+        return replace(changed, not_before_us=max(known.not_before_us, at_us))
+    if sum(minimums.values()) > max(known.most, 1) and not needs_object:
+        return changed  # as long as so many pods with GPUs do not exist, it changes nothing
+    is_open = known.complete_us is not None and declared.created_us <= known.complete_us
+    complete_us = None if is_open else known.complete_us
+    return replace(changed, complete_us=complete_us, not_before_us=declared.created_us)

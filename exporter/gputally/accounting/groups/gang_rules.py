@@ -10,15 +10,20 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.accounting.groups.declared_groups import (
+    COSCHEDULING_NAMES,
+    COSCHEDULING_SIZE,
+    MOST_PODS,
+    NO_GANG,
+    VOLCANO_NAMES,
+    VOLCANO_SIZE,
+    first_of,
+)
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, attempt_of, count_of, group_of
 from gputally.model.kube import Job, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.units import to_us
 
-MOST_PODS: Final = 100_000
-"""More pods than a gang has; anyone may state more."""
-NO_GANG: Final = 1
-"""The size of what is a gang by its labels alone."""
 _FRAMEWORKS: Final = frozenset(
     {"LeaderWorkerSet", "JobSet", "TrainingJob", "VolcanoJob", "RayReplica", "KueuePodGroup"}
 )
@@ -30,10 +35,6 @@ _LWS_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"
 _KUEUE_SIZE: Final = "kueue.x-k8s.io/pod-group-total-count"
 _KUEUE_SERVING: Final = "kueue.x-k8s.io/pod-group-serving"
 """Marks pods of Deployments and StatefulSets, which Kueue manages as groups."""
-_VOLCANO: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-_VOLCANO_SIZE: Final = "scheduling.volcano.sh/group-min-member"
-_COSCHEDULING: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io/name")
-_COSCHEDULING_SIZE: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
 _REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 _REPLICAS: Final = "jobset.sigs.k8s.io/replicatedjob-replicas"
 _INDEXED: Final = "Indexed"
@@ -50,19 +51,20 @@ def stated_gang(pod: Pod) -> tuple[str, int]:
     labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
     if size := _count(annotations, _LWS_SIZE):
         return "", size
-    if name := _first(labels, _COSCHEDULING):
-        return name, _count(labels, _COSCHEDULING_SIZE)
-    if (name := _first(annotations, _VOLCANO)) and (size := _count(annotations, _VOLCANO_SIZE)):
+    if name := first_of(labels, COSCHEDULING_NAMES):
+        return name, _count(labels, COSCHEDULING_SIZE)
+    if (name := first_of(annotations, VOLCANO_NAMES)) and (size := _count(annotations, VOLCANO_SIZE)):
         return (name, size) if size > NO_GANG else ("", 0)
     if annotations.get(_KUEUE_SERVING) == "true":
         return "", NO_GANG
     return "", _count(annotations, _KUEUE_SIZE)
 
 
-def gang_of(record: PodRecord) -> PodGroup | None:
+def gang_of(record: PodRecord, *, reads_objects: bool = False) -> PodGroup | None:
     """The gang that the pod is in; the Job of a pod if that decides; None for a pod that works alone.
 
-    A gang that its controller recreates as a whole is another one afterwards.
+    A gang that its controller recreates as a whole is another one afterwards. Of a Volcano group without a stated size,
+    only its object says whether it is a gang.
     """
     group = group_of(record)
     if group and group.kind in _FRAMEWORKS:
@@ -70,6 +72,8 @@ def gang_of(record: PodRecord) -> PodGroup | None:
         return replace(group, name=f"{group.name}/{attempt}") if attempt else group
     if record.gang:
         return PodGroup(POD_GROUP, record.namespace, record.gang, OnLoss.WAIT)
+    if record.pod_group and reads_objects:
+        return PodGroup(POD_GROUP, record.namespace, record.pod_group.partition("/")[2], OnLoss.WAIT)
     if group and group.kind == JOB:
         return group
     return (
@@ -130,7 +134,3 @@ def is_leader(record: PodRecord) -> bool:
 
 def _count(values: Mapping[str, str], key: str) -> int:
     return min(count_of(values.get(key, "")), MOST_PODS)
-
-
-def _first(values: Mapping[str, str], keys: tuple[str, ...]) -> str:
-    return next((values[key] for key in keys if values.get(key)), "")

@@ -5,28 +5,32 @@ for after the loss of another one is lost work. Until then, its running pods are
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.groups.declared_groups import GROUP_KINDS, NO_GANG, Declared, DeclaredGroups, key_for
 from gputally.accounting.groups.gang_completion import together_us, until_us
 from gputally.accounting.groups.gang_jobs import GangJobs
 from gputally.accounting.groups.gang_members import GangMembers, Stage
-from gputally.accounting.groups.gang_record import GangRecord, with_job
+from gputally.accounting.groups.gang_minimums import GangMinimums
+from gputally.accounting.groups.gang_record import GangRecord, with_job, with_minimum
 from gputally.accounting.groups.gang_rules import (
     JOB,
     LEADER_WORKER_SET,
-    NO_GANG,
+    POD_GROUP,
     GangJob,
     gang_job,
     gang_of,
     is_leader,
     key_of,
 )
+from gputally.accounting.groups.gang_size import size_of
 from gputally.accounting.groups.pod_group import PodGroup
-from gputally.accounting.state_part import KeyedPart, no_later
+from gputally.accounting.state_part import KeyedPart, StatePart, no_later
 from gputally.model.kube import Job, Kind, Object
 from gputally.model.pod import INCOMPLETE, PodRecord
+from gputally.model.rules import Rules
 
 _LONG_AGO: Final = 0
 """When gangs were complete whose pods ran before the ledger knew gangs."""
@@ -35,16 +39,15 @@ _LONG_AGO: Final = 0
 class GangStates(KeyedPart[GangRecord]):
     """The gangs of pods with GPUs.
 
-    The size of a gang is that of its Jobs, or what its pods state as far as these have GPUs; else, it has the pods that
-    exist. `records` are the pods by UID; `is_known` says whether the Job that controls a pod is known. `members` are
-    the pods of gangs by the gang's key. `partial` are the keys of incomplete gangs that hold GPUs, `changed` of those
-    that may differ from when somebody last cleared it.
+    `records` are the pods by UID; `is_known` says whether the Job that controls a pod is known. `members` are the pods
+    of gangs by the gang's key. `partial` are the keys of incomplete gangs that hold GPUs, `changed` of those that may
+    differ from when somebody last cleared it. `redeclared` are PodGroup objects, likewise.
     """
 
     name = "gangs"
     kinds = (Kind.JOBS,)
 
-    def __init__(self, records: Mapping[str, PodRecord], is_known: Callable[[PodRecord], bool]) -> None:
+    def __init__(self, records: Mapping[str, PodRecord], is_known: Callable[[PodRecord], bool], rules: Rules) -> None:
         super().__init__()
         self.members: dict[str, GangMembers] = {}
         self.partial: set[str] = set()
@@ -53,6 +56,11 @@ class GangStates(KeyedPart[GangRecord]):
         self._is_known = is_known
         self._gang_of: dict[str, GangMembers] = {}
         self._jobs = GangJobs()
+        self._reads_objects = not GROUP_KINDS.keys().isdisjoint(rules.watched)
+        self.minimums = GangMinimums()
+        self.redeclared: set[str] = set()
+        declared = (DeclaredGroups(kind, self.declares, self.groups_listed) for kind in GROUP_KINDS)
+        self.parts: tuple[StatePart[Any], ...] = (self, *declared)
         self._old: set[str] = set()
         """Keys of Jobs whose pods ran before the ledger knew gangs."""
         self._outdated: dict[str, int] = {}
@@ -69,7 +77,7 @@ class GangStates(KeyedPart[GangRecord]):
         self._outdated.pop(record.uid, None)
         if record.uid in self._gang_of:
             self._leave(record.uid, at_us)
-        elif record.uid in self._jobs.awaiting_uids and (group := gang_of(record)):
+        elif record.uid in self._jobs.awaiting_uids and (group := self._group_of(record)):
             self._jobs.awaits_no_longer(key_of(group), record.uid)
 
     def outdated(self) -> Iterator[tuple[str, int]]:
@@ -82,17 +90,8 @@ class GangStates(KeyedPart[GangRecord]):
         return self._gang_of.get(uid)
 
     def size_of(self, gang: GangMembers) -> int | None:
-        """How many pods must run; None if those that exist do.
-
-        Pods without GPUs are not known. A scheduler of gangs binds no pod before all of a gang exist: if there never
-        were as many as they state, the others have no GPUs.
-        """
-        known = self.known[gang.key]
-        if known.parts:
-            return sum(size for _, size in known.parts)
-        if gang.group.kind == LEADER_WORKER_SET and gang.stated:
-            return gang.stated - (not gang.has_leader)
-        return gang.stated if 0 < gang.stated <= max(known.most, NO_GANG) else None
+        """How many pods must run; None if those that exist do."""
+        return size_of(gang, self.known[gang.key])
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`; comes after `Jobs`."""
@@ -118,14 +117,35 @@ class GangStates(KeyedPart[GangRecord]):
         for key in tuple(self.known):
             self._forget_if_empty(key)
 
+    def declares(self, name: str, found: Declared | None, at_us: int) -> None:
+        """A PodGroup object is new, has changed or is gone; its pods may have come before it."""
+        if self.minimums.put(name, found):
+            self.redeclared.add(name)
+            for key in self.minimums.gangs_of(name):
+                self._redeclare(self.members[key], name, found, at_us)
+                self._resized(key, at_us)
+
+    def groups_listed(self, api: str, at_us: int) -> None:
+        """All PodGroup objects of an API are known: others were deleted while nobody watched."""
+        for name in self.minimums.forgotten(api, self.known.values()):
+            self.declares(name, None, at_us)
+
+    def _redeclare(self, gang: GangMembers, name: str, found: Declared | None, at_us: int) -> None:
+        known, needs_object = self.known[gang.key], gang.needs_object
+        self._store(gang.key, with_minimum(known, name, found, needs_object=needs_object, at_us=at_us))
+
+    def _group_of(self, record: PodRecord) -> PodGroup | None:
+        return gang_of(record, reads_objects=self._reads_objects)
+
     def restore(self, documents: Iterable[GangRecord], *, at_us: int) -> None:
         """See `StatePart.restore`; comes before the pods."""
         for each in documents:
-            self.known[key_of(each.group)] = no_later(each, at_us, "complete_us", "not_before_us")
+            known = each if self._reads_objects else replace(each, minimums=())
+            self.known[key_of(each.group)] = no_later(known, at_us, "complete_us", "not_before_us")
 
     def pod_restored(self, record: PodRecord) -> None:
         """A pod of an earlier process."""
-        group = gang_of(record)
+        group = self._group_of(record)
         if group is None:
             return
         key = key_of(group)
@@ -156,13 +176,13 @@ class GangStates(KeyedPart[GangRecord]):
             self._check(gang, at_us=at_us, newest=record)
         elif gang.key in self.partial:
             self.changed.add(gang.key)
-        if self.size_of(gang) == NO_GANG:
+        complete_us, not_before_us = self.known[gang.key].complete_us, self.known[gang.key].not_before_us
+        if self.size_of(gang) == NO_GANG and not not_before_us:
             return None
-        complete_us = self.known[gang.key].complete_us
         return INCOMPLETE if complete_us is None else complete_us
 
     def _join(self, record: PodRecord, at_us: int) -> None:
-        group, gang = gang_of(record), self._gang_of.get(record.uid)
+        group, gang = self._group_of(record), self._gang_of.get(record.uid)
         if gang and gang.group == group:
             return
         if gang:
@@ -183,6 +203,11 @@ class GangStates(KeyedPart[GangRecord]):
         gang.stated = max(gang.stated, record.gang_size)
         gang.has_leader |= group.kind == LEADER_WORKER_SET and is_leader(record)
         self._gang_of[record.uid] = gang
+        if self._reads_objects:
+            gang.needs_object = group.kind == POD_GROUP and not (record.gang or record.scheduling_group)
+            name = key_for(record)
+            if self.minimums.join(gang, name) and (found := self.minimums.declared.get(name)):
+                self._redeclare(gang, name, found, record.created_us)
         return gang
 
     def _leave(self, uid: str, at_us: int) -> None:
@@ -195,17 +220,19 @@ class GangStates(KeyedPart[GangRecord]):
             self._check(gang, at_us=at_us)
         else:
             del self.members[gang.key]
+            self.minimums.leave(gang)
             self._not_partial(gang.key)
             self._forget_if_empty(gang.key)
 
     def _came(self, gang: GangMembers, record: PodRecord) -> None:
         """A new pod is one more that the gang waits for, unless it replaces one."""
         known, is_open = self.known[gang.key], self.size_of(gang) is None
-        if known.complete_us is None:
-            if gang.present > known.most and gang.stated:
-                self._store(gang.key, replace(known, most=gang.present))
-        elif is_open and not gang.has_lost and record.created_us <= known.complete_us:
-            self._store(gang.key, replace(known, complete_us=None))
+        if known.complete_us is not None and record.created_us > known.complete_us:
+            return
+        most = max(known.most, gang.present) if gang.stated or any(gang.names) else known.most
+        reopens = known.complete_us is not None and is_open and not gang.has_lost
+        if reopens or most > known.most:
+            self._store(gang.key, replace(known, most=most, complete_us=None if reopens else known.complete_us))
 
     def _left(self, gang: GangMembers, at_us: int) -> None:
         """The others waited for a pod that never started; now it is gone."""
@@ -251,7 +278,12 @@ class GangStates(KeyedPart[GangRecord]):
         for uid in self._jobs.decided(key):
             self._enter(job.group, self._records[uid]).put(self._records[uid])
             self._outdated[uid] = at_us
-        if known != before and (gang := self.members.get(key)):
+        if known != before:
+            self._resized(key, at_us)
+
+    def _resized(self, key: str, at_us: int) -> None:
+        """A gang may have another size."""
+        if gang := self.members.get(key):
             self._check(gang, at_us=at_us)
             self._outdate(gang, at_us)
 
@@ -261,7 +293,8 @@ class GangStates(KeyedPart[GangRecord]):
         if known is None or key in self.members:
             return
         if self._jobs.has(key) or (known.parts and not self._is_listed):
-            if known.complete_us is not None or known.not_before_us:
-                self._store(key, replace(known, complete_us=None, not_before_us=0))
+            fresh = replace(known, complete_us=None, not_before_us=0, minimums=())
+            if fresh != known:
+                self._store(key, fresh)
         else:
             self._remove(key)

@@ -6,6 +6,7 @@ are capped at the time of the observation (the server's clock may be ahead), and
 
 from msgspec.structs import replace
 
+from gputally.accounting.groups.declared_groups import declaring_group
 from gputally.accounting.groups.gang_rules import stated_gang
 from gputally.accounting.groups.pod_group import restarts_of
 from gputally.accounting.nodes.gpu_model import gpu_model_selected
@@ -51,6 +52,7 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         accepted=False,
         gang=gang,
         gang_size=gang_size,
+        pod_group=shared(declaring_group(pod)),
         restarts=restarts_of(meta.annotations),
     )
 

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.model.allocation import End, Outcome, Result
 from gputally.model.disruptions.disruption import Cause, Disrupted
-from gputally.model.kube import Condition, Pod, Terminated
+from gputally.model.kube import Condition, Pod
+from gputally.model.objects.container_status import Terminated
 from gputally.model.pod import PodRecord
 from gputally.model.units import to_us
 

@@ -44,7 +44,7 @@ class Pods:
         self.records: dict[str, PodRecord] = {}
         self.index = PodIndex(rules)
         self.walks = OwnerWalks()
-        self.gangs = GangStates(self.records, lambda record: posting.jobs.policy_of(record) is not None)
+        self.gangs = GangStates(self.records, lambda record: posting.jobs.policy_of(record) is not None, rules)
         self._rules = rules
         self._pricing = pricing
         self._nodes = nodes

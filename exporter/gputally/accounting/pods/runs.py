@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from gputally.model.kube import ContainerStatus, Pod, Running, Terminated
+from gputally.model.kube import Pod
+from gputally.model.objects.container_status import ContainerStatus, Running, Terminated
 
 _IMPOSSIBLE = timedelta(days=1)
 """Certificate checks fail on nodes whose clocks are further off."""

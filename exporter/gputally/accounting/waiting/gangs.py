@@ -2,27 +2,31 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
 
+from gputally.accounting.groups.declared_groups import (
+    COSCHEDULING,
+    COSCHEDULING_SIZE,
+    MOST_PODS,
+    VOLCANO,
+    VOLCANO_SIZE,
+    Declared,
+    group_key,
+    named_group,
+)
 from gputally.accounting.groups.pod_group import count_of
 from gputally.accounting.waiting.plea import Plea
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import GangState
 
-Gang = tuple[str, str]
-"""Namespace and name."""
-_MOST: Final = 100_000
-"""More pods than a gang has; anyone may state more."""
+Gang = str
+"""The key of its PodGroup; see `group_key`."""
 MOST_KINDS: Final = 16
 """Different needs of members that are told apart; real gangs have a few."""
-_VOLCANO: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-_VOLCANO_LEAST: Final = "scheduling.volcano.sh/group-min-member"
-_COSCHEDULING: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
-_COSCHEDULING_LEAST: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
 _LEAST: Final = re.compile(r"(\d{1,6}) minAvailable|minMember of group: (\d{1,6})|\d+/(\d{1,6}) tasks in gang")
 """How the schedulers of Volcano and of scheduler-plugins report the size of a gang.
 
@@ -32,25 +36,25 @@ Sources: volcano pkg/scheduler/api/job_info.go and plugins/gang/gang.go; schedul
 
 def gang_of(pod: PlaceablePod) -> tuple[str, int]:
     """The gang that the scheduler of the pod waits for, "" for none, and how many pods of it must run, 0 if unknown."""
-    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
-    if name := _first(annotations, _VOLCANO):
-        return f"Volcano PodGroup {name}", min(count_of(annotations.get(_VOLCANO_LEAST, "")), _MOST) or _reported(pod)
-    if name := _first(labels, _COSCHEDULING):
-        return f"PodGroup {name}", min(count_of(labels.get(_COSCHEDULING_LEAST, "")), _MOST) or _reported(pod)
-    if (group := pod.spec.scheduling_group) and group.pod_group_name:
-        return f"PodGroup {group.pod_group_name}", _reported(pod)
-    return "", 0
+    group, named = pod.spec.scheduling_group, named_group(pod)
+    key = group_key(pod.metadata.namespace, named, group.pod_group_name if group else "")
+    if not key:
+        return "", 0
+    stated = (pod.metadata.annotations or {}).get(VOLCANO_SIZE) if named.startswith(VOLCANO) else None
+    stated = (pod.metadata.labels or {}).get(COSCHEDULING_SIZE) if named.startswith(COSCHEDULING) else stated
+    return key, min(count_of(stated or ""), MOST_PODS) or _reported(pod)
+
+
+def _display(gang: Gang) -> str:
+    api, _, name = gang.split("/", 2)
+    return f"{'Volcano ' if api == VOLCANO else ''}PodGroup {name}"
 
 
 def _reported(pod: PlaceablePod) -> int:
     for each in pod.status.conditions or ():
         if each.type == "PodScheduled" and each.message and (match := _LEAST.search(each.message)):
-            return min(int(next(filter(None, match.groups()))), _MOST)
+            return min(int(next(filter(None, match.groups()))), MOST_PODS)
     return 0
-
-
-def _first(values: Mapping[str, str], keys: tuple[str, ...]) -> str:
-    return next((values[key] for key in keys if values.get(key)), "")
 
 
 class _Pods(Struct):
@@ -62,13 +66,14 @@ class _Pods(Struct):
 
 
 class Gangs:
-    """The members of each gang, by namespace and name: which of them are bound, and how many must be.
+    """The members of each gang: which of them are bound, and how many must be, as its PodGroup has `declared`.
 
     `changed` are gangs whose state may differ from when somebody last cleared it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, declared: Mapping[Gang, Declared]) -> None:
         self.changed: set[Gang] = set()
+        self._declared = declared
         self._pods: dict[Gang, _Pods] = {}
         self._gang_of: dict[str, Gang] = {}
         self._states: dict[tuple[Gang, bool], GangState | None] = {}
@@ -95,6 +100,12 @@ class Gangs:
                 del self._pods[gang]
             self._change(gang)
 
+    def redeclared(self, gangs: Iterable[Gang]) -> None:
+        """Their PodGroup objects are new, have changed or are gone."""
+        for gang in gangs:
+            if gang in self._pods:
+                self._change(gang)
+
     def needs_changed(self, uid: str) -> None:
         """A pod needs something else, or waits no longer."""
         if gang := self._gang_of.get(uid):
@@ -114,12 +125,22 @@ class Gangs:
 
         Its scheduler is silent about the pods of a gang with too few members, so that these are fewer than must run.
         """
-        pods = self._pods[gang]
-        key = (gang, is_silent and not pods.least)
+        key = (gang, is_silent and not self._pods[gang].least)
         if key not in self._states:
-            least = pods.least or (len(pods.members) + 1 if is_silent else 0)
+            least = self._least(gang, is_silent=is_silent)
             self._states[key] = self._state(gang, pleas, least=least) if least else None
         return self._states[key]
+
+    def _least(self, gang: Gang, *, is_silent: bool) -> int:
+        """How many pods must run; 0 if unknown. What its PodGroup declares precedes what its pods say.
+
+        Members without GPUs are not known: if the scheduler does not say that members are missing, they exist.
+        """
+        pods = self._pods[gang]
+        if declared := self._declared.get(gang):
+            is_missing = pods.least or is_silent
+            return declared.pods if is_missing else min(declared.pods, len(pods.members))
+        return pods.least or (len(pods.members) + 1 if is_silent else 0)
 
     def _state(self, gang: Gang, pleas: Mapping[str, Plea], *, least: int) -> GangState:
         pods = self._pods[gang]
@@ -130,7 +151,7 @@ class Gangs:
                 break
         is_mixed = len(waiting) > MOST_KINDS
         return GangState(
-            name=gang[1],
+            name=_display(gang),
             least=least,
             members=len(pods.members),
             bound=pods.bound,

@@ -36,7 +36,8 @@ class Situations:
         self.changed: set[str] = set()
         self._live = live
         self._rules = rules
-        self.gangs = Gangs()
+        self.gangs = Gangs(pods.gangs.minimums.declared)
+        self._redeclared = pods.gangs.redeclared
         self._unread: dict[str, PlaceablePod] = {}
         """Pending pods as last observed, by UID, since the last `read`."""
         self._nominated: dict[str, str] = {}
@@ -92,6 +93,8 @@ class Situations:
                 if plea.is_reported:
                     self._scheduler_seen(plea.needs.scheduler)
         self._unread.clear()
+        self.gangs.redeclared(self._redeclared)
+        self._redeclared.clear()
         for gang in self.gangs.changed:
             self.changed.update(self.gangs.pending(gang))
         self.gangs.changed.clear()
@@ -144,11 +147,11 @@ class Situations:
             self.changed.update(uid for uid, plea in self.pleas.items() if plea.needs.scheduler == name)
 
     def _join_gang(self, pod: PlaceablePod, *, is_bound: bool) -> None:
-        uid, (name, least) = pod.metadata.uid, gang_of(pod)
-        if not name or pod.status.phase in ENDED_PHASES:
+        uid, (gang, least) = pod.metadata.uid, gang_of(pod)
+        if not gang or pod.status.phase in ENDED_PHASES:
             self.gangs.drop(uid)
         else:
-            self.gangs.put(uid, (pod.metadata.namespace, name), is_bound=is_bound, least=least)
+            self.gangs.put(uid, gang, is_bound=is_bound, least=least)
 
     def _drop_plea(self, uid: str) -> None:
         if self.pleas.pop(uid, None):

@@ -200,6 +200,7 @@ class Reflector:
         if is_missing(error) and self._paths.turn():
             self.version = ""  # another version of the API may not have the same objects
             if not self._paths.were_all_tried:
+                self._has_progress = True  # the next one is tried at once
                 return
         if self.resource.without and is_unavailable(error):
             self.health.available = False

@@ -1,0 +1,176 @@
+"""PodGroup objects: how many pods of a group its scheduler binds at once, and which pods name the group."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.accounting.groups.pod_group import count_of
+from gputally.accounting.state_part import StatePart
+from gputally.errors import MalformedObject
+from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
+from gputally.model.kube import Kind, Object, Pod
+from gputally.model.pod import PodRecord
+from gputally.model.units import to_us
+
+MOST_PODS: Final = 100_000
+"""More pods than a gang has; anyone may state more."""
+NO_GANG: Final = 1
+"""The size of what is a gang by its labels alone."""
+MOST_GROUPS: Final = 5_000
+"""Groups of one API in one namespace, of some 0.4 kB each; further ones say nothing, as anyone may create them."""
+VOLCANO: Final = "scheduling.volcano.sh"
+COSCHEDULING: Final = "scheduling.x-k8s.io"
+CORE: Final = "scheduling.k8s.io"
+GROUP_KINDS: Final = {
+    Kind.VOLCANO_GROUPS: VOLCANO,
+    Kind.COSCHEDULING_GROUPS: COSCHEDULING,
+    Kind.CORE_GROUPS: CORE,
+}
+"""The watched kinds of PodGroups, with their API groups."""
+VOLCANO_NAMES: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+COSCHEDULING_NAMES: Final = (
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io/name",
+    "pod-group.scheduling.sigs.k8s.io",
+)
+"""Annotations and labels that name the group of a pod, the usual ones first."""
+VOLCANO_SIZE: Final = "scheduling.volcano.sh/group-min-member"
+COSCHEDULING_SIZE: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
+"""An annotation and a label that state a minimum."""
+_OF_ONE_OWNER: Final = f"{VOLCANO}/podgroup-"
+"""How the names of groups begin that Volcano creates for pods without one, by the UID of their owner.
+
+They need one pod at a time, unless an annotation says otherwise. Source: volcano pkg/controllers/podgroup.
+"""
+_VOLCANO_JOBS: Final = "batch.volcano.sh/"
+_LONGEST_NAME: Final = 253
+
+
+def named_group(pod: Pod) -> str:
+    """API group and name of the PodGroup that an annotation or a label of a pod names; "" for none.
+
+    Sources: volcano staging apis scheduling/v1beta1 (KubeGroupNameAnnotationKey, VolcanoGroupNameAnnotationKey);
+    scheduler-plugins apis/scheduling (PodGroupLabel).
+    """
+    if name := first_of(pod.metadata.annotations, VOLCANO_NAMES):
+        return f"{VOLCANO}/{name}"
+    name = first_of(pod.metadata.labels, COSCHEDULING_NAMES)
+    return f"{COSCHEDULING}/{name}" if name else ""
+
+
+def declaring_group(pod: Pod) -> str:
+    """The same, without groups that say nothing: those that Volcano creates for a single owner."""
+    named = named_group(pod)
+    says_size = count_of((pod.metadata.annotations or {}).get(VOLCANO_SIZE, "")) > NO_GANG
+    return "" if named.startswith(_OF_ONE_OWNER) and not says_size else named
+
+
+def group_key(namespace: str, named: str, scheduling_group: str) -> str:
+    """Identifies the PodGroup object that a pod names in either way, "" for none; no namespace contains a slash."""
+    if named:
+        api, _, name = named.partition("/")
+        return f"{api}/{namespace}/{name}"
+    return f"{CORE}/{namespace}/{scheduling_group}" if scheduling_group else ""
+
+
+def key_for(record: PodRecord) -> str:
+    """The same for the record of a pod."""
+    return group_key(record.namespace, record.pod_group, record.scheduling_group)
+
+
+def first_of(values: Mapping[str, str] | None, keys: tuple[str, ...]) -> str:
+    """The first of the values that is the name of an object, "" for none."""
+    found = (values[key] for key in keys if values.get(key)) if values else iter(())
+    return next((each for each in found if len(each) <= _LONGEST_NAME), "")
+
+
+class Declared(Struct, frozen=True, gc=False):
+    """How many `pods` a PodGroup needs at once, since `created_us`."""
+
+    pods: int
+    created_us: int
+
+
+def declared_by(found: Object, *, at_us: int) -> Declared | None:
+    """What a PodGroup says; None if it says nothing. Raises: MalformedObject for an impossible number of pods.
+
+    A group without a gang is one whose pods are bound one by one. Volcano creates groups of one pod for whatever it
+    schedules: only those of its own jobs say that one pod is enough.
+    """
+    match found:
+        case VolcanoPodGroup(spec=spec) | CoschedulingPodGroup(spec=spec):
+            pods = spec.min_member
+        case CorePodGroup(spec=spec):
+            gang = spec.scheduling_policy.gang
+            pods = gang.min_count if gang else 0
+        case _:
+            pods = None
+    if pods is None:
+        return None
+    meta = found.metadata
+    if not 0 <= pods <= MOST_PODS:
+        raise MalformedObject(meta.uid, f"PodGroup {meta.namespace}/{meta.name} needs {pods} pods")
+    if isinstance(found, VolcanoPodGroup) and pods <= NO_GANG:
+        owners = meta.owner_references or ()
+        if not any(each.api_version.startswith(_VOLCANO_JOBS) for each in owners):
+            return None
+    created_us = to_us(meta.creation_timestamp) if meta.creation_timestamp else at_us
+    return Declared(max(pods, NO_GANG), min(created_us, at_us))
+
+
+class DeclaredGroups(StatePart[Struct]):
+    """The PodGroups of one API. They are listed again at each start.
+
+    `declares` receives each change of what a group says, None if it says nothing any more, and `listed_all` that all
+    groups of the API are known.
+    """
+
+    name = "declared_group"
+
+    def __init__(
+        self, kind: Kind, declares: Callable[[str, Declared | None, int], None], listed_all: Callable[[str, int], None]
+    ) -> None:
+        self.kinds = (kind,)
+        self._api = GROUP_KINDS[kind]
+        self._declares = declares
+        self._listed_all = listed_all
+        self._key_of: dict[str, str] = {}
+        """By UID, of groups that say something."""
+        self._uid_of: dict[str, str] = {}
+        self._counts = Counter[str]()
+        """By namespace."""
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`."""
+        declared, meta = declared_by(found, at_us=at_us), found.metadata
+        if declared is None:
+            self.gone(meta.uid, at_us=at_us)
+            return
+        if meta.uid not in self._key_of:
+            if self._counts[meta.namespace] >= MOST_GROUPS:
+                return
+            self._counts[meta.namespace] += 1
+        key = group_key(meta.namespace, f"{self._api}/{meta.name}", "")
+        self._key_of[meta.uid], self._uid_of[key] = key, meta.uid
+        self._declares(key, declared, at_us)
+
+    def gone(self, uid: str, *, at_us: int) -> None:
+        """See `StatePart.gone`; a group of the same name may have replaced it."""
+        key = self._key_of.pop(uid, "")
+        if not key:
+            return
+        namespace = key.split("/")[1]
+        self._counts[namespace] -= 1
+        if not self._counts[namespace]:
+            del self._counts[namespace]
+        if self._uid_of.get(key) == uid:
+            del self._uid_of[key]
+            self._declares(key, None, at_us)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self._key_of.keys() - {*uids}:
+            self.gone(uid, at_us=at_us)
+        self._listed_all(self._api, at_us)

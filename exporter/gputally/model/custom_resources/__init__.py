@@ -1,0 +1,1 @@
+"""Objects that schedulers declare, decoded from JSON."""

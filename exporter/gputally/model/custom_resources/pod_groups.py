@@ -1,0 +1,54 @@
+"""PodGroups: how many pods of a group must run at once; other fields are ignored.
+
+Shapes: volcano scheduling/v1beta1; scheduler-plugins scheduling/v1alpha1; k8s.io/api scheduling/v1alpha2 and later.
+"""
+
+from msgspec import field
+
+from gputally.model.kube import Object
+from gputally.model.objects.camel import Camel
+
+
+class MinMemberSpec(Camel, frozen=True):
+    """The spec of a PodGroup of Volcano or of scheduler-plugins."""
+
+    min_member: int | None = None
+
+
+class GangPolicy(Camel, frozen=True):
+    """A gang, of which so many pods are scheduled at once."""
+
+    min_count: int | None = None
+
+
+class GroupPolicy(Camel, frozen=True):
+    """The policy of a group: a gang, or `basic`, which is none of ours."""
+
+    gang: GangPolicy | None = None
+
+
+class GangSpec(Camel, frozen=True):
+    """The spec of a PodGroup of scheduling.k8s.io."""
+
+    scheduling_policy: GroupPolicy = field(default_factory=GroupPolicy)
+
+
+class VolcanoPodGroup(Object, frozen=True):
+    """scheduling.volcano.sh/v1beta1 PodGroup."""
+
+    spec: MinMemberSpec = field(default_factory=MinMemberSpec)
+
+
+class CoschedulingPodGroup(Object, frozen=True):
+    """scheduling.x-k8s.io/v1alpha1 PodGroup of scheduler-plugins."""
+
+    spec: MinMemberSpec = field(default_factory=MinMemberSpec)
+
+
+class CorePodGroup(Object, frozen=True):
+    """scheduling.k8s.io PodGroup; v1alpha2, v1alpha3 and v1beta1 state their policy alike."""
+
+    spec: GangSpec = field(default_factory=GangSpec)
+
+
+PodGroupObject = VolcanoPodGroup | CoschedulingPodGroup | CorePodGroup

@@ -1,0 +1,97 @@
+"""Time from a change at the API server until verdicts on pending pods follow it, and what these pods cost."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from statistics import median
+
+from labs.bench.churn import background
+from labs.bench.figure import Figure, p99, spread, stated
+from labs.bench.load import Loader
+from labs.bench.measure_scrape import scraped
+from labs.bench.subject import Aggregator, MeasurementFailed, resident_mib
+from labs.bench.waiting import FIRST_BLOCK, block, put
+from tests.cluster.manifests import path
+
+CHANGES = 150
+EVENTS_PER_SECOND = 50
+SCRAPES = 50
+TIMEOUT_SECONDS = 30
+SETTLE_SECONDS = 20
+_FAMILY = b"gputally_pending_reason_pods{"
+_UNKNOWN = "not_yet_known"
+_FITS = "schedulable"
+
+
+async def measure(loader: Loader, aggregator: Aggregator, *, waiting: int, others: int) -> list[Figure]:
+    """Start with `waiting` pods; then free a node, until some pods fit, and take it again, until none does."""
+    label = f"{waiting}waiting" + (f"+{others}others" if others else "")
+    aggregator.start_fresh()
+    ready = time.monotonic()
+    verdicts = Verdicts(aggregator)
+    await asyncio.to_thread(verdicts.until_all, waiting)
+    known_s = time.monotonic() - ready
+    await asyncio.sleep(SETTLE_SECONDS)
+    scrapes = [scraped(aggregator.connection())[0] for _ in range(SCRAPES)]
+    follow: list[float] = []
+    async with background(loader, events_per_second=EVENTS_PER_SECOND):
+        for number in range(CHANGES):
+            follow += await _free_and_take(loader, verdicts, number)
+    memory = Figure(
+        f"pending.memory_mib.{label}@{loader.pods}",
+        resident_mib(aggregator.pid),
+        "MiB",
+        stated(f"<= {220 if others else 150}", loader.pods),
+    )
+    return [*_figures(label, loader.pods, known_s, scrapes, follow), memory]
+
+
+class Verdicts:
+    """The number of pending pods by reason, as scrapes show it."""
+
+    def __init__(self, aggregator: Aggregator) -> None:
+        self._connection = aggregator.connection()
+
+    def until_all(self, waiting: int) -> None:
+        """Scrape until all these pods have a verdict."""
+        self._until(lambda found: sum(found.values()) - found.get(_UNKNOWN, 0) >= waiting)
+
+    def until_any_fits(self, *, fits: bool) -> None:
+        """Scrape until some pods fit, or none does."""
+        self._until(lambda found: (found.get(_FITS, 0) > 0) is fits)
+
+    def _until(self, holds: Callable[[Mapping[str, float]], bool]) -> None:
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while not holds(found := self._reasons()):
+            if time.monotonic() > deadline:
+                raise MeasurementFailed(f"verdicts did not follow within {TIMEOUT_SECONDS} s: {found}")
+
+    def _reasons(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for line in scraped(self._connection)[1].splitlines():
+            if line.startswith(_FAMILY):
+                labels, _, value = line.decode().rpartition(" ")
+                reason = labels.partition('reason="')[2].partition('"')[0]
+                found[reason] = found.get(reason, 0) + float(value)
+        return found
+
+
+async def _free_and_take(loader: Loader, verdicts: Verdicts, number: int) -> list[float]:
+    """Milliseconds from each answer of the API server until the verdicts follow."""
+    pod, times = block(loader, number), list[float]()
+    await loader.api.delete(path(pod), grace_seconds=0)
+    for fits in (True, False):
+        if not fits:
+            await put(loader, block(loader, number), number=FIRST_BLOCK + number)
+        returned = time.monotonic()
+        await asyncio.to_thread(verdicts.until_any_fits, fits=fits)
+        times.append(1000 * (time.monotonic() - returned))
+    return times
+
+
+def _figures(label: str, pods: int, known_s: float, scrapes: list[float], follow: list[float]) -> Iterator[Figure]:
+    yield Figure(f"pending.all_known_s.{label}@{pods}", known_s, "s", stated("<= 1", pods))
+    yield from spread(f"pending.scrape_ms.{label}@{pods}", scrapes, "ms", goal=stated("<= 6", pods))
+    yield Figure(f"pending.verdict_ms.{label}@{pods}", median(follow), "ms")
+    yield Figure(f"pending.verdict_ms_p99.{label}@{pods}", p99(follow), "ms", stated("<= 250", pods))
+    yield Figure(f"pending.verdict_ms_max.{label}@{pods}", max(follow), "ms")

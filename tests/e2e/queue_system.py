@@ -1,0 +1,100 @@
+"""A real Kueue beside the real control plane, without webhooks: tests suspend their Jobs themselves."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hack.build import KUEUE
+from tests.chart.schemas import module_folder
+from tests.cluster.api import Api
+from tests.cluster.component import Component
+from tests.cluster.control_plane import LOOPBACK, ControlPlane, free_ports
+from tests.cluster.manifests import GPU, POOL, Json, metadata
+from tests.cluster.objects import condition
+from tests.fakes.certificates import Certificates
+
+_CERTIFICATES = Path("/etc/kueue/metrics/certs")
+"""Where Kueue reads the certificate of its metrics; it has no setting for that."""
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+API = "kueue.x-k8s.io/v1beta2"
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+@asynccontextmanager
+async def kueue(plane: ControlPlane, api: Api, scratch: Path) -> AsyncIterator[None]:
+    """Run Kueue for Jobs of batch/v1. Skips the test where nobody may write to /etc."""
+    if os.geteuid():
+        pytest.skip(f"Kueue reads a certificate in {_CERTIFICATES}: needs root")
+    await _define(api)
+    with_certificates(scratch)
+    health, metrics, webhooks = free_ports(3)
+    config = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{health}"},
+        "metrics": {"bindAddress": f"{LOOPBACK}:{metrics}"},
+        "webhook": {"port": webhooks, "host": LOOPBACK, "certDir": str(_CERTIFICATES)},
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "integrations": {"frameworks": ["batch/job"]},
+    }
+    (scratch / "kueue.yaml").write_text(yaml.safe_dump(config))
+    environment = ["/usr/bin/env", f"KUBECONFIG={plane.kubeconfig('admin')}", str(KUEUE.path)]
+    arguments = [f"--config={scratch / 'kueue.yaml'}", "--feature-gates=VisibilityOnDemand=false"]
+    component = Component(
+        [*environment, *arguments], log=scratch / "kueue.log", health=f"http://{LOOPBACK}:{health}/readyz"
+    )
+    component.launch()
+    try:
+        await component.ready()
+        yield
+    finally:
+        component.kill()
+        shutil.rmtree(_CERTIFICATES, ignore_errors=True)
+
+
+def with_certificates(scratch: Path) -> None:
+    """Write a certificate where Kueue expects it."""
+    (scratch / "certificates").mkdir()
+    made = Certificates(scratch / "certificates")
+    _CERTIFICATES.mkdir(parents=True, exist_ok=True)
+    shutil.copy(made.certificate("server"), _CERTIFICATES / "tls.crt")
+    shutil.copy(made.key("server"), _CERTIFICATES / "tls.key")
+
+
+async def _define(api: Api) -> None:
+    """Create Kueue's CRDs."""
+    for file in sorted((module_folder("sigs.k8s.io/kueue", "kueue") / "config/components/crd/bases").iterdir()):
+        definition = yaml.load(file.read_text(), yaml.CSafeLoader)
+        await api.create_once(definition)
+        await api.wait_for(
+            f"{_DEFINITIONS}/{definition['metadata']['name']}",
+            lambda found: bool(found) and condition(found or {}, "Established").get("status") == "True",
+        )
+
+
+def queue(place: str, *, gpus: int) -> list[Json]:
+    """A queue of so many GPUs on the nodes of `place`, in which higher priorities preempt lower ones."""
+    quota = {"name": place, "resources": [{"name": GPU, "nominalQuota": gpus}]}
+    return [
+        _object("ResourceFlavor", metadata(place), {"nodeLabels": {POOL: place}}),
+        _object(
+            "ClusterQueue",
+            metadata(place),
+            {
+                "namespaceSelector": {},
+                "preemption": {"withinClusterQueue": "LowerPriority"},
+                "resourceGroups": [{"coveredResources": [GPU], "flavors": [quota]}],
+            },
+        ),
+        _object("LocalQueue", metadata(place, place), {"clusterQueue": place}),
+    ]
+
+
+def _object(kind: str, meta: Json, spec: Mapping[str, object]) -> Json:
+    return {"apiVersion": API, "kind": kind, "metadata": meta, "spec": dict(spec)}

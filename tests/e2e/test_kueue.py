@@ -1,0 +1,109 @@
+"""What a real Kueue does to Jobs: it holds them back, admits them, and preempts one for another."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.behaviour.product import Product, total
+from tests.chart.helm import objects, of_kind, rendered
+from tests.cluster.api import Api
+from tests.cluster.control_plane import ControlPlane
+from tests.cluster.manifests import Json, conduct, gpu_node, gpu_pod, job, priority_class
+from tests.e2e.queue_system import QUEUE, kueue, queue
+from tests.e2e.rights import grant, logged_in, revoke, rights_of, until_granted
+from tests.fakes.command import run
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of killed servers
+]
+
+WATCHES = {"watch": {"kueueWorkloads": True}}
+
+
+@pytest.fixture
+async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Product]:
+    """The aggregator with the rights that the chart grants for the watch of Workloads, not started yet."""
+    rights = rights_of(of_kind(objects(rendered(WATCHES, tmp_path)), "ClusterRole")["rules"])
+    made = await grant(api, "queues", place, rights)
+    await until_granted(api, "queues", place, rights)
+    kubeconfig = await logged_in(api, control_plane, "queues", place, tmp_path / "kubeconfig")
+    found = Product(tmp_path, kubeconfig, environment={"GPUTALLY_WATCH": "workloads.kueue.x-k8s.io"})
+    yield found
+    await found.kill()
+    await revoke(api, made)
+
+
+async def test_jobs_in_a_queue_have_their_reason_and_a_preempted_one_its_loss(
+    api: Api, control_plane: ControlPlane, place: str, product: Product, tmp_path: Path
+) -> None:
+    async with kueue(control_plane, api, tmp_path):
+        await furnish(api, place)
+        await product.start()
+        await api.create(of_queue(place, "low", gpus=4))
+        await api.wait_for(path(place, "low"), is_running)
+        await api.create(of_queue(place, "wide", gpus=16))
+        [wide] = await waiting(product, place, {"wide": "quota_never"})
+        assert wide["gpus"] == 16
+        assert "maximum capacity" in wide["text"]
+
+        await api.create(of_queue(place, "high", gpus=4))
+        await api.wait_for(path(place, "high"), is_running)
+        found = await waiting(product, place, {"low": "queued", "wide": "quota_never"})
+        low = next(each for each in found if each["job"] == "low")
+        assert "insufficient unused quota for nvidia.com/gpu" in low["text"]
+
+        preempted = {"tier": f"{place}-low", "cause": "queue_preemption"}
+        await product.until(lambda samples: total(samples, "gputally_disruptions_total", **preempted) == 1)
+        lost = "gputally_disruption_lost_gpu_seconds_total"
+        samples = await product.until(lambda samples: total(samples, lost, **preempted) > 0)
+        assert total(samples, "gputally_disruptions_total", tier=f"{place}-low") == 1
+        await api.delete(path(place, "high"))
+        await api.wait_for(path(place, "low"), is_running)
+        await waiting(product, place, {"wide": "quota_never"})
+
+
+async def furnish(api: Api, place: str) -> None:
+    """A node of 4 GPUs, and a queue of as many."""
+    classes = (priority_class(f"{place}-{tier}", value) for tier, value in (("low", 100), ("wide", 150), ("high", 200)))
+    for manifest in (gpu_node(f"{place}-node", gpus=4, pool=place), *classes, *queue(place, gpus=4)):
+        await api.create(manifest)
+
+
+def of_queue(place: str, name: str, *, gpus: int) -> Json:
+    """A suspended Job of the tier of that name."""
+    pod = gpu_pod(
+        name,
+        place,
+        gpus=gpus,
+        annotations=conduct(stop_after="1s"),
+        priorityClassName=f"{place}-{name}",
+        nodeSelector={"gputally.io/pool": place},
+    )
+    found = job(pod, suspend=True)
+    found["metadata"]["labels"] = {QUEUE: place}
+    return found
+
+
+def path(place: str, name: str) -> str:
+    return f"/apis/batch/v1/namespaces/{place}/jobs/{name}"
+
+
+def is_running(found: Json | None) -> bool:
+    return bool(found and found.get("status", {}).get("ready"))
+
+
+async def waiting(product: Product, place: str, expected: dict[str, str]) -> list[Json]:
+    """The workloads without pods, once they have these reasons by job."""
+    found: list[Json] = []
+    for _ in range(120):
+        said = await run("why", "--url", product.url, "--output", "json", "--namespace", place)
+        assert said.status == 0, said.err
+        found = json.loads(said.out)["workloads"]
+        if {each["job"]: each["reason"] for each in found} == expected:
+            return found
+        await asyncio.sleep(0.25)
+    raise AssertionError([(each["job"], each["reason"], each["text"]) for each in found])
