@@ -84,8 +84,8 @@ NOW = Row(
         stat(
             Look(
                 "Free GPUs",
-                "In the whole cluster. If there are enough for the pods, they are fragmented across nodes, or of a "
-                "model or on nodes that the pods cannot use.",
+                "In the whole cluster. If there are enough for the pods, see the reasons above: these GPUs are spread "
+                "over nodes, or of a model or on nodes that the pods cannot use.",
                 unit=GPUS,
                 empty="none",
                 links=(Link("Fleet", "fleet"),),
@@ -120,7 +120,7 @@ NOW = Row(
         table(
             Look(
                 "Pending pods by tier and tenant",
-                "The longest wait first.",
+                "The longest wait first. `kubectl gputally why --tenant TENANT` says what they wait for.",
                 empty="no pending pods",
                 links=(
                     Link("GPUs and preemptions of this tier", "tiers", {"tier": "tier"}),
@@ -162,7 +162,8 @@ NOW = Row(
         table(
             Look(
                 "Pending pods by name",
-                "The longest wait first. The Events of a pod say what its scheduler lacks.",
+                "The longest wait first. `kubectl gputally why NAMESPACE/POD` says why, who holds what it needs, and "
+                "what would help.",
                 empty="no pending pods, or no podMetricsMonitor",
                 width=24,
                 height=9,

@@ -36,7 +36,9 @@ REASONS = Row(
         table(
             Look(
                 "Pending pods by reason",
-                "Of all tenants. See docs/pending.md for the reasons and what to do.",
+                "Of all tenants. `kubectl gputally why --all` names the pods; docs/pending.md says what to do. "
+                "More nodes can help against capacity, fragmented, cpu_or_memory, inversion and never_preempts, not "
+                "against quota, gated, excluded or impossible.",
                 empty="no pending pods",
                 width=12,
                 height=8,
@@ -125,7 +127,7 @@ REASONS = Row(
         stat(
             Look(
                 "Starved pods",
-                "Pods of lower priority were bound on nodes that accept them, after they had begun to wait.",
+                "Pods of lower priority were bound after these had begun to wait, on nodes that accept them.",
                 unit=COUNT,
                 empty="none",
                 steps={1: ORANGE},
@@ -145,7 +147,7 @@ REASONS = Row(
         stat(
             Look(
                 "Deadlocked gangs",
-                "Partial gangs that wait for each other. gputally why names them; suspend one of them.",
+                "Partial gangs that wait for each other. `kubectl gputally why --all` names them; suspend one of them.",
                 unit=COUNT,
                 empty="none",
                 steps={1: RED},

@@ -86,7 +86,7 @@ async def test_s2_a_class_that_never_preempts_waits_although_lower_tiers_run(sta
     assert held_by(answer) == {("gpu-notebook", False, "gpu-interactive never preempts")}
     assert answer["pod"]["may_preempt"] is False
     helps = [each["text"] for each in answer["helps"]]
-    assert "let it preempt (preemptionPolicy: PreemptLowerPriority)" in helps
+    assert "let its PriorityClass preempt (preemptionPolicy: PreemptLowerPriority)" in helps
     assert "ask for PriorityClass gpu-batch" in helps, "the lowest class that may preempt them"
 
 

@@ -12,6 +12,7 @@ from gputally.model.placement.wait import Wait
 from gputally.model.placement.why_document import PastWait, PreemptedBy, WhyAnswer, WhyDocument
 from gputally.model.pod import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
+from gputally.pending_api.costs.wait_costs import waited_cost
 from gputally.pending_api.past_pods import PastPod
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.words.gang_entries import gang_entry_of
@@ -29,6 +30,7 @@ def why_waited(
         node=record.node or None,
         waits=past_waits(waits, now.at_us),
         waited_seconds=max(0, until_us - record.created_us) / US_PER_SECOND,
+        waited_cost=waited_cost((each.waits for each in now.finished if each.uid == record.uid), now.at_us),
         preempted=_preempted(now.preemptions.get(record.uid), viewer),
         gang=gang_entry_of(now, record.uid, viewer),
     )

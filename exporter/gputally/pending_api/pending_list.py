@@ -11,8 +11,9 @@ from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod, unknown_values
 from gputally.pending_api.pending_request import PendingRequest
 from gputally.pending_api.why_answers import helps_of, rank_of
-from gputally.pending_api.words.amount_words import pods_words
+from gputally.pending_api.words.amount_words import listed, pods_words
 from gputally.pending_api.words.gang_entries import gang_entries
+from gputally.pending_api.words.suggestion_words import ACTOR_WORDS
 from gputally.pending_api.workloads.pending_workloads import chosen_workloads, pending_workload, workload_reasons
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
     found = chosen(now, asked.filters, viewer)
     page = found[asked.offset : asked.offset + asked.limit]
     helps = _Helps(now, viewer) if asked.with_helps else None
-    pods = [_helped(each, viewer, helps) for each in page]
+    pods = [_helped(now, each, viewer, helps) for each in page]
     workloads = chosen_workloads(now, asked.filters, viewer)
     unknown = [] if found or workloads else unknown_values(now, asked.filters, viewer)
     return replace(
@@ -41,31 +42,37 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
 
 
 class _Helps:
-    """The first change that would help, once for equal pods."""
+    """The first changes that would help, once for equal pods."""
 
     def __init__(self, now: PendingNow, viewer: Viewer) -> None:
         self._now = now
         self._viewer = viewer
-        self._known: dict[tuple[Needs | None, Verdict], str] = {}
+        self._known: dict[tuple[Needs | None, Verdict], tuple[str, str]] = {}
 
-    def of(self, waiting: WaitingPod) -> str:
-        """In words; "" if none is known."""
+    def of(self, waiting: WaitingPod) -> tuple[str, str]:
+        """The first one that leaves the job as it is, and the first one that changes it; "" if none is known."""
         key = waiting.needs, waiting.verdict
         if key not in self._known:
             if len(self._known) >= _MOST_HELPED:
-                return ""
+                return "", ""
             rank = rank_of(waiting.record)
             found = helps_of(
                 self._now, waiting.verdict, waiting.needs, waiting.situation, rank=rank, viewer=self._viewer
             )
-            self._known[key] = _in_brief(found[0]) if found else ""
+            kept = next((_in_brief(each) for each in found if not each.changes_job), "")
+            self._known[key] = kept, next((_in_brief(each) for each in found if each.changes_job), "")
         return self._known[key]
 
 
 def _in_brief(found: Help) -> str:
-    return f"{found.text} (it then preempts {pods_words(found.victims)})" if found.victims else found.text
+    named = [words for each in found.by if (words := ACTOR_WORDS[each])]
+    who = f" ({listed(named)})" if named else ""
+    return f"{found.text}{who}{f': it then preempts {pods_words(found.victims)}' if found.victims else ''}"
 
 
-def _helped(waiting: WaitingPod, viewer: Viewer, helps: _Helps | None) -> PendingPod:
-    pod = pending_pod(waiting, viewer)
-    return replace(pod, helps=helps.of(waiting)) if helps else pod
+def _helped(now: PendingNow, waiting: WaitingPod, viewer: Viewer, helps: _Helps | None) -> PendingPod:
+    pod = pending_pod(now, waiting, viewer)
+    if helps is None:
+        return pod
+    kept, changing = helps.of(waiting)
+    return replace(pod, helps=kept, job_changes=changing)

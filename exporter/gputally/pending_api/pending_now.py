@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import PodAtRisk
 from gputally.accounting.lost_work.risk_lines import pods_at_risk
+from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.waiting.fit.packing import Job, JobNodes
@@ -15,6 +16,7 @@ from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.partial_gang import PartialGang
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
+from gputally.model.price import Asset
 from gputally.model.rules import Rules
 from gputally.pending_api.forecasts.policy_now import NO_POLICY, PolicyNow, read_budgets, read_policy
 from gputally.placement.room import Room
@@ -47,9 +49,10 @@ class PendingNow(NamedTuple):
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known. `risks`
-    are the running pods that would lose work. `room` and `policy` are empty unless they were asked for. `default_class`
-    is that of pods that name none, "" for none. `packing` has the nodes of jobs, `uncreated` the workloads that lack
-    pods. `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
+    are the running pods that would lose work. `room`, `policy`, the price `book` and the `assets` by node are empty
+    unless they were asked for. `default_class` is that of pods that name none, "" for none. `packing` has the nodes of
+    jobs, `uncreated` the workloads that lack pods. `gangs` are the partial ones, and `deadlocks` the keys of those that
+    wait for each other.
     """
 
     at_us: int
@@ -66,6 +69,8 @@ class PendingNow(NamedTuple):
     classes: Sequence[PriorityChoice]
     default_class: str
     policy: PolicyNow = NO_POLICY
+    book: PriceBook | None = None
+    assets: Mapping[str, Asset] = {}
     packing: Mapping[Job, JobNodes] = {}
     uncreated: Workloads = Workloads()
     gangs: Sequence[PartialGang] = ()
@@ -108,8 +113,16 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         classes=fleet.policy.classes.choices(),
         default_class=fleet.policy.classes.default(),
         policy=read_policy(fleet) if with_room else NO_POLICY,
+        book=book if with_room else None,
+        assets=_assets(fleet) if with_room else {},
         packing=dict(fleet.waiting.fitting.packing.of),
         uncreated=fleet.uncreated.workloads(),
         gangs=tuple(fleet.waiting.situations.partial_gangs.gangs.read().values()),
         deadlocks=tuple(fleet.waiting.situations.partial_gangs.found),
     )
+
+
+def _assets(fleet: Fleet) -> dict[str, Asset]:
+    """What the present nodes are, as far as prices depend on it."""
+    records = (account.record for account in fleet.nodes.accounts.values())
+    return {each.name: each.facts[-1][1].asset for each in records if each.gone_us is None and each.facts}

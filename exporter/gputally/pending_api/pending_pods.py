@@ -11,6 +11,7 @@ from gputally.export.live.allocations_route import hourly_text
 from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason, PendingTenant
 from gputally.model.placement.verdict import Reason, Verdict
 from gputally.model.units import GPU, to_datetime
+from gputally.pending_api.costs.wait_costs import unpriced_reason
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.words.verdict_words import MEANING, sentence
@@ -62,7 +63,7 @@ def pending_document(
     )
 
 
-def pending_pod(waiting: WaitingPod, viewer: Viewer) -> PendingPod:
+def pending_pod(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> PendingPod:
     """The pod with its verdict in a sentence."""
     record, needs = waiting.record, waiting.needs
     verdict = shown_verdict(waiting.verdict, viewer)
@@ -85,6 +86,7 @@ def pending_pod(waiting: WaitingPod, viewer: Viewer) -> PendingPod:
         text=sentence(verdict, needs, waiting.situation),
         since=waits[-1].start if waits else to_datetime(waiting.since_us),
         cost_per_hour=None if rate is None else hourly_text(rate),
+        unpriced=unpriced_reason(now, waiting),
     )
 
 

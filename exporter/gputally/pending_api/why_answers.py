@@ -4,14 +4,17 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from msgspec.structs import replace
+
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.advice import ChangeKind, PriorityChoice, Suggestion
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
+from gputally.model.placement.pending_document import PendingPod
 from gputally.model.placement.priority_finding import FindingKind
 from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Verdict
+from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.model.placement.why_document import (
     Help,
     NeededResources,
@@ -22,12 +25,14 @@ from gputally.model.placement.why_document import (
 )
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND, to_datetime
+from gputally.pending_api.costs.wait_costs import unpriced, waited_cost
 from gputally.pending_api.occupants import Rank, limited, occupants
-from gputally.pending_api.others_waiting import may_be_next, others_waiting
+from gputally.pending_api.others_waiting import NOT_ADMITTED, may_be_next, others_waiting
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import pending_pod
 from gputally.pending_api.similar_waits import similar_waits
+from gputally.pending_api.words.affinity_words import affinity_words
 from gputally.pending_api.words.gang_entries import gang_entry_of
 from gputally.pending_api.words.priority_words import priority_note
 from gputally.pending_api.words.suggestion_words import help_of
@@ -39,6 +44,8 @@ from gputally.placement.suggestions import suggestions
 _MOST_HELPS: Final = 5
 _OF_NODES: Final = (ChangeKind.REMOVE_TAINT, ChangeKind.UNCORDON)
 """Changes of nodes, which a user restricted to tenants may not know."""
+_NOT_BY_NODES: Final = frozenset(NOT_ADMITTED | {Reason.CLAIM, Reason.EXCLUDED, Reason.IMPOSSIBLE, Reason.SCHEDULABLE})
+"""More nodes like those that exist leave these pods waiting."""
 _MOST_ANSWERS: Final = 10
 """In one document: pods of a job have few verdicts."""
 
@@ -48,17 +55,19 @@ def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer) ->
     alike: dict[tuple[Needs | None, Verdict], list[WaitingPod]] = {}
     for each in found:
         alike.setdefault((each.needs, each.verdict), []).append(each)
-    answers = [_answer(now, pods[0], viewer, pods=len(pods)) for pods in islice(alike.values(), _MOST_ANSWERS)]
+    answers = [_answer(now, pods, viewer) for pods in islice(alike.values(), _MOST_ANSWERS)]
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=answers)
 
 
-def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) -> WhyAnswer:
+def _answer(now: PendingNow, alike: Sequence[WaitingPod], viewer: Viewer) -> WhyAnswer:
+    waiting, pods = alike[0], len(alike)
     record, verdict, rank = waiting.record, waiting.verdict, rank_of(waiting.record)
-    named = (uid for obstacle in verdict.obstacles for uid in obstacle.pods)
+    named = (uid for obstacle in shown_obstacles(verdict) for uid in obstacle.pods)
     shown, more = limited(occupants(now, (*verdict.victims, *named), rank, viewer))
+    helps = helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer)
     return WhyAnswer(
         state="pending",
-        pod=pending_pod(waiting, viewer),
+        pod=_priced(now, waiting, viewer),
         pods=pods,
         needs=needed(waiting.needs) if waiting.needs else None,
         obstacles=obstacle_texts(verdict, viewer),
@@ -68,12 +77,25 @@ def _answer(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) 
         priorities=_priorities(now, waiting, viewer),
         waits=past_waits(waiting.waits, now.at_us),
         waited_seconds=(now.at_us - waiting.since_us) / US_PER_SECOND,
+        waited_cost=waited_cost((each.waits for each in alike), now.at_us),
         similar=similar_waits(now, viewer, tier=waiting.tier, units=record.units),
         others_waiting=_others(now, waiting, viewer, pods=pods),
-        helps=helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer),
+        helps=helps,
+        more_nodes_help=_more_nodes_help(verdict, helps),
         scheduler_message=waiting.situation.text,
         gang=gang_entry_of(now, record.uid, viewer),
     )
+
+
+def _more_nodes_help(verdict: Verdict, helps: Sequence[Help]) -> bool | None:
+    if any(each.adds_node for each in helps):
+        return True
+    return False if verdict.reason in _NOT_BY_NODES else None
+
+
+def _priced(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> PendingPod:
+    found = unpriced(now, waiting)
+    return replace(pending_pod(now, waiting, viewer), unpriced=found.reason, cost_range=found.cost_range)
 
 
 def _others(now: PendingNow, waiting: WaitingPod, viewer: Viewer, *, pods: int) -> int:
@@ -112,7 +134,15 @@ def helps_of(
         if not any(map(is_planned, _pods(each)))
         and (viewer.sees_nodes or not any(change.kind in _OF_NODES for change in each.changes))
     )
-    return [help_of(each, now, rank, viewer) for each in islice(possible, _MOST_HELPS)]
+    helps = [help_of(each, now, rank, viewer) for each in possible]
+    return _of_each_kind(helps)
+
+
+def _of_each_kind(helps: Sequence[Help]) -> list[Help]:
+    """The first ones, those last that change the job: at least one of these, if there is any."""
+    kept = [each for each in helps if not each.changes_job]
+    changing = [each for each in helps if each.changes_job]
+    return [*kept[: _MOST_HELPS - bool(changing)], *changing][:_MOST_HELPS]
 
 
 def _is_for_users(choice: PriorityChoice, now: PendingNow) -> bool:
@@ -139,7 +169,7 @@ def needed(needs: Needs) -> NeededResources:
         memory_bytes=memory,
         ephemeral_storage_bytes=storage,
         node_selector=dict(needs.node_selector),
-        has_node_affinity=needs.node_terms is not None,
+        node_affinity=affinity_words(needs.node_terms),
         tolerations=[_toleration(each.key, each.operator, each.value, each.effect) for each in needs.tolerations],
         scheduler=needs.scheduler,
     )
@@ -153,8 +183,15 @@ def obstacle_texts(verdict: Verdict, viewer: Viewer) -> list[ObstacleText]:
             text=obstacle_text(each, shows_node=viewer.sees_nodes),
             node=each.node if viewer.sees_nodes else None,
         )
-        for each in verdict.obstacles
+        for each in shown_obstacles(verdict)
     ]
+
+
+def shown_obstacles(verdict: Verdict) -> Sequence[Obstacle]:
+    """Without pods on a node that is too small: nobody would be bound there if they left."""
+    if verdict.reason is not Reason.IMPOSSIBLE:
+        return verdict.obstacles
+    return [each for each in verdict.obstacles if each.kind is not ObstacleKind.RESOURCE]
 
 
 def node_counts(verdict: Verdict) -> dict[str, int]:

@@ -26,7 +26,8 @@ class Attempt(NamedTuple):
 def changed(state: Attempt, change: SuggestedChange, classes: Mapping[str, PriorityChoice]) -> Attempt:
     """The state after the change; `classes` are the PriorityClasses by name.
 
-    After a change of a node, only that node is left: the pod fits on none of the others, which did not change.
+    After a change of a node, or with a new one, only that node is left: the pod fits on none of the others, which did
+    not change.
     """
     needs, room, situation = state
     if change.kind in _ON_NODE:
@@ -56,6 +57,13 @@ def _emptied(node: NodeRoom, change: SuggestedChange) -> None:
     for uid in change.pods:
         node.drop(uid)
         node.nominated.pop(uid, None)
+    node.forget()
+
+
+def _empty(node: NodeRoom, _: SuggestedChange) -> None:
+    for uid in tuple(node.taken):
+        node.drop(uid)
+    node.nominated.clear()
     node.forget()
 
 
@@ -116,6 +124,7 @@ _ON_NODE: Final[Mapping[ChangeKind, Callable[[NodeRoom, SuggestedChange], None]]
     ChangeKind.REMOVE_TAINT: _without_taint,
     ChangeKind.UNCORDON: _uncordoned,
     ChangeKind.WAIT: _emptied,
+    ChangeKind.ADD_NODE: _empty,
 }
 _ON_POD: Final[Mapping[ChangeKind, Callable[[Needs, SuggestedChange], Needs]]] = {
     ChangeKind.TOLERATE: _tolerating,

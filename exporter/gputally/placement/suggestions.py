@@ -9,6 +9,7 @@ from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.placement.change import Attempt, changed
 from gputally.placement.eviction import would_evict
+from gputally.placement.exclusions import named_by
 from gputally.placement.judge import judged
 from gputally.placement.room import Room
 
@@ -64,10 +65,17 @@ def _single(verdict: Verdict, state: Attempt, classes: Sequence[PriorityChoice])
         yield from _of_pod(obstacle)
     if verdict.reason in _WITH_PRIORITY:
         yield from _lowest_class(state, classes)
+        yield from _another_node(verdict, state)
     for what in dict.fromkeys(each.what for each in verdict.obstacles if each.kind in _AMOUNTS):
         yield from _smaller(state, what)
     for obstacle in verdict.obstacles:
         yield from _of_cluster(obstacle, state.room)
+
+
+def _another_node(verdict: Verdict, state: Attempt) -> Iterator[SuggestedChange]:
+    """Another node like the one that comes closest; none for a pod that selects nodes by name, as it has another."""
+    if verdict.node in state.room.nodes and named_by(state.needs) == ():
+        yield SuggestedChange(kind=ChangeKind.ADD_NODE, node=verdict.node)
 
 
 def _remedies(verdict: Verdict, room: Room) -> Iterator[SuggestedChange]:
@@ -135,7 +143,7 @@ def _smaller(state: Attempt, resource: str) -> Iterator[SuggestedChange]:
         yield SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=resource, amount=least * step)
 
 
-_COSTS: Final = {ChangeKind.WAIT: 1, ChangeKind.REQUEST_LESS: 2}
+_COSTS: Final = {ChangeKind.WAIT: 1, ChangeKind.ADD_NODE: 2, ChangeKind.REQUEST_LESS: 3}
 """The order of changes that evict nobody; all others come first."""
-_LAST: Final = 4
+_LAST: Final = 5
 _AMOUNTS: Final = (ObstacleKind.SIZE, ObstacleKind.RESOURCE)

@@ -13,6 +13,7 @@ from gputally.errors import AggregatorRefused, AggregatorUnreachable, DeliveryFa
 from gputally.report_api.report_request import REPORT_PATH, literal
 from gputally.showback.delivery import ReportPeriod, file_name, write_files
 from gputally.showback.showback_options import FORMATS, ShowbackOptions
+from gputally.top.api_documents import decoded
 from gputally.top.client import AggregatorClient
 from gputally.webhook import post, webhook_url
 
@@ -80,11 +81,7 @@ class _Showback:
 
     async def _page(self, path: str) -> dict[str, Any]:
         body = await self._repeated(lambda: self._get(path))
-        try:
-            document: dict[str, Any] = msgspec.json.decode(body)
-        except msgspec.MsgspecError as error:
-            raise AggregatorUnreachable(f"not an answer of gputally: {error}; check --url") from None
-        return document
+        return decoded(body, dict[str, Any])
 
     async def _get(self, path: str) -> bytes:
         return await self._client.get(path, timeout=_TIMEOUT)

@@ -6,7 +6,6 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final
 
-import msgspec
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 from yarl import URL
 
@@ -14,6 +13,7 @@ from gputally.errors import AggregatorRefused, AggregatorUnreachable, NotFound
 from gputally.ledger_commands.plain_text import printable
 from gputally.model.allocations_document import PATH, VERSION, AllocationsDocument
 from gputally.model.placement.why_document import NOT_FOUND_HEADER
+from gputally.top.api_documents import of_version
 from gputally.top.authorization import Credentials
 from gputally.top.options import Service
 from gputally.top.port_forward import forwarded
@@ -44,7 +44,6 @@ class AggregatorClient:
         self._url = url.rstrip("/")
         self._headers = credentials.headers()
         self._tls = credentials.tls()
-        self._decoder = msgspec.json.Decoder(AllocationsDocument)
 
     async def read(self) -> bytes:
         """The document as JSON. Raises: AggregatorUnreachable."""
@@ -81,15 +80,7 @@ class AggregatorClient:
 
     async def allocations(self) -> AllocationsDocument:
         """The document. Raises: AggregatorUnreachable, also for one of another version."""
-        body = await self.read()
-        try:
-            document = self._decoder.decode(body)
-        except msgspec.MsgspecError as error:
-            raise AggregatorUnreachable(f"{self._url}{PATH}: not an answer of gputally: {error}; check --url") from None
-        if document.version != VERSION:
-            text = f"{self._url}: version {document.version} of the API; use gputally of the aggregator's version"
-            raise AggregatorUnreachable(text)
-        return document
+        return of_version(await self.read(), AllocationsDocument, VERSION)
 
 
 @asynccontextmanager

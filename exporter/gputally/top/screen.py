@@ -48,7 +48,8 @@ def summary(document: AllocationsDocument) -> list[Text]:
         lines.append(f"GPUs     {number(everything.held)} held by your tenants")
     waiting = sum(1 for pod in document.pods if pod.state == "pending")
     demand = (
-        f"{waiting} {'pod waits' if waiting == 1 else 'pods wait'} for {number(everything.pending)} GPUs"
+        f"{waiting} {'pod waits' if waiting == 1 else 'pods wait'} for {number(everything.pending)} GPUs: "
+        "gputally why --all says why"
         if waiting
         else "no pods"
     )

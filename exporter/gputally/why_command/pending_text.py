@@ -30,6 +30,9 @@ def _pods(document: PendingDocument, subject: str, width: int) -> Iterator[str]:
     yield from paragraph(_headline(document, subject), width)
     yield ""
     yield from _reasons(document, width)
+    if document.currency and (without := sum(each.unpriced_gpus for each in document.reasons)):
+        verb = "has" if without == 1 else "have"
+        yield f"{gpus(without)} {verb} no price: only pods that select one GPU model with a price have one"
     for gang in document.gangs[:_MOST_GANGS]:
         yield from headed("Gang", gang_words(gang, document.currency, now=document.at), width=width)
     if hidden := len(document.gangs) - _MOST_GANGS:
@@ -62,7 +65,7 @@ def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
 
 
 def _tenants(document: PendingDocument) -> Iterator[str]:
-    heads = (*_sum_heads(document), "MOST FOR", "TENANT")
+    heads = (*_sum_heads(document), "MAIN REASON", "TENANT")
     rows = [(*_sums(each, document), each.reason, each.tenant) for each in document.tenants]
     yield from table([heads, *rows], right=frozenset(range(len(heads) - 2)))
 
@@ -78,7 +81,7 @@ def _sums(each: PendingReason | PendingTenant, document: PendingDocument) -> Seq
 
 
 def _is_priced(document: PendingDocument) -> bool:
-    return any(each.cost_per_hour is not None for each in document.reasons)
+    return bool(document.currency)
 
 
 def _pod(pod: PendingPod, document: PendingDocument) -> tuple[str, ...]:

@@ -15,10 +15,11 @@ from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH, 
 from gputally.pending_api.forecasts.manifest_pods import PRIORITY_CLASS, READERS
 from gputally.pending_api.forecasts.what_if_request import PARAMETERS
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_objects
+from gputally.top.api_documents import of_version
 from gputally.top.client import InvalidQuestion, connected
 from gputally.top.flags import access_problems, credentials_from, service_from
 from gputally.why_command.not_evaluated import not_evaluated
-from gputally.why_command.run_why import decoded, print_json, print_lines, text_problems, width
+from gputally.why_command.run_why import print_json, print_lines, text_problems, width
 from gputally.why_command.what_if_text import what_if_lines
 
 _OF_CONTAINERS: Final = frozenset({"name", "resources", "restartPolicy", "ports"})
@@ -41,7 +42,7 @@ def run_what_if(parsed: Namespace) -> int:
     if parsed.output == "json":
         print_json(body)
     else:
-        print_lines(what_if_lines(decoded(body, WhatIfDocument, WHAT_IF_VERSION), width=width()))
+        print_lines(what_if_lines(of_version(body, WhatIfDocument, WHAT_IF_VERSION), width=width()))
     if others := not_evaluated(found):
         sys.stderr.write(f"gputally: not evaluated, as pods of their kinds are not modelled: {', '.join(others)}\n")
     return 0

@@ -6,14 +6,15 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from gputally.errors import AggregatorUnreachable, ConfigError, NotFound, Problem
+from gputally.errors import ConfigError, NotFound, Problem
 from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import PENDING_VERSION, PendingDocument
 from gputally.model.placement.why_document import WHY_VERSION, WhyDocument
+from gputally.top.api_documents import of_version
 from gputally.top.client import InvalidQuestion, connected
 from gputally.top.flags import access_problems, credentials_from, service_from
 from gputally.why_command.pending_text import pending_lines
@@ -43,10 +44,10 @@ def run_why(parsed: Namespace) -> int:
     if parsed.output == "json":
         print_json(answer.body)
     elif answer.is_list:
-        document = decoded(answer.body, PendingDocument, PENDING_VERSION)
+        document = of_version(answer.body, PendingDocument, PENDING_VERSION)
         print_lines(pending_lines(document, subject=subject.text, width=width()))
     else:
-        print_lines(why_lines(decoded(answer.body, WhyDocument, WHY_VERSION), width=width()))
+        print_lines(why_lines(of_version(answer.body, WhyDocument, WHY_VERSION), width=width()))
     return 0
 
 
@@ -63,7 +64,7 @@ async def _asked(parsed: Namespace, subject: WhySubject) -> _Response:
     service = service_from(parsed, namespace=parsed.aggregator_namespace)
     async with connected(parsed.url, service, credentials_from(parsed)) as client:
         body = await client.get(subject.path)
-        document = decoded(body, PendingDocument, PENDING_VERSION) if subject.is_list else None
+        document = of_version(body, PendingDocument, PENDING_VERSION) if subject.is_list else None
         if document and subject.pod_path and not (document.pod_count or document.workload_count):
             with suppress(NotFound):
                 return _Response(await client.get(subject.pod_path), is_list=False)
@@ -80,18 +81,6 @@ def text_problems(parsed: Namespace) -> list[Problem]:
         for name, value in given.items()
         if any("\ud800" <= each <= "\udfff" for each in value)
     ]
-
-
-def decoded(body: bytes, kind: type[Any], version: int) -> Any:  # noqa: ANN401 - an instance of `kind`
-    """The document. Raises: AggregatorUnreachable for one of another version, or of another program."""
-    try:
-        document = msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as error:
-        raise AggregatorUnreachable(f"not an answer of gputally: {error}; check --url") from None
-    if document.version != version:
-        text = f"the aggregator answers in version {document.version}; use gputally of the aggregator's version"
-        raise AggregatorUnreachable(text)
-    return document
 
 
 def width() -> int:

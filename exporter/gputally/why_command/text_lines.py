@@ -26,6 +26,12 @@ def headed(head: str, text: str, *, width: int) -> Iterator[str]:
     ) or [head]
 
 
+def headed_if(head: str, text: str, *, width: int) -> Iterator[str]:
+    """As `headed`, and nothing without a text."""
+    if text:
+        yield from headed(head, text, width=width)
+
+
 def paragraph(text: str, width: int) -> list[str]:
     """The text without a heading, wrapped."""
     return textwrap.wrap(printable(text), width, break_long_words=False, break_on_hyphens=False)

@@ -3,11 +3,20 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gputally.model.placement.what_if_document import PodForecast, QuotaRefusal, WhatIfDocument
+from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
 from gputally.pending_api.words.amount_words import listed, pods_words
+from gputally.pending_api.words.quota_words import quota_line
 from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods
-from gputally.why_command.why_text import needs_words, obstacle_lines, occupant_lines, others_lines, would_help
+from gputally.why_command.why_text import (
+    NO_CLASS,
+    interrupted,
+    needs_words,
+    obstacle_lines,
+    occupant_lines,
+    others_lines,
+    would_help,
+)
 
 _MOST_NODES: Final = 4
 _MOST_BUDGETS: Final = 3
@@ -37,7 +46,7 @@ def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterat
     yield from paragraph(_headline(each), width)
     yield from headed("Needs", needs_words(each.needs, model=""), width=width)
     policy = "may preempt lower priorities" if each.may_preempt else "never preempts (preemptionPolicy: Never)"
-    name = each.class_name or "none"
+    name = each.class_name or NO_CLASS
     yield from headed("Class", f"{name}, priority {each.priority:,}, {policy}; tier {each.tier}", width=width)
     if each.nodes:
         shown = ", ".join(each.nodes[:_MOST_NODES])
@@ -50,7 +59,7 @@ def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterat
         if budgets := _budgets(each.victims):
             yield from headed("Budgets", budgets, width=width)
     if each.quota and each.reason not in _QUOTAS:
-        yield from headed("Quota", _quota(each.quota), width=width)
+        yield from headed("Quota", quota_line(each.quota), width=width)
     yield from obstacle_lines(each.obstacles, width=width)
     yield from occupant_lines("Held by", each.occupants, document.currency, width=width)
     yield from others_lines("Others", each.others_waiting, width=width, more=_of_others(each))
@@ -109,12 +118,6 @@ def _of_others(each: PodForecast) -> str:
     return f", of which {beginning}{after.placed:,} {'fits' if after.placed == _ONE else 'fit'} now"
 
 
-def _quota(quota: QuotaRefusal) -> str:
-    """`gpus: 2 requests.nvidia.com/gpu requested, 3 of 4 used`."""
-    used = f"{quota.used:,g} of {quota.hard:,g} used"
-    return f"{quota.name}: {quota.requested:,g} {quota.resource} requested for each, {used}"
-
-
 def _budgets(victims: Sequence[OccupantPod]) -> str:
     """That the scheduler preempts pods whose budgets do not allow it."""
     violated = [each for each in victims if each.budget]
@@ -136,4 +139,4 @@ def _lost(victims: Sequence[OccupantPod], document: WhatIfDocument) -> str:
     if has_checkpoint:
         since = " since the last checkpoints" + (", where one is known" if document.is_lost_upper_bound else "")
     most = "up to " if document.is_lost_upper_bound else ""
-    return f"{most}{document.lost_gpu_hours:.2f} GPU-hours of work{since}{price}"
+    return f"{most}{document.lost_gpu_hours:.2f} GPU-hours of work{since}{price}{interrupted(victims)}"

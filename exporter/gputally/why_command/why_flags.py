@@ -15,7 +15,8 @@ OUTPUTS: Final = ("text", "json")
 _WHY_EXAMPLES: Final = """\
 Asks the aggregator, and changes nothing. The first line is the answer; then follow what the pod needs, what blocks it,
 who holds that and whether it may preempt them, what it waited for before, how long others like it waited, and what
-would help. Each suggestion was checked: with it, the pod would fit. docs/pending.md explains every verdict.
+would help, with who can do that; what changes the job itself stands apart. Each suggestion was checked: with it, the
+pod would fit. docs/pending.md explains every verdict.
 
 examples:
   kubectl gputally why ml/train-0                 one pod
@@ -41,7 +42,8 @@ examples:
   kubectl gputally what-if --gpus 1 --cpu 8 --memory 64Gi --count 16 --namespace ml
   gputally what-if job.yaml --url http://gpu.example:9836 --output json | jq '.forecasts[].victims'
 
-Quotas and queues are not asked, and of several nodes that fit, the scheduler may take any.
+Quotas count if the aggregator watches them; queues such as Kueue do not. Of several nodes that fit, the scheduler may
+take any.
 
 exit status: 0 answered, also if the pods would wait; 2 flags or FILE; 8 aggregator not reached
 """

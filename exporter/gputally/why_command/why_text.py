@@ -10,16 +10,17 @@ from gputally.model.placement.why_document import (
     ObstacleText,
     OccupantPod,
     PastWait,
-    SimilarWaits,
     WhyAnswer,
     WhyDocument,
 )
 from gputally.pending_api.words.amount_words import amount_words, byte_words, count_words, listed
 from gputally.pending_api.words.duration_words import duration
+from gputally.pending_api.words.suggestion_words import ACTOR_WORDS
 from gputally.why_command.gang_words import gang_words
-from gputally.why_command.text_lines import clock, gpus, headed, headed_table, money, paragraph, pods
+from gputally.why_command.text_lines import clock, gpus, headed, headed_if, headed_table, money, paragraph, pods
 from gputally.why_command.workload_text import workload_lines
 
+NO_CLASS: Final = "no PriorityClass"
 _MOST_OCCUPANTS: Final = 5
 _MOST_OBSTACLES: Final = 3
 _MOST_WAITS: Final = 4
@@ -55,23 +56,19 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
     if answer.needs:
         yield from headed("Needs", needs_words(answer.needs, model=answer.pod.gpu_model), width=width)
     yield from headed("Class", _class(answer), width=width)
+    yield from headed_if("Cost", _cost(answer, document.currency), width=width)
     yield from obstacle_lines(answer.obstacles, width=width)
-    if answer.nodes:
-        counts = ", ".join(f"{count} {what}" for what, count in answer.nodes.items())
-        yield from headed("Nodes", counts, width=width)
+    yield from headed_if("Nodes", _nodes(answer), width=width)
     yield from occupant_lines("Held by", answer.occupants, document.currency, width=width, more=answer.more_occupants)
     if answer.gang:
         yield from headed("Gang", gang_words(answer.gang, document.currency, now=document.at), width=width)
     for index, note in enumerate(answer.priorities):
         yield from headed("" if index else "Priorities", note.text, width=width)
     yield from headed("Waited for", _waits(answer.waits, document), width=width) if answer.waits else ()
-    has_similar = answer.similar is not None and answer.similar.pods >= _LEAST_SIMILAR
-    if answer.similar and has_similar:
-        yield from headed("Others", _similar(answer.similar), width=width)
-    yield from others_lines("" if has_similar else "Others", answer.others_waiting, width=width)
+    yield from headed_if("Others", similar := _similar(answer), width=width)
+    yield from others_lines("" if similar else "Others", answer.others_waiting, width=width)
     yield from would_help(answer.helps, document.currency, width=width)
-    if answer.scheduler_message:
-        yield from headed("Scheduler", answer.scheduler_message, width=width)
+    yield from headed_if("Scheduler", answer.scheduler_message, width=width)
 
 
 def _on_nodes(document: WhyDocument) -> str:
@@ -124,14 +121,39 @@ def needs_words(needs: NeededResources, *, model: str) -> str:
     if parts and model not in ("any", ""):
         parts[0] = f"{parts[0]} of {model}"
     if needs.cpu_cores:
-        parts.append(f"{needs.cpu_cores:g} CPU")
+        parts.append(f"{needs.cpu_cores:g} CPU{'' if needs.cpu_cores == 1 else 's'}")
     if needs.memory_bytes:
         parts.append(f"{byte_words(needs.memory_bytes)} memory")
     if needs.ephemeral_storage_bytes:
         parts.append(f"{byte_words(needs.ephemeral_storage_bytes)} ephemeral storage")
     chosen = [f"{key}={value}" for key, value in needs.node_selector.items()]
-    chosen += ["its node affinity"] if needs.has_node_affinity else []
+    chosen += [needs.node_affinity] if needs.node_affinity else []
     return f"{listed(parts)}, on one node" + (f" that matches {listed(chosen)}" if chosen else "")
+
+
+def _nodes(answer: WhyAnswer) -> str:
+    """What keeps it from how many nodes, which one comes closest, and if more nodes would not help, that."""
+    counts = ", ".join(f"{count} {what}" for what, count in answer.nodes.items())
+    closest = next((each.node for each in answer.obstacles if each.node), None)
+    parts = [counts, f"{closest} comes closest" if counts and closest else ""]
+    parts.append("more nodes like these would not help" if answer.more_nodes_help is False else "")
+    return "; ".join(filter(None, parts))
+
+
+def _cost(answer: WhyAnswer, currency: str) -> str:
+    """What the wait has cost so far; without a price, what the pod may cost, or why nobody knows; "" without prices."""
+    pod = answer.pod
+    if answer.waited_cost is not None:
+        of = f" of all {answer.pods:,} pods" if answer.pods > 1 else ""
+        so_far = " so far" if answer.state == "pending" else ""
+        return f"{money(answer.waited_cost, currency)} for the wait{of}{so_far}: what its GPUs would have cost"
+    if not pod.unpriced:
+        return ""
+    if (found := pod.cost_range) is None:
+        return f"unpriced: {pod.unpriced}"
+    rates = dict.fromkeys((f"{Decimal(found.lowest):,.2f}", f"{Decimal(found.highest):,.2f}"))
+    others = f", or on {listed(found.unpriced_models)}, which has no price" if found.unpriced_models else ""
+    return f"{' to '.join(rates)} {currency} per hour, on {' or '.join(found.gpu_models)}{others}: {pod.unpriced}"
 
 
 def _class(answer: WhyAnswer) -> str:
@@ -140,9 +162,9 @@ def _class(answer: WhyAnswer) -> str:
     if pod.priority is None:
         return payer
     if pod.may_preempt is None:
-        return f"{pod.class_name or 'none'}, priority {pod.priority:,}; {payer}"
+        return f"{pod.class_name or NO_CLASS}, priority {pod.priority:,}; {payer}"
     policy = "may preempt lower priorities" if pod.may_preempt else "never preempts (preemptionPolicy: Never)"
-    return f"{pod.class_name or 'none'}, priority {pod.priority:,}, {policy}; {payer}"
+    return f"{pod.class_name or NO_CLASS}, priority {pod.priority:,}, {policy}; {payer}"
 
 
 def occupant_lines(
@@ -206,17 +228,32 @@ def others_lines(head: str, others_waiting: int, *, width: int, more: str = "") 
         )
 
 
-def _similar(similar: SimilarWaits) -> str:
-    like = f"{similar.tier} pods with {gpus(similar.gpus)}"
-    median, p90 = duration(similar.median_seconds), duration(similar.p90_seconds)
-    return f"the last {similar.pods} {like} waited {median} in the median, {p90} at p90"
+def _similar(answer: WhyAnswer) -> str:
+    """How long pods like it waited until they were bound: what is usual. "" for a pod that waits no longer."""
+    if answer.state != "pending":
+        return ""
+    known, like = answer.similar, f"{answer.pod.tier} pods with {gpus(answer.pod.gpus)}"
+    if known is None or known.pods < _LEAST_SIMILAR:
+        return f"{known.pods if known else 'no'} {like} are known that were bound: too few to say what is usual"
+    median, p90 = duration(known.median_seconds), duration(known.p90_seconds)
+    longer = "; it has waited longer than 90 % of them" if answer.waited_seconds > known.p90_seconds else ""
+    return f"the last {known.pods} {like} waited {median} in the median, {p90} at p90{longer}"
 
 
 def would_help(helps: Sequence[Help], currency: str, *, width: int) -> Iterator[str]:
-    """The first suggestions, with what they would destroy."""
-    for index, each in enumerate(helps[:_MOST_HELPS]):
-        effect = _effect(each, currency) if each.victims else "it then fits"
-        yield from headed("" if index else "Would help", f"- {each.text}: {effect}", width=width)
+    """The first suggestions with who can make them and what they would destroy; apart, those that change the job."""
+    changing = [each for each in helps if each.changes_job]
+    kept = [each for each in helps if not each.changes_job][: _MOST_HELPS - bool(changing)]
+    for head, shown in (("Would help", kept), ("Change job", changing[: _MOST_HELPS - len(kept)])):
+        for index, each in enumerate(shown):
+            effect = _effect(each, currency) if each.victims else "it then fits"
+            yield from headed("" if index else head, f"- {each.text}{_who(each)}: {effect}", width=width)
+
+
+def _who(change: Help) -> str:
+    """` (the owner of the pod)`; "" if waiting suffices."""
+    named = [words for each in change.by if (words := ACTOR_WORDS.get(each, each))]
+    return f" ({listed(named)})" if named else ""
 
 
 def _effect(each: Help, currency: str) -> str:
@@ -231,9 +268,13 @@ def _effect(each: Help, currency: str) -> str:
     hours = sum(each.lost_gpu_hours or 0 for each in known)
     most = "up to " if any(each.is_lost_upper_bound for each in known) else ""
     lost = f", destroying {most}{hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""
+    return f"it then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{interrupted(victims)}{lost}"
+
+
+def interrupted(victims: Sequence[OccupantPod]) -> str:
+    """`, interrupting 2 serving pods`; "" without any."""
     serving = sum(each.serves_users for each in victims)
-    interrupted = f", interrupting {serving} serving pod{'s' if serving > 1 else ''}" if serving else ""
-    return f"it then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{interrupted}{lost}"
+    return f", interrupting {serving} serving pod{'s' if serving > 1 else ''}" if serving else ""
 
 
 def _lost_cost(known: Sequence[OccupantPod], currency: str) -> str:

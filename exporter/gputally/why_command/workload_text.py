@@ -8,7 +8,8 @@ from gputally.model.placement.pending_document import PendingDocument, PendingWo
 from gputally.model.placement.why_document import WhyDocument
 from gputally.pending_api.words.amount_words import count_words
 from gputally.pending_api.words.duration_words import duration
-from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods, table
+from gputally.pending_api.words.quota_words import quota_line
+from gputally.why_command.text_lines import gpus, headed, headed_if, money, paragraph, pods, table
 
 _HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
 
@@ -24,12 +25,11 @@ def workload_lines(workload: PendingWorkload, document: WhyDocument, *, width: i
     known = "" if workload.class_name is None else f"{workload.class_name or 'none'}; "
     yield from headed("Class", known + payer, width=width)
     if quota := workload.quota:
-        amounts = f"{quota.requested} requested, {quota.used} used, {quota.limit} allowed"
-        yield from headed("Quota", f"{quota.name}, {quota.resource}: {amounts}", width=width)
+        yield from headed("Quota", quota_line(quota), width=width)
     if workload.message not in workload.text:
         yield from headed("API server", workload.message, width=width)
-    if workload.helps:
-        yield from headed("Would help", f"- {workload.helps}", width=width)
+    for head, change in (("Would help", workload.helps), ("Change job", workload.job_changes)):
+        yield from headed_if(head, f"- {change}" * bool(change), width=width)
 
 
 def workload_table(document: PendingDocument, *, width: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Final
 from gputally.model.objects.affinity import LabelRequirement
 from gputally.model.placement.advice import ChangeKind, SuggestedChange
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
+from gputally.placement.node_group import HOSTNAME
 from tests.cluster.manifests import Json
 from tests.e2e.oracle.state import NEVER, State
 from tests.naive_scheduler import meets
@@ -163,6 +164,15 @@ def gone(state: State, at: Obstacle | SuggestedChange, names: Names) -> State:
     )
 
 
+def joined(state: State, change: SuggestedChange, _: Names) -> State:
+    """An empty node like the one that it names, under another name."""
+    [node] = (deepcopy(each) for each in state.nodes if each["metadata"]["name"] == change.node)
+    name = node["metadata"]["name"] = f"{change.node}-more"
+    if HOSTNAME in node["metadata"].get("labels", {}):
+        node["metadata"]["labels"][HOSTNAME] = name
+    return replace(state, nodes=(*state.nodes, node))
+
+
 def preempting(state: State, _: Obstacle | SuggestedChange, __: Names) -> State:
     state.pod["spec"]["priorityClassName"] = state.pod["spec"]["priorityClassName"].removesuffix(NEVER)
     return state
@@ -208,4 +218,5 @@ APPLY: Final[Mapping[ChangeKind, Callable[[State, SuggestedChange, Names], State
     ChangeKind.WAIT: gone,
     ChangeKind.RAISE_QUOTA: with_more_quota,
     ChangeKind.REMOVE_GATE: ungated,
+    ChangeKind.ADD_NODE: joined,
 }

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from gputally.model.objects.label_selector import Selector
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.needs import Taken
+from gputally.model.placement.pending_document import QuotaRefusal
 from gputally.model.placement.situation import QuotaState, Situation
-from gputally.model.placement.what_if_document import AfterWaiting, QuotaRefusal, WhatIfDocument
+from gputally.model.placement.what_if_document import AfterWaiting, WhatIfDocument
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods, plain_pod
 from gputally.pending_api.forecasts.policy_now import PolicyNow
@@ -79,7 +80,7 @@ def test_pods_that_found_a_place_are_never_to_blame_if_others_suffice() -> None:
     assert (one.bound, one.reason) == (1, "capacity")
     assert [each.text for each in one.obstacles] == ["g1: 4 GPUs needed, 0 available"]
     assert sorted(str(each.pod) for each in one.occupants) == ["b", "c"]
-    wait, ask, *_ = one.helps
+    wait, _, ask, *_ = one.helps
     assert wait.text == "wait until lab/b and ml/c on g1 end"
     assert (ask.text, sorted(str(each.pod) for each in ask.victims)) == ("ask for PriorityClass top", ["b", "c"])
 

@@ -17,7 +17,7 @@ from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.pending_api.pending_page import pending_page
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
-from gputally.pending_api.workloads.workload_words import workload_help, workload_sentence
+from gputally.pending_api.workloads.workload_words import workload_change, workload_help, workload_sentence
 from tests.core.manifests import us
 from tests.unit.pending_api.pending_world import PRICE, Past, holds, node, waits, world
 
@@ -83,9 +83,9 @@ def test_a_workload_has_its_evidence_and_its_cost() -> None:
     )
     assert found.cost_per_hour == str(PRICE.per_gpu_hour * 16)
     assert found.quota
-    assert (found.quota.resource, found.quota.requested, found.quota.used, found.quota.limit) == (
-        *("requests.nvidia.com/gpu", "8"),
-        *("0", "6"),
+    assert (found.quota.resource, found.quota.requested, found.quota.used, found.quota.hard) == (
+        *("requests.nvidia.com/gpu", 8),
+        *(0, 6),
     )
 
 
@@ -144,17 +144,17 @@ def test_why_names_the_missing_pods_of_a_job_beside_its_waiting_ones() -> None:
         (
             MINE,
             "its quota training can never admit such a pod: 8 GPUs needed, 6 allowed",
-            "raise quota training by 2 GPUs, or request 6 GPUs at most",
+            "raise quota training by 2 GPUs (an admin of the cluster); request 6 GPUs at most (the owner of the pod)",
         ),
         (
             replace(MINE, quota=replace(QUOTA, hard=0)),
             "its quota training can never admit such a pod: 8 GPUs needed, 0 allowed",
-            "raise quota training by 8 GPUs",
+            "raise quota training by 8 GPUs (an admin of the cluster)",
         ),
         (
             replace(MINE, reason=Reason.QUOTA, quota=replace(QUOTA, hard=10, used=5)),
             "its quota training is used up: 8 GPUs needed, 5 of 10 used",
-            "raise quota training by 3 GPUs, or wait until its pods leave as much",
+            "raise quota training by 3 GPUs (an admin of the cluster), or wait until its pods leave as much",
         ),
         (
             replace(MINE, reason=Reason.QUOTA, quota=replace(QUOTA, hard=16, used=5)),
@@ -164,7 +164,7 @@ def test_why_names_the_missing_pods_of_a_job_beside_its_waiting_ones() -> None:
         (
             replace(MINE, quota=replace(QUOTA, what="limits.cpu", hard=4000, needed=8000)),
             "its quota training can never admit such a pod: 8 CPUs needed, 4 allowed",
-            "raise quota training by 4 CPUs, or request 4 CPUs at most",
+            "raise quota training by 4 CPUs (an admin of the cluster); request 4 CPUs at most (the owner of the pod)",
         ),
         (
             replace(FOREIGN, text="denied by policy"),
@@ -179,7 +179,8 @@ def test_why_names_the_missing_pods_of_a_job_beside_its_waiting_ones() -> None:
     ],
 )
 def test_each_reason_has_its_sentence_and_its_help(workload: UncreatedWorkload, text: str, helps: str) -> None:
-    assert (workload_sentence(workload), workload_help(workload)) == (text, helps)
+    found = "; ".join(filter(None, (workload_help(workload), workload_change(workload))))
+    assert (workload_sentence(workload), found) == (text, helps)
 
 
 def test_the_page_shows_workloads_and_escapes_what_tenants_write() -> None:

@@ -50,11 +50,13 @@ def test_each_suggestion_is_in_words_with_its_victims() -> None:
 
     found = answer(now)
     assert found.pod.reason == "capacity"
-    assert [(each.text, [victim.pod for victim in each.victims]) for each in found.helps] == [
-        ("wait until ml/b on g1 ends", []),
-        ("ask for PriorityClass top", ["b"]),
+    assert [(each.text, each.by, [victim.pod for victim in each.victims]) for each in found.helps] == [
+        ("wait until ml/b on g1 ends", ["nobody"], []),
+        ("add an empty node like g1", ["admin"], []),
+        ("ask for PriorityClass top", ["owner"], ["b"]),
     ]
-    assert [victim.may_be_preempted for victim in found.helps[1].victims] == [True], "by that class"
+    assert [victim.may_be_preempted for victim in found.helps[2].victims] == [True], "by that class"
+    assert not any(each.changes_job for each in found.helps)
 
 
 def test_a_pod_that_serves_no_users_is_not_advised_to_take_a_class_that_does() -> None:

@@ -4,10 +4,12 @@ from gputally.model.placement.needs import Needs, Taint
 from gputally.model.placement.situation import QuotaState, Situation
 from gputally.model.placement.verdict import Eviction, Reason
 from gputally.placement.judge import NOWHERE, judged
+from gputally.placement.node_group import HOSTNAME
 from gputally.placement.room import Room
 from gputally.placement.suggestions import suggestions
 from tests.unit.placement.cluster import GPU, needs, place, room, taken
 
+ANOTHER_NODE = SuggestedChange(kind=ChangeKind.ADD_NODE, node="n1")
 CLASSES = tuple(PriorityChoice(f"p{value}", value) for value in (50, 150, 250))
 
 
@@ -53,6 +55,7 @@ def test_waiting_a_higher_class_and_a_smaller_request_help_against_a_lack_of_cap
             changes=(SuggestedChange(kind=ChangeKind.WAIT, what=GPU, node="n1", amount=2, pods=("a",)),),
             reason=Reason.SCHEDULABLE,
         ),
+        Suggestion(changes=(ANOTHER_NODE,), reason=Reason.SCHEDULABLE),
         Suggestion(
             changes=(SuggestedChange(kind=ChangeKind.USE_CLASS, what="p150"),),
             reason=Reason.PREEMPTING,
@@ -74,10 +77,11 @@ def test_the_largest_request_that_fits_is_suggested() -> None:
 def test_a_policy_that_permits_preemption_helps_and_tells_the_victims() -> None:
     low = room(place(gpu=1), low=("n1", taken(priority=1)))
 
-    first = found(needs(may_preempt=False), low)[0]
+    node, policy = found(needs(may_preempt=False), low)[:2]
 
-    assert first.changes == (SuggestedChange(kind=ChangeKind.PREEMPT),)
-    assert first.eviction == Eviction(node="n1", victims=("low",))
+    assert node.changes == (ANOTHER_NODE,), "it costs others nothing"
+    assert policy.changes == (SuggestedChange(kind=ChangeKind.PREEMPT),)
+    assert policy.eviction == Eviction(node="n1", victims=("low",))
 
 
 def test_a_quota_is_raised_by_what_is_missing_and_gates_are_removed_together() -> None:
@@ -122,4 +126,12 @@ def test_nobody_waits_for_pods_that_serve_users() -> None:
     nodes = room(place(), front=("n1", taken(gpu=8, priority=900, serving=True)))
 
     assert judged(needs(), nodes).reason is Reason.CAPACITY
-    assert changes(needs(), nodes) == []
+    assert changes(needs(), nodes) == [[ANOTHER_NODE]]
+
+
+def test_another_node_helps_only_pods_that_such_a_node_would_hold_whatever_its_name() -> None:
+    full = room(place(labels=((HOSTNAME, "n1"),)), train=("n1", taken(gpu=8, priority=900)))
+
+    assert [ANOTHER_NODE] in changes(needs(), full)
+    assert [ANOTHER_NODE] not in changes(needs(node_selector=((HOSTNAME, "n1"),)), full)
+    assert [ANOTHER_NODE] not in changes(needs(gpu=9), full)

@@ -64,7 +64,7 @@ async def test_a_request_that_can_never_be_answered_says_what_to_change(status: 
         (answering(status=404), "this is no aggregator of gputally, or an older one; check --url"),
         (answering(b"the disk is on fire", status=500), "the disk is on fire"),
         (answering(b"<html>"), "not an answer of gputally"),
-        (answering(msgspec.json.encode(document()).replace(b'"version":1', b'"version":9')), "version 9 of the API"),
+        (answering(msgspec.json.encode(document()).replace(b'"version":1', b'"version":9')), "answers in version 9"),
     ],
 )
 async def test_a_failure_names_the_remedy(handler: Handler, remedy: str) -> None:

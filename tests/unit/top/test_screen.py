@@ -23,7 +23,7 @@ def shown(*, by: str = "tier", width: int = 80, height: int | None = None, **cha
 def test_the_screen_fits_eighty_columns() -> None:
     assert shown() == [
         "GPUs     16: 9.25 allocated, 4 cordoned, 2.75 free",
-        "Pending  1 pod waits for 8 GPUs",
+        "Pending  1 pod waits for 8 GPUs: gputally why --all says why",
         "Cost     23.00 USD per hour for the allocated GPUs, and 1 GPUs without a price",
         "TIER                                                PODS  GPUS ↓  PENDING  USD/H",
         "low                                                    2       8        0  20.50",

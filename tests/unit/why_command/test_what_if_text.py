@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gputally.model.placement.pending_document import PendingDocument, PendingReason, PendingTenant
-from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, QuotaRefusal, WhatIfDocument
+from gputally.model.placement.pending_document import PendingDocument, PendingReason, PendingTenant, QuotaRefusal
+from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import Help
 from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.what_if_text import what_if_lines
@@ -21,7 +21,7 @@ def shown(*forecasts: PodForecast, lost: float | None = 0.0, cost: str | None = 
 def test_pods_that_fit_say_where() -> None:
     assert shown(FORECAST) == [
         "Job ml/train: 2 pods with 8 GPUs each would be bound now.",
-        "Needs       8 GPUs, 32 CPU and 256 GiB memory, on one node that matches pool=train",
+        "Needs       8 GPUs, 32 CPUs and 256 GiB memory, on one node that matches pool=train",
         "Class       gpu-training, priority 1,000, may preempt lower priorities; tier training",
         "Nodes       gpu-1, gpu-3",
     ]
@@ -62,7 +62,7 @@ def test_pods_that_a_quota_refuses_are_counted_apart() -> None:
         "Job ml/train: 1 of 4 pods with 8 GPUs each fits now; 1 would wait: pods hold it; 2 would be "
         "refused: quota gpus is used up."
     )
-    assert shown(both)[5] == "Quota       gpus: 8 requests.nvidia.com/gpu requested for each, 8 of 8 used"
+    assert shown(both)[5] == "Quota       gpus, requests.nvidia.com/gpu: 8 requested for each pod, 8 of 8 used"
 
 
 def test_pods_that_wait_and_go_first_are_part_of_the_answer() -> None:
@@ -161,9 +161,9 @@ def test_several_tenants_are_summed() -> None:
 
     lines = pending(CAPACITY, count=1, tenants=[first, second])
     assert lines[6:10] == [
-        "GPUS  PODS   PER HOUR  OLDEST  MOST FOR  TENANT",
-        "   6     1  22.50 USD  26 min  capacity  research",
-        "   2     1   7.50 USD  26 min  capacity  lab",
+        "GPUS  PODS   PER HOUR  OLDEST  MAIN REASON  TENANT",
+        "   6     1  22.50 USD  26 min  capacity     research",
+        "   2     1   7.50 USD  26 min  capacity     lab",
         "",
     ]
     assert "TENANT" not in "".join(pending(CAPACITY, count=1, tenants=[first]))

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from gputally.model.placement.pending_document import CostRange
 from gputally.model.placement.why_document import PreemptedBy, WhyAnswer
 from gputally.why_command.why_text import why_lines
 from tests.unit.why_command.why_documents import ANSWER, POD, SERVING, SWEEP, before, why
@@ -21,20 +22,24 @@ def test_the_first_line_is_the_answer_and_the_others_are_its_evidence() -> None:
     assert shown(ANSWER) == [
         "ml-research/train-0 has waited 26 min for 8 GPUs, 30.00 USD per hour: pods of its own or a",
         "higher priority hold what it needs.",
-        "Needs       8 GPUs of H100, 32 CPU and 256 GiB memory, on one node that matches pool=train",
+        "Needs       8 GPUs of H100, 32 CPUs and 256 GiB memory, on one node that matches pool=train",
         "Class       gpu-batch, priority 400, may preempt lower priorities; tier batch, tenant research",
+        "Cost        13.00 USD for the wait so far: what its GPUs would have cost",
         "Blocked by  gpu-3: 8 GPUs needed, 4 available",
-        "Nodes       9 held by other pods, 2 tainted, 1 too small",
+        "Nodes       9 held by other pods, 2 tainted, 1 too small; gpu-3 comes closest",
         "Held by     GPUS  TIER         PRIORITY   PER HOUR  PREEMPTIBLE          POD (TENANT)",
         "               4  serving           800  15.00 USD  no, higher priority  api/llm-7f9c (product)",
         "               4  interactive       200  15.00 USD  yes                  lab/sweep-3 (lab)",
         "Priorities  pods of lower priority got 4 GPUs after it had begun to wait, such as lab/sweep-3",
         "Waited for  quota 12 min (11:34 to 11:46), then capacity 14 min (since 11:46 UTC)",
-        "Others      the last 37 batch pods with 8 GPUs waited 4 min in the median, 11 min at p90",
-        "Would help  - request only 4 GPUs: it then preempts lab/sweep-3 on gpu-3, destroying 2.50",
+        "Others      the last 37 batch pods with 8 GPUs waited 4 min in the median, 11 min at p90; it has",
+        "            waited longer than 90 % of them",
+        "Would help  - add an empty node like gpu-3 (an admin of the cluster): it then fits",
+        "            - ask for PriorityClass gpu-training (the owner of the pod): it then preempts",
+        "            api/llm-7f9c and lab/sweep-3 on gpu-3, interrupting 1 serving pod, destroying 2.50",
         "            GPU-hours of work (9.38 USD)",
-        "            - ask for PriorityClass gpu-training: it then preempts api/llm-7f9c and lab/sweep-3",
-        "            on gpu-3, interrupting 1 serving pod, destroying 2.50 GPU-hours of work (9.38 USD)",
+        "Change job  - request only 4 GPUs (the owner of the pod): it then preempts lab/sweep-3 on gpu-3,",
+        "            destroying 2.50 GPU-hours of work (9.38 USD)",
         "Scheduler   0/12 nodes are available: 10 Insufficient nvidia.com/gpu, 2 node(s) had untolerated",
         "            taint(s).",
     ]
@@ -70,7 +75,7 @@ def test_of_other_tenants_a_restricted_reader_sees_only_tiers_and_gpus() -> None
     )
     lines = shown(replace(ANSWER, occupants=[others], helps=[]))
 
-    assert lines[6:8] == [
+    assert lines[7:9] == [
         "Held by     GPUS  TIER     PREEMPTIBLE          POD (TENANT)",
         "               4  serving  no, higher priority  3 pods",
     ]
@@ -91,6 +96,40 @@ def test_without_a_price_book_no_cost_is_shown() -> None:
     assert not [each for each in lines if "USD" in each or "PER HOUR" in each]
 
 
+def cost_of(**fields: object) -> str:
+    return line("Cost", replace(ANSWER, waited_cost=None, pod=replace(POD, cost_per_hour=None, **fields)), width=200)  # type: ignore[arg-type] # fields of several types
+
+
+def test_without_a_price_it_says_why_and_what_the_pod_may_cost() -> None:
+    both = CostRange(lowest="17.68", highest="30", gpu_models=["A100", "H100"])
+
+    assert cost_of(unpriced="it selects no GPU model, and no node could hold it") == (
+        "Cost        unpriced: it selects no GPU model, and no node could hold it"
+    )
+    assert cost_of(unpriced="it selects no GPU model", cost_range=both) == (
+        "Cost        17.68 to 30.00 USD per hour, on A100 or H100: it selects no GPU model"
+    )
+    assert (
+        cost_of(
+            unpriced="it selects no GPU model",
+            cost_range=replace(both, highest="17.68", gpu_models=["A100"], unpriced_models=["T4"]),
+        )
+        == "Cost        17.68 USD per hour, on A100, or on T4, which has no price: it selects no GPU model"
+    )
+
+
+def test_what_the_wait_has_cost_is_said() -> None:
+    assert line("Cost", replace(ANSWER, waited_cost="13")) == (
+        "Cost        13.00 USD for the wait so far: what its GPUs would have cost"
+    )
+
+
+def test_where_more_nodes_would_not_help_it_says_so() -> None:
+    assert line("Nodes", replace(ANSWER, nodes={}, more_nodes_help=False)) == (
+        "Nodes       more nodes like these would not help"
+    )
+
+
 def test_an_unpriced_pod_says_so() -> None:
     answer = replace(ANSWER, occupants=[replace(SWEEP, cost_per_hour=None)])
 
@@ -107,6 +146,7 @@ def test_a_pod_that_runs_says_when_and_why_it_waited() -> None:
         occupants=[],
         priorities=[],
         similar=None,
+        waited_cost="6",
         helps=[],
         scheduler_message="",
     )
@@ -114,6 +154,7 @@ def test_a_pod_that_runs_says_when_and_why_it_waited() -> None:
     assert shown(bare) == [
         "ml-research/train-0 does not wait: it is running on gpu-3. It waited 12 min for its GPUs.",
         "Class       gpu-batch, priority 400, may preempt lower priorities; tier batch, tenant research",
+        "Cost        6.00 USD for the wait: what its GPUs would have cost",
         "Waited for  quota 12 min (11:34 to 11:46)",
     ]
 
@@ -143,7 +184,7 @@ def test_few_others_have_no_quantiles_and_a_pod_that_is_gone_was_on_its_node() -
     assert ANSWER.similar
     few = replace(ANSWER.similar, pods=9)
 
-    assert not [line for line in shown(replace(ANSWER, similar=few)) if line.startswith("Others")]
+    assert "too few to say what is usual" in line("Others", replace(ANSWER, similar=few))
     gone = shown(replace(ANSWER, state="gone", node="gpu-1"))[0]
     assert gone.startswith("ml-research/train-0 exists no longer; it was on gpu-1. It waited ")
 
@@ -164,6 +205,6 @@ def test_pods_that_may_be_bound_first_are_counted() -> None:
     lines = shown(replace(ANSWER, others_waiting=2))
 
     assert "            2 pods of the same or a higher priority wait for the same" in lines
-    assert "Others      1 pod of the same or a higher priority waits for the same" in shown(
+    assert "            1 pod of the same or a higher priority waits for the same" in shown(
         replace(ANSWER, others_waiting=1, similar=None)
     )

@@ -6,7 +6,7 @@ from gputally.model.placement.pending_document import (
     PendingDocument,
     PendingReason,
     PendingWorkload,
-    RefusingQuota,
+    QuotaRefusal,
 )
 from gputally.model.placement.why_document import WhyDocument
 from gputally.why_command.pending_text import pending_lines
@@ -31,10 +31,11 @@ WORKLOAD = PendingWorkload(
     since=before(26),
     reason="quota_never",
     text="its quota training can never admit such a pod: 8 GPUs needed, 6 allowed",
-    quota=RefusingQuota(name="training", resource="requests.nvidia.com/gpu", requested="8", used="0", limit="6"),
+    quota=QuotaRefusal(name="training", resource="requests.nvidia.com/gpu", requested=8, used=0, hard=6),
     message="exceeded quota: training, requested: requests.nvidia.com/gpu=8",
     cost_per_hour="60",
-    helps="raise quota training by 2 GPUs, or request 6 GPUs at most",
+    helps="raise quota training by 2 GPUs (an admin of the cluster)",
+    job_changes="request 6 GPUs at most (the owner of the pod)",
 )
 ALONE = replace(
     WORKLOAD, job="hvd", job_kind="MPIJob", class_name=None, pods=1, gpus=8, is_at_least=True, cost_per_hour=None
@@ -51,9 +52,10 @@ def test_a_workload_says_what_it_lacks_and_why_with_the_evidence() -> None:
         "ml/job/train has lacked 2 pods of 8 GPUs each, 60.00 USD per hour, for 26 min: its quota training",
         "can never admit such a pod: 8 GPUs needed, 6 allowed.",
         "Class       gpu-training; tier training, tenant research",
-        "Quota       training, requests.nvidia.com/gpu: 8 requested, 0 used, 6 allowed",
+        "Quota       training, requests.nvidia.com/gpu: 8 requested for each pod, 0 of 6 used",
         "API server  exceeded quota: training, requested: requests.nvidia.com/gpu=8",
-        "Would help  - raise quota training by 2 GPUs, or request 6 GPUs at most",
+        "Would help  - raise quota training by 2 GPUs (an admin of the cluster)",
+        "Change job  - request 6 GPUs at most (the owner of the pod)",
     ]
 
 

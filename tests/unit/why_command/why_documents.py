@@ -48,7 +48,6 @@ NEEDS = NeededResources(
     memory_bytes=256 << 30,
     ephemeral_storage_bytes=0,
     node_selector={"pool": "train"},
-    has_node_affinity=False,
     tolerations=[],
     scheduler="default-scheduler",
 )
@@ -101,10 +100,12 @@ ANSWER = WhyAnswer(
         PastWait(reason="capacity", text="capacity", start=before(14), end=None, seconds=840),
     ],
     waited_seconds=1560,
+    waited_cost="13",
     similar=SimilarWaits(tier="batch", gpus=8, pods=37, median_seconds=240, p90_seconds=660, since=before(1440)),
     helps=[
-        Help(text="request only 4 GPUs", node="gpu-3", victims=[SWEEP]),
-        Help(text="ask for PriorityClass gpu-training", node="gpu-3", victims=[SERVING, SWEEP]),
+        Help(text="add an empty node like gpu-3", by=["admin"], adds_node=True),
+        Help(text="ask for PriorityClass gpu-training", by=["owner"], node="gpu-3", victims=[SERVING, SWEEP]),
+        Help(text="request only 4 GPUs", by=["owner"], changes_job=True, node="gpu-3", victims=[SWEEP]),
     ],
     scheduler_message="0/12 nodes are available: 10 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint(s).",
 )

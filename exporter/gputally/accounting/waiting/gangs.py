@@ -115,10 +115,6 @@ class Gangs:
         """The gang of a pod."""
         return self._gang_of.get(uid)
 
-    def incomplete(self) -> Counter[bool]:
-        """Gangs with pending members, by whether other members are bound and hold GPUs for nothing."""
-        return Counter(pods.bound > 0 for pods in self._pods.values() if pods.bound < len(pods.members))
-
     def pending(self, gang: Gang) -> Iterator[str]:
         """Its members that are not bound."""
         pods = self._pods.get(gang)

@@ -114,7 +114,6 @@ class Waiting(StatePart[PodWait]):
         now = WaitingNow(
             reasons=dict(self.book.sums),
             findings=self._findings.pods(self.book.tier_of),
-            gangs=self.situations.gangs.incomplete(),
             partial=self.situations.partial_gangs.read(),
         )
         is_known = self.live.is_judgeable and self.live.is_complete and self.fitting.is_complete

@@ -1,6 +1,7 @@
 """What would happen to pods, and what would help those that wait."""
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -42,6 +43,39 @@ class ChangeKind(StrEnum):
     RAISE_QUOTA = "raise_quota"
     """The quota `what` is raised by `amount`."""
     REMOVE_GATE = "remove_gate"
+    ADD_NODE = "add_node"
+    """Another empty node like `node` joins, as an autoscaler or an administrator may add."""
+
+
+class Actor(StrEnum):
+    """Who can make a change."""
+
+    NOBODY = "nobody"
+    """Time does it."""
+    OWNER = "owner"
+    """The owner of the pod or its job."""
+    ADMIN = "admin"
+    """An administrator of the cluster, its quotas or its PriorityClasses."""
+    GATE_OWNER = "gate_owner"
+    """Whoever set the scheduling gate."""
+
+
+ACTORS: Final = {
+    ChangeKind.TOLERATE: Actor.OWNER,
+    ChangeKind.REMOVE_TAINT: Actor.ADMIN,
+    ChangeKind.UNCORDON: Actor.ADMIN,
+    ChangeKind.DROP_SELECTOR: Actor.OWNER,
+    ChangeKind.REQUEST_LESS: Actor.OWNER,
+    ChangeKind.PREEMPT: Actor.ADMIN,  # the policy is that of the class: admission rejects another one
+    ChangeKind.USE_CLASS: Actor.OWNER,
+    ChangeKind.WAIT: Actor.NOBODY,
+    ChangeKind.RAISE_QUOTA: Actor.ADMIN,
+    ChangeKind.REMOVE_GATE: Actor.GATE_OWNER,
+    ChangeKind.ADD_NODE: Actor.ADMIN,
+}
+"""Who can make each change."""
+CHANGES_JOB: Final = frozenset({ChangeKind.DROP_SELECTOR, ChangeKind.REQUEST_LESS})
+"""What the job gets is not what it asked for: less, or on other nodes, perhaps with another GPU model."""
 
 
 class SuggestedChange(Struct, frozen=True, kw_only=True, gc=False):

@@ -12,12 +12,26 @@ PENDING_VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
 
 
+class CostRange(Struct, frozen=True, kw_only=True, gc=False):
+    """What the GPUs of a pod would cost per hour on the nodes that are large enough and accept it, whatever runs there.
+
+    `gpu_models` are those of these nodes with a price, and `unpriced_models` the others, which may cost anything.
+    """
+
+    lowest: str
+    highest: str
+    gpu_models: list[str]
+    unpriced_models: list[str] = []
+
+
 class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod that waits for `gpus` GPUs of `gpu_model`, `any` for none in particular.
 
     `reason` is its verdict, which `text` says in one sentence; it has held since `since`. `cost_per_hour` is what the
-    GPUs that it waits for cost, a decimal in the document's currency; None if a price is missing. `helps` is the first
-    change that would help, "" if none is known or it was not asked for.
+    GPUs that it waits for cost, a decimal in the document's currency. It is None without a price: `unpriced` says why,
+    and `cost_range`, which only `/api/v1/why` has, what the pod may cost. `helps` is the first change that would help
+    without a change of the job, and `job_changes` the first one that changes the job; "" if none is known or it was not
+    asked for.
 
     The class, the priority and the policy of a pod that is gone are not known any more.
     """
@@ -39,7 +53,10 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     text: str
     since: datetime
     cost_per_hour: str | None
+    unpriced: str = ""
+    cost_range: CostRange | None = None
     helps: str = ""
+    job_changes: str = ""
 
 
 class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
@@ -54,14 +71,17 @@ class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
     oldest: datetime
 
 
-class RefusingQuota(Struct, frozen=True, kw_only=True, gc=False):
-    """The ResourceQuota that refuses a pod: what the pod requests of `resource`, and its use and limit, in words."""
+class QuotaRefusal(Struct, frozen=True, kw_only=True, gc=False):
+    """The ResourceQuota `name` refuses a pod: it requests so much of `resource`, of which `used` of `hard` are used.
+
+    `resource` is the quota's key, such as `requests.cpu`; CPU is in cores, memory and storage in bytes.
+    """
 
     name: str
     resource: str
-    requested: str
-    used: str
-    limit: str
+    hard: float
+    used: float
+    requested: float
 
 
 class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
@@ -70,7 +90,8 @@ class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
     `kind` and `name` are those of the object that would create them, for the job of `job_kind` and `job`. `reason`, in
     words `text`, has held since `since`. `message` is what the API server answered, shortened. `cost_per_hour` is that
     of all these GPUs, None if a price is missing. With `is_at_least`, only an Event is known: it may lack more pods,
-    and its class is None. `helps` says what would help, "" if nothing is known.
+    and its class is None. `helps` says what would help, `job_changes` what would if the workload changed; "" if nothing
+    is known.
     """
 
     namespace: str
@@ -90,10 +111,11 @@ class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
     since: datetime
     reason: str
     text: str
-    quota: RefusingQuota | None
+    quota: QuotaRefusal | None
     message: str
     cost_per_hour: str | None
     helps: str = ""
+    job_changes: str = ""
 
 
 class PendingTenant(Struct, frozen=True, kw_only=True, gc=False):

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.placement.pending_document import QuotaRefusal
 from gputally.model.placement.why_document import Help, NeededResources, ObstacleText, OccupantPod
 
 WHAT_IF_PATH: Final = "/api/v1/what-if"
@@ -12,19 +13,6 @@ BODY_BYTES: Final = 256 * 1024
 """Of a manifest that is sent there, after the values that decide nothing were left out."""
 WHAT_IF_VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
-
-
-class QuotaRefusal(Struct, frozen=True, kw_only=True, gc=False):
-    """The ResourceQuota `name` refuses a pod: it requests so much of `resource`, of which `used` of `hard` are used.
-
-    `resource` is the quota's key, such as `requests.cpu`; CPU is in cores, memory and storage in bytes.
-    """
-
-    name: str
-    resource: str
-    hard: float
-    used: float
-    requested: float
 
 
 class AfterWaiting(Struct, frozen=True, kw_only=True, gc=False):

@@ -17,14 +17,17 @@ NOT_FOUND_HEADER: Final = "X-Gputally-Not-Found"
 
 
 class NeededResources(Struct, frozen=True, kw_only=True, gc=False):
-    """What one pod requests, and what restricts its nodes. `devices` are counts by resource name."""
+    """What one pod requests, and what restricts its nodes. `devices` are counts by resource name.
+
+    `node_affinity` is the required one in words, as `kubectl` writes selectors; "" for none.
+    """
 
     devices: dict[str, int]
     cpu_cores: float
     memory_bytes: int
     ephemeral_storage_bytes: int
     node_selector: dict[str, str]
-    has_node_affinity: bool
+    node_affinity: str = ""
     tolerations: list[str]
     scheduler: str
 
@@ -93,9 +96,17 @@ class Help(Struct, frozen=True, kw_only=True, gc=False):
     """A change after which the pod would be bound, checked by the model.
 
     It then fits, or if there are `victims`, it would preempt them on `node`, None for a restricted user.
+
+    `by` says who can make the change: `owner` of the pod, `admin` of the cluster, `gate_owner`, who set the scheduling
+    gate, or `nobody` where waiting suffices; several if several changes are needed. With `changes_job`, the job gets
+    less than it asked for, or other nodes; without, and without `victims`, the change costs its users and others
+    nothing but time, or with `adds_node` another node.
     """
 
     text: str
+    by: list[str] = []
+    changes_job: bool = False
+    adds_node: bool = False
     node: str | None = None
     victims: list[OccupantPod] = []
 
@@ -126,9 +137,11 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     """Why `pods` equal pods of a job wait, of which `pod` is the oldest.
 
     `state` is `pending`, the state of a pod that has its GPUs, `ended`, or `gone` if it was deleted. Unless it is
-    pending, `reason` and `text` of the pod are empty, and `waits` says what it had waited for. `others_waiting` pods of
-    the same or a higher priority, as far as the user may know, wait for such GPUs on the same nodes. `gang` is that of
-    the pod while only some of its pods hold GPUs.
+    pending, `reason` and `text` of the pod are empty, and `waits` says what it had waited for. `waited_cost` is what
+    the GPUs of all these pods would have cost while they waited; None if any part has no price. `more_nodes_help` says
+    whether the pod would be bound if another empty node like the closest one joined; None if that is not known.
+    `others_waiting` pods of the same or a higher priority, as far as the user may know, wait for such GPUs on the same
+    nodes. `gang` is that of the pod while only some of its pods hold GPUs.
     """
 
     state: str
@@ -143,9 +156,11 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     priorities: list[PriorityNote] = []
     waits: list[PastWait] = []
     waited_seconds: float
+    waited_cost: str | None = None
     similar: SimilarWaits | None = None
     others_waiting: int = 0
     helps: list[Help] = []
+    more_nodes_help: bool | None = None
     scheduler_message: str = ""
     preempted: PreemptedBy | None = None
     gang: GangEntry | None = None

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.errors import MalformedObject
 from gputally.model.placement.advice import PriorityChoice, WhatIf
-from gputally.model.placement.needs import CPU, Needs
-from gputally.model.placement.situation import QuotaState, Situation
+from gputally.model.placement.needs import Needs
+from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Eviction, Reason, Verdict
-from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, QuotaRefusal, WhatIfDocument
+from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.forecasts.candidate import Candidate, candidates_of, tier_of_candidate
@@ -23,10 +23,11 @@ from gputally.pending_api.occupants import decimal_text, limited, occupants
 from gputally.pending_api.others_waiting import others_waiting
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import shown_verdict
-from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts
+from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts, shown_obstacles
+from gputally.pending_api.words.quota_words import quota_refusal
 from gputally.pending_api.words.verdict_words import sentence
 from gputally.placement.judge import judged
-from gputally.placement.objects.quota_usage import counted_pod, resource_of, usage_of
+from gputally.placement.objects.quota_usage import counted_pod, usage_of
 from gputally.placement.planning.planned import PLANNED, is_planned
 from gputally.placement.policy.pod_quotas import Admission, PodQuotas
 from gputally.placement.room import Room
@@ -35,7 +36,6 @@ from gputally.report_api.report_request import InvalidRequest
 
 MOST_EVALUATED: Final = 1_000
 """Pods of all kinds of one request that find a place; where further ones fit is not evaluated."""
-_MILLI: Final = 1000
 _BY_PODS: Final = (Reason.CAPACITY, Reason.INVERSION)
 
 
@@ -134,7 +134,7 @@ def _forecast(
     if found.verdict and result.bound == result.admission.number:
         situation = replace(situation, quota=result.admission.refusal)
     verdict = shown_verdict(found.verdict, viewer) if found.verdict else None
-    named = [uid for each in verdict.obstacles for uid in each.pods if not is_planned(uid)] if verdict else []
+    named = [uid for each in shown_obstacles(verdict) for uid in each.pods if not is_planned(uid)] if verdict else []
     return PodForecast(
         name=planned.name,
         pods=planned.number,
@@ -146,7 +146,7 @@ def _forecast(
         needs=needed(needs),
         bound=result.bound,
         refused=refused,
-        quota=_refusal(result.admission.refusal),
+        quota=quota_refusal(result.admission.refusal),
         others_waiting=others_waiting(now, needs, viewer),
         after_waiting=after,
         not_evaluated=0 if verdict else result.admission.number - result.bound,
@@ -157,19 +157,6 @@ def _forecast(
         obstacles=obstacle_texts(_without_planned(verdict), viewer) if verdict else [],
         occupants=limited(occupants(now, named, candidate.rank, viewer))[0],
         helps=helps_of(now, found.verdict, needs, situation, rank=candidate.rank, viewer=viewer),
-    )
-
-
-def _refusal(quota: QuotaState | None) -> QuotaRefusal | None:
-    if quota is None:
-        return None
-    scale = _MILLI if resource_of(quota.what) == CPU else 1
-    return QuotaRefusal(
-        name=quota.name,
-        resource=quota.what,
-        hard=quota.hard / scale,
-        used=quota.used / scale,
-        requested=quota.needed / scale,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from gputally.accounting.active_pods import holding
-from gputally.model.placement.advice import ChangeKind, SuggestedChange, Suggestion
+from gputally.model.placement.advice import ACTORS, CHANGES_JOB, Actor, ChangeKind, SuggestedChange, Suggestion
 from gputally.model.placement.why_document import Help
 from gputally.model.units import GPU
 from gputally.pending_api.occupants import Rank, occupants
@@ -12,6 +12,13 @@ from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.words.amount_words import amount_words, gpu_words, listed
 from gputally.pending_api.words.verdict_words import quota_words, without_value
 
+ACTOR_WORDS: Final[Mapping[str, str]] = {
+    Actor.NOBODY.value: "",
+    Actor.OWNER.value: "the owner of the pod",
+    Actor.ADMIN.value: "an admin of the cluster",
+    Actor.GATE_OWNER.value: "whoever set the gate",
+}
+"""Who can make a change, in words; "" if waiting suffices."""
 _MOST_NAMES: Final = 3
 
 
@@ -26,6 +33,9 @@ def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer)
     steps = listed([*others, *([f"request only {listed(less)}"] if less else [])])
     return Help(
         text=steps,
+        by=list(dict.fromkeys(ACTORS[each.kind].value for each in suggestion.changes)),
+        adds_node=any(each.kind is ChangeKind.ADD_NODE for each in suggestion.changes),
+        changes_job=any(each.kind in CHANGES_JOB for each in suggestion.changes),
         node=eviction.node if eviction and viewer.sees_nodes else None,
         victims=occupants(now, eviction.victims, rank, viewer) if eviction else [],
     )
@@ -66,11 +76,14 @@ _STEPS: Final[Mapping[ChangeKind, Callable[[SuggestedChange, str, str], str]]] =
     ChangeKind.REMOVE_TAINT: lambda change, on, _: f"remove the taint {change.what}{on.replace(' on ', ' from ')}",
     ChangeKind.UNCORDON: lambda _, on, __: f"uncordon {on.removeprefix(' on ') or 'its node'}",
     ChangeKind.DROP_SELECTOR: lambda change, *_: f"no longer require {change.what}",
-    ChangeKind.PREEMPT: lambda *_: "let it preempt (preemptionPolicy: PreemptLowerPriority)",
+    ChangeKind.PREEMPT: lambda *_: "let its PriorityClass preempt (preemptionPolicy: PreemptLowerPriority)",
     ChangeKind.USE_CLASS: lambda change, *_: f"ask for PriorityClass {change.what}",
     ChangeKind.WAIT: lambda change, on, pods: (
         f"wait until {pods}{on} {'ends' if len(change.pods) == 1 and pods.count('/') else 'end'}"
     ),
     ChangeKind.RAISE_QUOTA: lambda change, *_: f"raise quota {_raised(change)}",
     ChangeKind.REMOVE_GATE: lambda change, *_: f"remove the scheduling gate {change.what}",
+    ChangeKind.ADD_NODE: lambda _, on, __: (
+        f"add an empty node like {on.removeprefix(' on ') or 'those that it can use'}"
+    ),
 }

@@ -10,7 +10,8 @@ from gputally.model.placement.verdict import Reason
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import WaitLine, reason_sums
-from gputally.pending_api.workloads.workload_words import refusing_quota, workload_help, workload_sentence
+from gputally.pending_api.words.quota_words import quota_refusal
+from gputally.pending_api.workloads.workload_words import workload_change, workload_help, workload_sentence
 
 
 def chosen_workloads(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[UncreatedWorkload]:
@@ -46,10 +47,11 @@ def pending_workload(workload: UncreatedWorkload) -> PendingWorkload:
         since=to_datetime(workload.since_us),
         reason=workload.reason.value,
         text=workload_sentence(workload),
-        quota=refusing_quota(quota) if quota else None,
+        quota=quota_refusal(quota),
         message="" if workload.reason is Reason.QUEUED else workload.text,
         cost_per_hour=None if rate is None else hourly_text(rate),
         helps=workload_help(workload),
+        job_changes=workload_change(workload),
     )
 
 

@@ -1,11 +1,12 @@
 """Why pods of a workload were not created, in words, and what would help."""
 
-from gputally.model.objects.quota_spec import LIMITS, REQUESTS
-from gputally.model.placement.pending_document import RefusingQuota
+from gputally.model.objects.quota_spec import LIMITS
+from gputally.model.placement.advice import Actor
 from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.pending_api.words.amount_words import amount_words, bare_amount
+from gputally.pending_api.words.suggestion_words import ACTOR_WORDS
 
 
 def workload_sentence(workload: UncreatedWorkload) -> str:
@@ -27,30 +28,22 @@ def workload_sentence(workload: UncreatedWorkload) -> str:
 
 
 def workload_help(workload: UncreatedWorkload) -> str:
-    """A change after which one more pod is created, "" if none is known."""
+    """A change of its quota after which one more pod is created, with who can make it; "" if none is known."""
     quota = workload.quota
     if quota is None or _has_room(quota):
         return ""
     if workload.reason is Reason.QUOTA_NEVER:
-        missing = quota.needed - quota.hard
-        return (
-            f"raise quota {quota.name} by {_amount(quota, missing)}, or request {_amount(quota, quota.hard)} at most"
-            if quota.hard
-            else f"raise quota {quota.name} by {_amount(quota, missing)}"
-        )
-    missing = quota.needed - (quota.hard - quota.used)
-    return f"raise quota {quota.name} by {_amount(quota, missing)}, or wait until its pods leave as much"
+        return f"raise quota {quota.name} by {_amount(quota, quota.needed - quota.hard)} ({ACTOR_WORDS[Actor.ADMIN]})"
+    missing = _amount(quota, quota.needed - (quota.hard - quota.used))
+    return f"raise quota {quota.name} by {missing} ({ACTOR_WORDS[Actor.ADMIN]}), or wait until its pods leave as much"
 
 
-def refusing_quota(quota: QuotaState) -> RefusingQuota:
-    """The quota with its amounts in words."""
-    return RefusingQuota(
-        name=quota.name,
-        resource=quota.what if quota.what.startswith(LIMITS) else f"{REQUESTS}{quota.what}",
-        requested=_bare(quota, quota.needed),
-        used=_bare(quota, quota.used),
-        limit=_bare(quota, quota.hard),
-    )
+def workload_change(workload: UncreatedWorkload) -> str:
+    """A change of the workload itself after which its quota can admit a pod, "" if none is known."""
+    quota = workload.quota
+    if quota is None or workload.reason is not Reason.QUOTA_NEVER or not quota.hard or _has_room(quota):
+        return ""
+    return f"request {_amount(quota, quota.hard)} at most ({ACTOR_WORDS[Actor.OWNER]})"
 
 
 def _has_room(quota: QuotaState) -> bool:

@@ -29,13 +29,6 @@ def finding_pods(snapshot: Snapshot) -> Iterator[Row]:
         yield from (Row(key, pods) for key, pods in {**known, **snapshot.waits.findings}.items())
 
 
-def incomplete_gangs(snapshot: Snapshot) -> Iterator[Row]:
-    """Both rows, including 0."""
-    if snapshot.waits:
-        yield Row(("none",), snapshot.waits.gangs.get(False, 0))
-        yield Row(("some",), snapshot.waits.gangs.get(True, 0))
-
-
 def partial_gangs(snapshot: Snapshot) -> Iterator[Row]:
     """A row for every known tier, including 0, so that alerts resolve."""
     if snapshot.waits:
@@ -139,15 +132,6 @@ FINDING_PODS = Metric[Snapshot](
     rows=finding_pods,
 )
 
-INCOMPLETE_GANGS = Metric[Snapshot](
-    name="gputally_incomplete_gangs",
-    kind=MetricType.GAUGE,
-    help="Gangs with pending pods, by whether none or some of their pods are bound and hold GPUs meanwhile.",
-    labels=("bound",),
-    rows=incomplete_gangs,
-    reference_only=True,
-)
-
 PARTIAL_GANGS = Metric[Snapshot](
     name="gputally_partial_gangs",
     kind=MetricType.GAUGE,
@@ -221,7 +205,6 @@ METRICS = (
     REASON_PODS,
     REASON_GPUS,
     FINDING_PODS,
-    INCOMPLETE_GANGS,
     PARTIAL_GANGS,
     PARTIAL_GANG_GPUS,
     PARTIAL_GANG_OLDEST,

@@ -1,0 +1,1 @@
+"""What waits cost, as far as prices are known."""

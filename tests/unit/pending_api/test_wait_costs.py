@@ -1,0 +1,112 @@
+"""What waits cost, what pods without a price may cost, and which changes would help at whose hands."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.model.placement.advice import PriorityChoice
+from gputally.model.placement.pending_document import CostRange
+from gputally.model.placement.why_document import WhyAnswer
+from gputally.model.price import Asset, Basis
+from gputally.pending_api.costs.wait_costs import waited_cost
+from gputally.pending_api.pending_finder import why_document
+from gputally.pending_api.pending_list import pending_list
+from gputally.pending_api.pending_now import ALL, PendingNow
+from gputally.pending_api.pending_request import PendingRequest, WhyRequest
+from tests.core.manifests import NodeForm, PodForm
+from tests.unit.pending_api.pending_world import Past, holds, node, waits, world
+
+
+def priced(rates: Mapping[str, str]) -> PriceBook:
+    """A price per GPU-hour by GPU model."""
+    rules = tuple(
+        PriceRule(
+            id=model,
+            criteria=(Criterion(trait=Trait.GPU_MODEL, globs=(model,)),),
+            prices=(DatedPrice(from_us=0, per_gpu_hour=Decimal(rate)),),
+        )
+        for model, rate in rates.items()
+    )
+    return PriceBook(name="b", currency="EUR", basis=Basis.NODE, digest="0", rules=rules)
+
+
+def without_price(now: PendingNow, nodes: list[NodeForm], rates: Mapping[str, str]) -> PendingNow:
+    """The pods wait without a price, on nodes with these."""
+    assets = {each.name: Asset(gpu_model=each.labels["nvidia.com/gpu.product"]) for each in nodes}
+    waiting = [replace(each, waits=[replace(part, price=None) for part in each.waits]) for each in now.waiting]
+    return now._replace(waiting=waiting, assets=assets, book=priced(rates))
+
+
+def answer(now: PendingNow) -> WhyAnswer:
+    [found] = why_document(now, WhyRequest("ml", "a", ""), ALL, past=Past()).answers
+    return found
+
+
+def range_of(pod: PodForm, nodes: list[NodeForm], rates: Mapping[str, str]) -> tuple[str, CostRange | None]:
+    found = answer(without_price(world(nodes, [pod]), nodes, rates)).pod
+    assert found.cost_per_hour is None
+    return found.unpriced, found.cost_range
+
+
+NODES = [node("g1", 8, model="A100"), node("g2", 8, model="H100"), node("g3", 2, model="T4")]
+
+
+def test_a_pod_without_a_model_may_cost_what_the_nodes_cost_that_could_take_it() -> None:
+    found = range_of(waits("a", 4), NODES, {"A100": "2.21", "H100": "3.75", "T4": "0.4"})
+
+    assert found == ("it selects no GPU model", CostRange(lowest="8.84", highest="15", gpu_models=["A100", "H100"]))
+
+
+def test_models_without_a_price_are_named_and_never_guessed() -> None:
+    one = range_of(waits("a", 4), NODES, {"A100": "2.21"})
+    none = range_of(waits("a", 4), NODES, {"T4": "0.4"})
+
+    assert one[1] == CostRange(lowest="8.84", highest="8.84", gpu_models=["A100"], unpriced_models=["H100"])
+    assert none == ("it selects no GPU model", None)
+
+
+def test_what_no_node_could_hold_has_no_price_at_all() -> None:
+    assert range_of(waits("a", 16), NODES, {"A100": "2.21"}) == (
+        "it selects no GPU model, and no node could hold it",
+        None,
+    )
+
+
+def test_the_cost_so_far_is_that_of_all_parts_to_the_second() -> None:
+    now = world([node("g1", 4)], [waits("a", 4)])
+    pod = now.waiting[0]
+
+    assert answer(now).waited_cost == "8.692667", "4 GPUs, 59 min, 2.21 EUR"
+    without = [replace(pod.waits[0], price=None), pod.waits[1]]
+    assert waited_cost([without], now.at_us) is None, "a part without a price is no part for nothing"
+    assert waited_cost([[]], now.at_us) is None
+
+
+def test_a_change_of_the_job_itself_is_marked_and_comes_last() -> None:
+    classes = [PriorityChoice("top", 9000)]
+    now = world([node("g1", 4)], [holds("b", 2, on="g1"), waits("a", 4)], classes=classes)
+
+    helps = answer(now).helps
+    assert [(each.text, each.by) for each in helps if each.changes_job] == [("request only 2 GPUs", ["owner"])]
+    assert [each.changes_job for each in helps] == [False, False, False, True]
+
+
+def test_a_list_names_the_first_change_of_each_kind() -> None:
+    now = world([node("g1", 4)], [holds("b", 2, on="g1"), waits("a", 4)])
+
+    [pod] = pending_list(now, PendingRequest({}, 10, 0, with_helps=True), ALL).pods
+    assert (pod.helps, pod.job_changes) == (
+        "wait until ml/b on g1 ends",
+        "request only 2 GPUs (the owner of the pod)",
+    )
+
+
+def test_more_nodes_help_against_a_lack_of_capacity_and_not_against_nodes_that_are_too_small() -> None:
+    full = answer(world([node("g1", 4)], [holds("b", 4, on="g1"), waits("a", 4)]))
+    small = answer(world([node("g1", 4)], [holds("b", 4, on="g1"), waits("a", 8)]))
+
+    assert full.more_nodes_help is True
+    assert small.more_nodes_help is False
+    assert (small.occupants, [each.kind for each in small.obstacles]) == ([], ["size"]), "nobody's leaving would help"
