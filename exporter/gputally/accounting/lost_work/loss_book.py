@@ -3,6 +3,8 @@
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from gputally.accounting.groups.pod_group import PodGroup
 from gputally.accounting.lost_work.losses import lost_work
 from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_counted
@@ -78,6 +80,16 @@ class LossBook(KeyedDocuments[PodLoss]):
         _discard(self._charged, loss.charged_to, uid)
         if loss.work.group:
             _discard(self._of_group, loss.work.group, uid)
+
+    def withdraw(self, uid: str, *, at_us: int) -> None:
+        """The pod had not ended after all: the counters take back its loss, and what was charged to its disruption."""
+        for each in self.charged_to(uid) - {uid}:
+            self.keep(replace(self.known[each], charged_to=""), at_us=at_us)
+        loss = self.known[uid]
+        self.keep(replace(loss, work=replace(loss.work, spans=()), stalled=()), at_us=at_us)
+        self.forget(uid)
+        if loss.is_victim:
+            self._forgotten[uid] = None
 
     def lost_work(self, victim_uid: str) -> LostWork | None:
         """The loss of a disruption; None while the end of the victim is not known, or long after."""

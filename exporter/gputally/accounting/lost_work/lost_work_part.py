@@ -19,8 +19,8 @@ from gputally.accounting.lost_work.at_risk import AtRisk
 from gputally.accounting.lost_work.incident import GroupVerdict, ended_member, present_member, verdict_of
 from gputally.accounting.lost_work.loss_book import LossBook
 from gputally.accounting.lost_work.losses import stall_amounts, within
-from gputally.accounting.lost_work.pod_loss import PodLoss, with_shared
-from gputally.accounting.lost_work.pod_work import PodWork, spans_of, work_of
+from gputally.accounting.lost_work.pod_loss import PodLoss, loses_work, with_shared
+from gputally.accounting.lost_work.pod_work import spans_of, work_of
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart, no_later
 from gputally.accounting.totals.totals import Totals
@@ -140,7 +140,11 @@ class LostWorkPart(StatePart[PodLoss]):
         if before is None or before.labels != record.labels:
             self.groups.put(record)
         self.at_risk.outdate(uid)
-        if record.end_us is not None and (uid in self._causes or uid in self.losses):
+        if record.end_us is None and uid in self.losses:  # its node, with which it had ended, has registered again
+            self.book.withdraw(uid, at_us=self._now_us)
+            self._withdraw(uid)
+            self._open.update({uid} & self._victims.keys())
+        elif record.end_us is not None and (uid in self._causes or uid in self.losses):
             self._take(record, self.groups.of(uid))
 
     def _add_victim(self, uid: str, cause: Cause) -> None:
@@ -154,7 +158,7 @@ class LostWorkPart(StatePart[PodLoss]):
                 self._keep(replace(self.losses[each], cause=cause))
         elif record:
             self._take(record, self.groups.of(uid))
-        elif loss and _loses_work(loss.work, cause):
+        elif loss and loses_work(loss.work, cause):
             self._open.add(uid)
             self._keep(replace(loss, is_victim=True, charged_to=uid, cause=cause))
 
@@ -164,7 +168,7 @@ class LostWorkPart(StatePart[PodLoss]):
         interval_us = declared_interval(record, self._rules)
         work = work_of(record, self.checkpoints.of(uid), group=group, interval_us=interval_us)
         cause = self._causes.get(uid)
-        is_victim = work is not None and cause is not None and _loses_work(work, cause)
+        is_victim = work is not None and cause is not None and loses_work(work, cause)
         if not is_victim:
             self._withdraw(uid)
         if work is None or not (is_victim or known or (group and not work.succeeded)):
@@ -292,8 +296,3 @@ class LostWorkPart(StatePart[PodLoss]):
         if loss.work.uid in self._pods or (is_busy and loss.charged_to):
             return False
         return loss.noticed_us < now_us - (_KEEP_US if loss.charged_to or is_busy else _UNCHARGED_US)
-
-
-def _loses_work(work: PodWork, cause: Cause) -> bool:
-    """Whether a victim lost its work: one that ended by itself did not, but a kubelet's victims look as if they had."""
-    return not (work.succeeded or (cause is Cause.PREEMPTION and work.ended_itself))

@@ -58,3 +58,8 @@ def with_shared(loss: PodLoss, stated: Sequence[WorkCheckpoint]) -> PodLoss:
     before = bisect_right(stated, loss.work.end_us, key=lambda each: each.at_us)
     found = (*stated[max(0, before - 1) : before], *loss.shared)
     return replace(loss, shared=tuple(sorted(found, key=lambda each: each.at_us)[-1:]))
+
+
+def loses_work(work: PodWork, cause: Cause) -> bool:
+    """Whether a victim lost its work: one that ended by itself did not, but a kubelet's victims look as if they had."""
+    return not (work.succeeded or (cause is Cause.PREEMPTION and work.ended_itself))

@@ -119,12 +119,15 @@ class Pods:
         return {record.node_uid for record in self.records.values() if record.node_uid}
 
     def reclassify(self, changed: Reclassified, *, at_us: int) -> None:
-        """Recompute the pods of a node whose classification, price or end changed."""
+        """Recompute the pods of a node whose classification, price or end changed; `reconcile` yields other ends."""
         for uid in tuple(self.index.on_node.get(changed.name, ())):
-            better = self._nodes.reclassified(self.records[uid], changed)
+            before = self.records[uid]
+            better = self._nodes.reclassified(before, changed)
             record = self._derive(better, at_us=at_us, since_us=changed.since_us)
             if uid in self._awaiting_node:
                 self._delete(record, self._awaiting_node[uid])
+            elif record.end_us != before.end_us:
+                self._unaccounted[uid] = record, at_us
 
     def amended(self, record: PodRecord, better: PodRecord, *, at_us: int, since_us: int | None = None) -> PodRecord:
         """Reaccount a deleted pod as `better`; `since_us` if its node or prices changed from then on."""
