@@ -149,7 +149,8 @@ COST = Row(
                 width=12,
             ),
             Query(
-                f"sum by (tier) (max by (cluster, tier) ({_UNUSED_PER_BAR})) * $__interval_ms / 3600000 > 0", "{{tier}}"
+                f"sum by (tier) (max by (cluster, tier) ({_UNUSED_PER_BAR})) * $__interval_ms / 1000 / 3600 > 0",
+                "{{tier}}",
             ),
             every="1h",
         ),

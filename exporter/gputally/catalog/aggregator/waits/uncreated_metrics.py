@@ -56,7 +56,7 @@ UNCREATED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_uncreated_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds of pods that workloads lacked, as a quota or admission refused them or a queue had not admitted "
-    "their Job, by cause. No pending GPU-second is among them.",
+    "their Job, by cause; no pending GPU-second is among them.",
     labels=("tier", "cause"),
     rows=gpu_seconds(Total.UNCREATED),
 )
