@@ -22,7 +22,7 @@ def measure(aggregator: Aggregator, pods: int, *, settle_seconds: float) -> Iter
     yield Figure(f"scrape.series@{pods}", series(bodies[-1]), "series")
     yield Figure(f"scrape.mb@{pods}", len(bodies[-1]) / 1e6, "MB", stated("<= 1.2", pods))
     times = [scraped(connection)[0] for _ in range(SCRAPES)]
-    yield from spread(f"scrape.ms@{pods}", times, "ms", goal=stated("<= 10", pods))
+    yield from spread(f"scrape.ms@{pods}", times, "ms", goal=stated("<= 6", pods))
     zipped = [scraped(connection, encoding="gzip") for _ in range(SCRAPES)]
     yield Figure(f"scrape.gzip_mb@{pods}", len(zipped[-1][1]) / 1e6, "MB")
     yield from spread(f"scrape.gzip_ms@{pods}", [ms for ms, _ in zipped], "ms")

@@ -15,7 +15,8 @@ _ON_GPU_NODES = 5
 
 
 def block(loader: Loader, number: int) -> Json:
-    """A running pod with one GPU of a spare node: no pod that requests all of them fits there."""
+    """A pod with one GPU of a spare node: no pod that requests all of them fits there."""
+    number %= SPARE_NODES
     on = loader.spare_node(number)
     return workload.pod(FIRST_BLOCK + number, name=f"block-{number}", place=workload.MARKER, tier=_HIGHEST, on=on)
 

@@ -42,16 +42,18 @@ def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, mo
 
     Raises: ValueError for a row with more or fewer values than its metric has labels.
     """
-    lines: list[str] = []
-    for metric, rows in metrics:
-        lines.append(header(metric, openmetrics=openmetrics))
-        if metric.kind is MetricType.HISTOGRAM:
-            lines += _histograms(metric, list(cast("Iterable[HistogramRow]", rows)), created=openmetrics)
-        else:
-            created = openmetrics and metric.kind is MetricType.COUNTER
-            lines += _samples(metric, _by_column(cast("Iterable[Row]", rows)), created=created)
-    lines.append((more + END if openmetrics else more).decode())
-    return "".join(lines).encode()
+    parts = [_family(metric, rows, openmetrics=openmetrics) for metric, rows in metrics]
+    return b"".join((*parts, more, END if openmetrics else b""))
+
+
+def _family(metric: Metric[Any], rows: Rows, *, openmetrics: bool) -> bytes:
+    """The text of one family. Encoded at once, as all lines together take more memory than their text."""
+    if metric.kind is MetricType.HISTOGRAM:
+        lines = _histograms(metric, list(cast("Iterable[HistogramRow]", rows)), created=openmetrics)
+    else:
+        created = openmetrics and metric.kind is MetricType.COUNTER
+        lines = _samples(metric, _by_column(cast("Iterable[Row]", rows)), created=created)
+    return "".join((header(metric, openmetrics=openmetrics), *lines)).encode()
 
 
 def registry_text(registry: CollectorRegistry, *, openmetrics: bool) -> bytes:
