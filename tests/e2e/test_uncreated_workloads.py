@@ -31,7 +31,7 @@ EXPECTED = {
     "queued": ("queued", 3, 24),
 }
 """Reason, missing pods and their GPUs by job."""
-QUOTA = {"name": "training", "resource": "requests.nvidia.com/gpu", "requested": "4", "used": "4", "limit": "6"}
+QUOTA = {"name": "training", "resource": "requests.nvidia.com/gpu", "requested": 4.0, "used": 4.0, "hard": 6.0}
 
 
 @pytest.fixture
