@@ -81,9 +81,8 @@ class Verdicts:
 async def _free_and_take(loader: Loader, verdicts: Verdicts, number: int) -> list[float]:
     """Milliseconds from each answer of the API server until the verdicts follow."""
     pod, times = block(loader, CHURNED + number % (SPARE_NODES - CHURNED)), list[float]()
-    changes = (loader.api.delete(path(pod), grace_seconds=0), True), (loader.api.create(pod), False)
-    for change, fits in changes:
-        await change
+    for fits in (True, False):
+        await (loader.api.delete(path(pod), grace_seconds=0) if fits else loader.api.create(pod))
         returned = time.monotonic()
         await asyncio.to_thread(verdicts.until_any_fits, fits=fits)
         times.append(1000 * (time.monotonic() - returned))

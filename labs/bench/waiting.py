@@ -48,6 +48,7 @@ def waiting_pod(number: int) -> Json:
     """A pod of any tier that requests eight GPUs of one model."""
     pod = workload.pod(number, name=f"waiting-{number}")
     del pod["spec"]["nodeName"]
+    pod["spec"]["tolerations"] = [{"operator": "Exists"}]  # nobody removes the taint that new nodes get
     pod["spec"]["nodeSelector"] = {f"{GPU}.product": list(workload.MODELS)[number % len(workload.MODELS)]}
     pod["spec"]["containers"][0]["resources"] = {"limits": {GPU: str(workload.GPUS_PER_NODE)}}
     return pod
