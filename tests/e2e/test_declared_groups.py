@@ -9,12 +9,11 @@ import pytest
 
 from gputally.model.rules import OPTIONAL_RESOURCES
 from tests.behaviour.product import Product, total
-from tests.chart.helm import objects, of_kind, rendered
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import Json, gpu_node, gpu_pod, metadata, namespace, path, priority_class
 from tests.e2e.oracle.gang import GATES, GROUPS
-from tests.e2e.rights import grant, logged_in, revoke, rights_of, until_granted
+from tests.e2e.watching import watching
 from tests.fakes.command import run
 
 pytestmark = [
@@ -22,7 +21,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of killed servers
 ]
 
-WATCHES = {"watch": {"volcanoPodGroups": True, "coschedulingPodGroups": True, "corePodGroups": True}}
+WATCHES = ("volcanoPodGroups", "coschedulingPodGroups", "corePodGroups")
 CORE = ("scheduling.k8s.io", "v1alpha2")
 """Kubernetes 1.36 has no later version."""
 COSCHEDULING, VOLCANO = ("scheduling.x-k8s.io", "v1alpha1"), ("scheduling.volcano.sh", "v1beta1")
@@ -33,16 +32,10 @@ ALLOCATED = "gputally_allocated_gpu_seconds_total"
 @pytest.fixture
 async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Product]:
     """The aggregator with the rights that the chart grants for PodGroups, started before any API has them."""
-    rights = rights_of(of_kind(objects(rendered(WATCHES, tmp_path)), "ClusterRole")["rules"])
-    made = await grant(api, "groups", place, rights)
-    await until_granted(api, "groups", place, rights)
-    kubeconfig = await logged_in(api, control_plane, "groups", place, tmp_path / "kubeconfig")
-    watched = ",".join(each for each in OPTIONAL_RESOURCES if each.startswith("podgroups"))
-    found = Product(tmp_path, kubeconfig, environment={"GPUTALLY_WATCH": watched})
-    await found.start()
-    yield found
-    await found.kill()
-    await revoke(api, made)
+    watched = [each for each in OPTIONAL_RESOURCES if each.startswith("podgroups")]
+    async with watching(api, control_plane, place, tmp_path, values=WATCHES, resources=watched) as found:
+        await found.start()
+        yield found
 
 
 @pytest.fixture

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.product import Product, total
-from tests.chart.helm import objects, of_kind, rendered
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import Json, conduct, gpu_node, gpu_pod, job, priority_class
 from tests.e2e.queue_system import QUEUE, kueue, queue
-from tests.e2e.rights import grant, logged_in, revoke, rights_of, until_granted
+from tests.e2e.watching import watching
 from tests.fakes.command import run
 
 pytestmark = [
@@ -21,20 +20,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of killed servers
 ]
 
-WATCHES = {"watch": {"kueueWorkloads": True}}
-
 
 @pytest.fixture
 async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Product]:
     """The aggregator with the rights that the chart grants for the watch of Workloads, not started yet."""
-    rights = rights_of(of_kind(objects(rendered(WATCHES, tmp_path)), "ClusterRole")["rules"])
-    made = await grant(api, "queues", place, rights)
-    await until_granted(api, "queues", place, rights)
-    kubeconfig = await logged_in(api, control_plane, "queues", place, tmp_path / "kubeconfig")
-    found = Product(tmp_path, kubeconfig, environment={"GPUTALLY_WATCH": "workloads.kueue.x-k8s.io"})
-    yield found
-    await found.kill()
-    await revoke(api, made)
+    async with watching(
+        api, control_plane, place, tmp_path, values=("kueueWorkloads",), resources=("workloads.kueue.x-k8s.io",)
+    ) as found:
+        yield found
 
 
 async def test_jobs_in_a_queue_have_their_reason_and_a_preempted_one_its_loss(

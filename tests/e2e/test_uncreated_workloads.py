@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.product import Product, total
-from tests.chart.helm import objects, of_kind, rendered
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import Json, deployment, gpu_node, gpu_pod, job, metadata, priority_class, resource_quota
-from tests.e2e.rights import grant, logged_in, revoke, rights_of, until_granted
+from tests.e2e.watching import watching
 from tests.fakes.command import run
 
 pytestmark = [
@@ -20,7 +19,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets of killed servers
 ]
 
-WATCHES = {"watch": {"resourceQuotas": True, "failedCreates": True}}
 QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
 
 EXPECTED = {
@@ -37,14 +35,15 @@ QUOTA = {"name": "training", "resource": "requests.nvidia.com/gpu", "requested":
 @pytest.fixture
 async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Product]:
     """The aggregator with the rights that the chart grants for its optional watches, not started yet."""
-    rights = rights_of(of_kind(objects(rendered(WATCHES, tmp_path)), "ClusterRole")["rules"])
-    made = await grant(api, "uncreated", place, rights)
-    await until_granted(api, "uncreated", place, rights)
-    kubeconfig = await logged_in(api, control_plane, "uncreated", place, tmp_path / "kubeconfig")
-    found = Product(tmp_path, kubeconfig, environment={"GPUTALLY_WATCH": "resourcequotas,events/FailedCreate"})
-    yield found
-    await found.kill()
-    await revoke(api, made)
+    async with watching(
+        api,
+        control_plane,
+        place,
+        tmp_path,
+        values=("resourceQuotas", "failedCreates"),
+        resources=("resourcequotas", "events/FailedCreate"),
+    ) as found:
+        yield found
 
 
 async def workloads(product: Product, place: str) -> dict[str, Json]:

@@ -30,6 +30,11 @@ def to_us(instant: datetime) -> int:
     return (since.days * 86_400 + since.seconds) * US_PER_SECOND + since.microseconds  # twice as fast as a division
 
 
+def dated_us(instant: datetime | None, at_us: int) -> int:
+    """The time that an object states which was observed at `at_us`: no later, as clocks differ; `at_us` without one."""
+    return min(to_us(instant), at_us) if instant else at_us
+
+
 def to_datetime(us: int) -> datetime:
     """The UTC instant `us` microseconds after the epoch."""
     return _EPOCH + us * _MICROSECOND

@@ -1,4 +1,4 @@
-"""The number of pods of a gang, by what its framework states."""
+"""How many pods a gang has, as its framework states it."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.node import NodeRecord
-from gputally.model.units import US_PER_HOUR, to_us
+from gputally.model.units import US_PER_HOUR, dated_us
 
 RECLAIM_TAINT: Final = "aws-node-termination-handler/spot-itn"
 """Source: aws/aws-node-termination-handler pkg/node/node.go; its other taints announce no reclaim."""
@@ -98,7 +98,7 @@ def _reclaim_us(node: Node, at_us: int) -> int | None:
     for condition in node.status.conditions or ():
         if condition.type == kind and condition.status == "True" and condition.reason == reason:
             time = condition.last_transition_time
-            return min(to_us(time), at_us) if time else at_us
+            return dated_us(time, at_us)
     return _tainted_us(node, RECLAIM_TAINT, at_us)
 
 
@@ -110,7 +110,7 @@ def _tainted_us(node: Node, key: str, at_us: int) -> int | None:
     """Since when the node has the taint; the API server writes a time only for some effects."""
     for taint in node.spec.taints or ():
         if taint.key == key:
-            return min(to_us(taint.time_added), at_us) if taint.time_added else at_us
+            return dated_us(taint.time_added, at_us)
     return None
 
 

@@ -12,7 +12,7 @@ from gputally.model.kube import Condition, Kind, Object, Pod
 from gputally.model.objects.kueue_workload import KueueWorkload
 from gputally.model.owner import controller_of
 from gputally.model.pod import PodRecord
-from gputally.model.units import US_PER_SECOND, to_us
+from gputally.model.units import US_PER_SECOND, dated_us
 
 _ANNOTATION: Final = "kueue.x-k8s.io/workload"
 _EVICTED: Final = "Evicted"
@@ -158,6 +158,6 @@ def _eviction_of(found: Object, evicted: Condition, at_us: int) -> EvictedWorklo
         owner_kind=owner.kind if owner else "",
         owner_name=owner.name if owner else "",
         owner_uid=owner.uid if owner else "",
-        evicted_us=min(to_us(time), at_us) if time else at_us,
+        evicted_us=dated_us(time, at_us),
         cause=Cause.QUEUE_PREEMPTION if evicted.reason == _PREEMPTED else Cause.QUEUE_EVICTION,
     )

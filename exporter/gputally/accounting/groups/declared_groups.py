@@ -12,7 +12,7 @@ from gputally.errors import MalformedObject
 from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
-from gputally.model.units import to_us
+from gputally.model.units import dated_us
 
 MOST_PODS: Final = 100_000
 """More pods than a gang has; anyone may state more."""
@@ -116,8 +116,7 @@ def declared_by(found: Object, *, at_us: int) -> Declared | None:
         owners = meta.owner_references or ()
         if not any(each.api_version.startswith(_VOLCANO_JOBS) for each in owners):
             return None
-    created_us = to_us(meta.creation_timestamp) if meta.creation_timestamp else at_us
-    return Declared(max(pods, NO_GANG), min(created_us, at_us))
+    return Declared(max(pods, NO_GANG), dated_us(meta.creation_timestamp, at_us))
 
 
 class DeclaredGroups(StatePart[Struct]):

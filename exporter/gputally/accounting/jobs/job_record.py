@@ -12,7 +12,7 @@ from gputally.model.allocation import Outcome
 from gputally.model.kube import Condition, Job, OwnerReference, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
-from gputally.model.units import to_us
+from gputally.model.units import dated_us
 from gputally.shares.request import holds_gpu
 
 _ENDS = {"Complete": Outcome.SUCCEEDED, "Failed": Outcome.FAILED}
@@ -78,7 +78,7 @@ def record_of(job: Job, at_us: int) -> JobRecord:
         uid=meta.uid,
         namespace=meta.namespace,
         name=meta.name,
-        created_us=min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us,
+        created_us=dated_us(meta.creation_timestamp, at_us),
         outcome=outcome,
         reason=reason,
         ended_us=ended_us,
@@ -109,4 +109,4 @@ def _true(job: Job, types: Container[str]) -> Iterator[Condition]:
 
 def _since_us(condition: Condition, at_us: int) -> int:
     time = condition.last_transition_time
-    return min(to_us(time), at_us) if time else at_us
+    return dated_us(time, at_us)

@@ -30,12 +30,12 @@ def lines_of(segments: Sequence[Segment], *, from_us: int) -> Lines:
     return found
 
 
-def difference(before: Mapping[Payer, tuple[int, int]], after: Mapping[Payer, tuple[int, int]]) -> Lines:
-    """What is to add to `before` for `after`."""
-    found = dict(after)
-    for payer, (a, b) in before.items():
-        new_a, new_b = found.get(payer, (0, 0))
-        found[payer] = new_a - a, new_b - b
+def added(known: Mapping[Payer, tuple[int, int]], lines: Mapping[Payer, tuple[int, int]], sign: int = 1) -> Lines:
+    """`known` with further lines, or without them."""
+    found = dict(known)
+    for payer, (a, b) in lines.items():
+        known_a, known_b = found.get(payer, (0, 0))
+        found[payer] = known_a + sign * a, known_b + sign * b
     return found
 
 
@@ -80,11 +80,7 @@ class JobTime:
     def add(self, lines: Mapping[Payer, tuple[int, int]], sign: int = 1) -> None:
         """Add lines, or take them back."""
         if lines:
-            known = self.lines
-            for payer, (a, b) in lines.items():
-                known_a, known_b = known.get(payer, (0, 0))
-                known[payer] = known_a + sign * a, known_b + sign * b
-            self._lines = tuple([(shared(payer), a, b) for payer, (a, b) in known.items()])
+            self._lines = tuple([(shared(payer), a, b) for payer, (a, b) in added(self.lines, lines, sign).items()])
 
     def add_ends(self, ends: Mapping[PodEnd, int]) -> None:
         """Add how pods ended; negative numbers take that back."""

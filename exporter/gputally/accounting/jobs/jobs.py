@@ -13,7 +13,7 @@ from gputally.accounting.jobs.early_end import EARLY, judged
 from gputally.accounting.jobs.job_costs import JobCosts
 from gputally.accounting.jobs.job_policy import JobPolicy
 from gputally.accounting.jobs.job_record import JobRecord, by, job_key, record_of
-from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, difference, ends_between, lines_of, with_time
+from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, added, ends_between, lines_of, with_time
 from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, with_ends
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.state_part import StatePart
@@ -140,7 +140,7 @@ class Jobs(StatePart[JobRecord]):
             time.add_ends(ends_between(before, None))
             self._forget_released(key)
             return self._post_alone(None, after, at_us=at_us)
-        change = difference(self._lines(before, kept), self._lines(after, kept))
+        change = added(self._lines(after, kept), self._lines(before, kept), -1)
         job, ends = self._jobs.get(key), ends_between(before, after)
         if job and after.uid in time.departed:
             job = with_forgotten(job, change, ends)

@@ -25,7 +25,7 @@ from gputally.model.kube import Node
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
-from gputally.model.units import US_PER_HOUR, to_us
+from gputally.model.units import US_PER_HOUR, dated_us
 
 _KEEP_US = US_PER_HOUR
 """How long the account of a deleted node accepts late events of its pods."""
@@ -84,7 +84,7 @@ class Nodes:
     def _born(self, node: Node, at_us: int) -> NodeRecord:
         """A new incarnation, with the labels of the one that it continues."""
         meta = node.metadata
-        created_us = min(to_us(meta.creation_timestamp), at_us) if meta.creation_timestamp else at_us
+        created_us = dated_us(meta.creation_timestamp, at_us)
         record = NodeRecord(uid=meta.uid, name=meta.name, created_us=created_us, machine=machine_of(node))
         before = self.lineage.continued(record)
         return replace(record, lost=inherited(before, born_us=created_us)) if before else record

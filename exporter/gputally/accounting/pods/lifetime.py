@@ -22,7 +22,7 @@ from gputally.model.objects.core_values import ENDED_PHASES, NEVER
 from gputally.model.owner import controller_of
 from gputally.model.pod import Clock, PodRecord
 from gputally.model.rules import Rules
-from gputally.model.units import US_PER_SECOND, to_us
+from gputally.model.units import US_PER_SECOND, dated_us, to_us
 from gputally.shares.request import effective_units
 
 REJECTION_REASONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "TopologyAffinityError")
@@ -218,7 +218,7 @@ def _claimed_us(pod: Pod, at_us: int) -> int | None:
 def created_us(pod: Pod, at_us: int) -> int:
     """The pod's creation, `at_us` at the latest."""
     created = pod.metadata.creation_timestamp
-    return min(to_us(created), at_us) if created else at_us
+    return dated_us(created, at_us)
 
 
 def _started_us(pod: Pod, clock: Clock | None, at_us: int) -> int | None:
@@ -270,7 +270,7 @@ def _preempted_us(record: PodRecord, target: Condition | None, at_us: int) -> in
     if target is None or target.reason not in PREEMPTION_REASONS:
         return record.preempted_us if record.deletion_us is not None else None
     time = target.last_transition_time
-    marked_us = min(to_us(time), at_us) if time else at_us
+    marked_us = dated_us(time, at_us)
     return marked_us if record.preempted_us is None else min(marked_us, record.preempted_us)
 
 

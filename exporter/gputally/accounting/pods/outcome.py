@@ -11,7 +11,7 @@ from gputally.model.disruptions.disruption import Cause, Disrupted
 from gputally.model.kube import Condition, Pod
 from gputally.model.objects.container_status import Terminated
 from gputally.model.pod import PodRecord
-from gputally.model.units import to_us
+from gputally.model.units import dated_us
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 _COLLECTED = "DeletionByPodGC"
@@ -136,4 +136,4 @@ def _reported(pod: Pod, target: Condition | None, at_us: int) -> Disrupted | Non
     else:
         cause = _CAUSES.get(target.reason or "") or _BY_KUBELET.get(pod.status.reason or "", Cause.OTHER)
     time = target.last_transition_time
-    return Disrupted(cause, min(to_us(time), at_us) if time else at_us)
+    return Disrupted(cause, dated_us(time, at_us))

@@ -10,7 +10,7 @@ from gputally.model.kube import Kind, Object, PriorityClass
 from gputally.model.objects.core_values import NEVER, PREEMPTS
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.policy.class_version import ClassVersion
-from gputally.model.units import to_us
+from gputally.model.units import dated_us
 
 VersionKey = tuple[str, int]
 """Name and start."""
@@ -108,5 +108,5 @@ def _version(found: PriorityClass, at_us: int) -> ClassVersion:
         value=found.value,
         preemption_policy=found.preemption_policy or PREEMPTS,
         is_default=bool(found.global_default),
-        from_us=min(to_us(created), at_us) if created else at_us,
+        from_us=dated_us(created, at_us),
     )

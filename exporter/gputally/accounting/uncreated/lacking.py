@@ -17,7 +17,7 @@ from gputally.model.objects.workload import Workload
 from gputally.model.observation import OwnerResolved
 from gputally.model.owner import Owner, controller_of
 from gputally.model.rules import Rules
-from gputally.model.units import to_us
+from gputally.model.units import dated_us
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import Units, covered
 
@@ -68,7 +68,7 @@ def lacking_of_job(job: Job, rules: Rules, *, at_us: int) -> Lacking | None:
         return found
     times = (each.last_transition_time for each in _true(job, ("Suspended",)))
     since = next((each for each in times if each), meta.creation_timestamp)
-    return replace(found, queue=queue[:_MOST_QUEUE], since_us=min(to_us(since), at_us) if since else at_us)
+    return replace(found, queue=queue[:_MOST_QUEUE], since_us=dated_us(since, at_us))
 
 
 def lacking_of_workload(owner: Owner, workload: Workload, rules: Rules) -> Lacking | None:

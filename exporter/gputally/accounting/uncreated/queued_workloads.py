@@ -13,7 +13,7 @@ from gputally.model.kube import Condition, Kind, Object
 from gputally.model.objects.kueue_workload import KueueWorkload
 from gputally.model.owner import Owner, controller_of
 from gputally.model.rules import Rules
-from gputally.model.units import to_us
+from gputally.model.units import dated_us
 
 _GATED: Final = frozenset({"Pod", "LeaderWorkerSet", "StatefulSet", "Deployment", "ReplicaSet"})
 """Kinds whose pods exist while they wait: Kueue holds these back with a scheduling gate, and suspends all others."""
@@ -114,7 +114,7 @@ def _lacking_of(found: KueueWorkload, owner: Owner, rules: Rules, *, at_us: int)
         lacking = lacking_of_template(owner, each.template, None, each.count, rules)
         if lacking:
             queue = found.spec.queue_name[:_MOST_QUEUE] or "none"
-            since_us = min(to_us(since), at_us) if since else at_us
+            since_us = dated_us(since, at_us)
             yield (owner.namespace, f"{uid}/{each.name}"), replace(lacking, queue=queue, since_us=since_us)
 
 

@@ -31,7 +31,7 @@ def quota_line(quota: QuotaRefusal) -> str:
 
 
 def _key(what: str) -> str:
-    """As the quota has it: devices are limited by what is requested."""
+    """The key of the resource in a ResourceQuota, which limits devices by their requests."""
     return f"{REQUESTS}{what}" if "/" in what and not what.startswith((REQUESTS, LIMITS, "count/")) else what
 
 
