@@ -15,8 +15,8 @@ from gputally.model.objects.container_status import ContainerStatus
 from gputally.model.objects.disruption_budget import DisruptionBudgetSpec, DisruptionBudgetStatus
 from gputally.model.objects.event_fields import EventSeries, EventSource, ObjectReference
 from gputally.model.objects.node_spec import NodeInfo, NodeSpec
+from gputally.model.objects.pod_annotations import PodAnnotations
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
-from gputally.model.objects.pod_references import PodClaim, SchedulingGroup
 from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus
 
 Labels = dict[str, str]
@@ -53,7 +53,7 @@ class OwnerReference(Camel, frozen=True):
 
 
 class Meta(Camel, frozen=True):
-    """ObjectMeta without annotations, which can be large: `AnnotatedMeta` has them."""
+    """ObjectMeta without annotations, which can be large: `AnnotatedMeta` has them, `PodMeta` a few."""
 
     name: str = ""
     namespace: str = ""
@@ -70,6 +70,12 @@ class AnnotatedMeta(Meta, frozen=True):
     """ObjectMeta with annotations."""
 
     annotations: Labels | None = None
+
+
+class PodMeta(Meta, frozen=True):
+    """ObjectMeta with the annotations of pods that are read."""
+
+    annotations: PodAnnotations | None = None
 
 
 class Object(Camel, frozen=True):
@@ -96,6 +102,18 @@ class Container(Camel, frozen=True):
 
     resources: Resources | None = None
     restart_policy: str | None = None
+
+
+class PodClaim(Camel, frozen=True):
+    """A reference to a ResourceClaim, or to a template of one."""
+
+    name: str = ""
+
+
+class SchedulingGroup(Camel, frozen=True):
+    """The PodGroup of scheduling.k8s.io that a pod belongs to (Kubernetes 1.35 and later)."""
+
+    pod_group_name: str = ""
 
 
 class PodSpec(Camel, frozen=True):
@@ -145,7 +163,7 @@ class PodStatus(Camel, frozen=True):
 class Pod(Object, frozen=True):
     """core/v1 Pod."""
 
-    metadata: AnnotatedMeta
+    metadata: PodMeta
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
 
@@ -176,7 +194,7 @@ class Namespace(Object, frozen=True):
 class PodTemplate(Camel, frozen=True):
     """The pods that a controller creates."""
 
-    metadata: AnnotatedMeta = field(default_factory=AnnotatedMeta)
+    metadata: PodMeta = field(default_factory=PodMeta)
     spec: PodSpec = field(default_factory=PodSpec)
 
 

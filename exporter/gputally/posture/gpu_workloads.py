@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import AnnotatedMeta, OwnerReference
+from gputally.model.kube import Meta, OwnerReference
 from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.rules import Rules
 from gputally.posture.posture_input import PostureInput, PostureResource
@@ -71,7 +71,7 @@ class GpuWorkload(Struct, frozen=True, kw_only=True):
     needs_all: bool = False
 
 
-def namespace_of(metadata: AnnotatedMeta) -> str:
+def namespace_of(metadata: Meta) -> str:
     """The namespace; manifests without one go to the one of the context, which is `default` in most."""
     return metadata.namespace or "default"
 
@@ -110,7 +110,7 @@ def _has_ended(job: JobObject) -> bool:
     return any(each.type in _ENDED and each.status == "True" for each in job.status.conditions or ())
 
 
-def _job_workload(kind: str, metadata: AnnotatedMeta, spec: JobTerms, rules: Rules) -> Iterator[GpuWorkload]:
+def _job_workload(kind: str, metadata: Meta, spec: JobTerms, rules: Rules) -> Iterator[GpuWorkload]:
     replicas = 1 if spec.parallelism is None else spec.parallelism
     template = _template(spec.template, rules, replicas=replicas)
     yield from _workload(kind, metadata, [template], job=spec)
@@ -142,7 +142,7 @@ def _template(pod: PosturePod, rules: Rules, *, replicas: int = 1, role: str = "
 
 def _workload(
     kind: str,
-    metadata: AnnotatedMeta,
+    metadata: Meta,
     templates: Iterable[GpuTemplate | None],
     *,
     job: JobTerms | None = None,
@@ -176,7 +176,7 @@ def _of_pods(found: PostureInput, rules: Rules) -> Iterator[GpuWorkload]:
             continue
         seen.add((kind, place, name))
         template = _template(pod, rules)
-        metadata = AnnotatedMeta(name=name, namespace=place, labels=pod.metadata.labels)
+        metadata = Meta(name=name, namespace=place, labels=pod.metadata.labels)
         yield from _workload(kind, metadata, [template and replace(template, is_admitted=not found.from_files)])
 
 
@@ -185,10 +185,10 @@ def _deployment_of(kind: str, name: str) -> str:
     return name.rpartition("-")[0] if kind == "ReplicaSet" else ""
 
 
-def _owner(metadata: AnnotatedMeta) -> OwnerReference | None:
+def _owner(metadata: Meta) -> OwnerReference | None:
     return next((each for each in metadata.owner_references or () if each.controller), None)
 
 
-def _owner_kind(metadata: AnnotatedMeta) -> str:
+def _owner_kind(metadata: Meta) -> str:
     owner = _owner(metadata)
     return owner.kind if owner else ""

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.kube import AnnotatedMeta
+from gputally.model.kube import AnnotatedMeta, PodMeta
 from gputally.model.rules import Rules
 from gputally.posture.checks.check_table import CHECKS
 from gputally.posture.class_catalogue import CatalogueClass
@@ -104,12 +104,12 @@ def _acceptances(state: PostureState) -> dict[ObjectName, frozenset[str]]:
     """The accepted checks by object; a workload may also have the annotation in its template."""
     found: dict[ObjectName, frozenset[str]] = {}
     for name, metadata in _annotated(state):
-        if written := (metadata.annotations or {}).get(ACCEPT):
+        if metadata.annotations and (written := metadata.annotations.get(ACCEPT)):
             found[name] = found.get(name, frozenset()) | frozenset(map(str.strip, written.split(",")))
     return found
 
 
-def _annotated(state: PostureState) -> Iterator[tuple[ObjectName, AnnotatedMeta]]:
+def _annotated(state: PostureState) -> Iterator[tuple[ObjectName, AnnotatedMeta | PodMeta]]:
     for kind in KINDS:
         for each in getattr(state.found, kind.resource) or ():
             place = "" if kind.kind in _CLUSTER_SCOPED else namespace_of(each.metadata)

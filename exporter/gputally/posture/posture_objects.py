@@ -5,7 +5,7 @@ Shapes: k8s.io/api core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1; kubeflo
 
 from msgspec import field
 
-from gputally.model.kube import AnnotatedMeta, Condition, Container, Namespace, Node, Pod, PodSpec, PodStatus
+from gputally.model.kube import AnnotatedMeta, Condition, Container, Namespace, Node, Pod, PodMeta, PodSpec, PodStatus
 from gputally.model.objects.camel import Camel
 from gputally.model.objects.disruption_budget import DisruptionBudgetSpec
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
@@ -29,7 +29,7 @@ class PostureSpec(PodSpec, frozen=True):
 class PosturePod(Pod, frozen=True):
     """A pod, or the template of one: then it has no status, and perhaps no metadata."""
 
-    metadata: AnnotatedMeta = field(default_factory=AnnotatedMeta)
+    metadata: PodMeta = field(default_factory=PodMeta)
     spec: PostureSpec = field(default_factory=PostureSpec)
     status: PodStatus = field(default_factory=PodStatus)
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gputally.model.kube import Pod
+from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
 from gputally.model.rules import HamiBasis, Rules
 from gputally.model.units import GPU
 from gputally.shares.scheme import GPUS, Amounts, Labels, ResourceAmount, Scheme
@@ -66,7 +67,7 @@ class Hami(Scheme):
         """See `Scheme.effective`: the scheduler's allocation for a bound pod, before that its requests."""
         if not all(map(_PER_DEVICE.isdisjoint, containers)):
             containers = [_total(each) for each in containers]
-        if pod.spec.node_name and (text := (pod.metadata.annotations or {}).get(ALLOCATED)):
+        if pod.spec.node_name and (text := (pod.metadata.annotations or NO_ANNOTATIONS).get(ALLOCATED)):
             return _allocated(text, containers) or containers
         return containers
 

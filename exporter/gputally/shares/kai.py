@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Final
 
 from gputally.model.kube import Pod
+from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, Texts
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from gputally.shares import gfd
@@ -45,7 +46,7 @@ class Kai(Scheme):
             return [{} for _ in containers]
         if not self.may_request(pod, rules) or any(containers):
             return containers
-        shared = _shared(pod.metadata.annotations or {})
+        shared = _shared(pod.metadata.annotations or NO_ANNOTATIONS)
         return [*containers[:-1], shared] if shared else containers
 
     def governs(self, requested: Sequence[ResourceAmount], node: Labels) -> bool:
@@ -61,12 +62,12 @@ class Kai(Scheme):
         yield GPUS, min(amounts.get(_FRACTION, by_memory), most)
 
 
-def _shared(annotations: Labels) -> Amounts:
+def _shared(annotations: Texts) -> Amounts:
     """The requests in the annotations. Raises: ValueError for an annotation that KAI's admission webhook rejects."""
     fraction, memory = annotations.get(_FRACTION), annotations.get(_MEMORY)
     if not (fraction or memory):
         return {}
-    devices = _number(_DEVICES, annotations.get(_DEVICES, "1"))
+    devices = _number(_DEVICES, "1" if (devices := annotations.get(_DEVICES)) is None else devices)
     if memory:
         return {GPUS: devices, _MEMORY: devices * _number(_MEMORY, memory)}
     if not fraction or not _FRACTIONAL.fullmatch(fraction):

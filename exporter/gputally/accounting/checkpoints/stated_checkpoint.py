@@ -1,11 +1,12 @@
 """What a pod says about its checkpoints, in annotations and termination messages. Its author writes both."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
 from gputally.model.kube import Pod
+from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, Texts
 from gputally.model.units import US_PER_DAY, US_PER_SECOND, to_us
 from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
 from gputally.model.work.duration import seconds_of
@@ -30,7 +31,7 @@ _TIME: Final = re.compile(
 
 def checkpoint_of(pod: Pod, *, at_us: int) -> PodCheckpoint | None:
     """What `pod` states, observed at `at_us`, the latest time that counts; None if it states nothing valid."""
-    annotations = pod.metadata.annotations or {}
+    annotations = pod.metadata.annotations or NO_ANNOTATIONS
     stated = [
         WorkCheckpoint(at_us=min(time_us, at_us), source=source)
         for source, text in _texts(pod, annotations)
@@ -49,7 +50,7 @@ def checkpoint_of(pod: Pod, *, at_us: int) -> PodCheckpoint | None:
     )
 
 
-def _texts(pod: Pod, annotations: Mapping[str, str]) -> Iterator[tuple[CheckpointSource, str]]:
+def _texts(pod: Pod, annotations: Texts) -> Iterator[tuple[CheckpointSource, str]]:
     for status in pod.status.container_statuses or ():
         for state in (status.state, status.last_state):
             if state and state.terminated and state.terminated.message:

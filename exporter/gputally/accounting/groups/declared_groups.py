@@ -1,7 +1,7 @@
 """PodGroup objects: how many pods of a group its scheduler binds at once, and which pods name the group."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Final
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from gputally.accounting.state_part import StatePart
 from gputally.errors import MalformedObject
 from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.kube import Kind, Object, Pod
+from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, Texts
 from gputally.model.pod import PodRecord
 from gputally.model.units import dated_us
 
@@ -63,7 +64,7 @@ def named_group(pod: Pod) -> str:
 def declaring_group(pod: Pod) -> str:
     """The same, without groups that say nothing: those that Volcano creates for a single owner."""
     named = named_group(pod)
-    says_size = count_of((pod.metadata.annotations or {}).get(VOLCANO_SIZE, "")) > NO_GANG
+    says_size = count_of((pod.metadata.annotations or NO_ANNOTATIONS).get(VOLCANO_SIZE) or "") > NO_GANG
     return "" if named.startswith(_OF_ONE_OWNER) and not says_size else named
 
 
@@ -80,10 +81,10 @@ def key_for(record: PodRecord) -> str:
     return group_key(record.namespace, record.pod_group, record.scheduling_group)
 
 
-def first_of(values: Mapping[str, str] | None, keys: tuple[str, ...]) -> str:
+def first_of(values: Texts | None, keys: tuple[str, ...]) -> str:
     """The first of the values that is the name of an object, "" for none."""
-    found = (values[key] for key in keys if values.get(key)) if values else iter(())
-    return next((each for each in found if len(each) <= _LONGEST_NAME), "")
+    found = map(values.get, keys) if values else iter(())
+    return next((each for each in found if each and len(each) <= _LONGEST_NAME), "")
 
 
 class Declared(Struct, frozen=True, gc=False):

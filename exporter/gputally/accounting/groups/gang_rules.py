@@ -21,6 +21,7 @@ from gputally.accounting.groups.declared_groups import (
 )
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, attempt_of, count_of, group_of
 from gputally.model.kube import Job, Pod
+from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, Texts
 from gputally.model.pod import PodRecord
 from gputally.model.units import to_us
 
@@ -48,7 +49,7 @@ def stated_gang(pod: Pod) -> tuple[str, int]:
     Sources: lws api/leaderworkerset/v1 (SizeAnnotationKey); kueue pkg/controller/jobs/pod/constants; volcano
     pkg/controllers/podgroup; scheduler-plugins pkg/coscheduling.
     """
-    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
+    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or NO_ANNOTATIONS
     if size := _count(annotations, _LWS_SIZE):
         return "", size
     if name := first_of(labels, COSCHEDULING_NAMES):
@@ -132,5 +133,5 @@ def is_leader(record: PodRecord) -> bool:
     )
 
 
-def _count(values: Mapping[str, str], key: str) -> int:
-    return min(count_of(values.get(key, "")), MOST_PODS)
+def _count(values: Texts, key: str) -> int:
+    return min(count_of(values.get(key) or ""), MOST_PODS)

@@ -1,11 +1,12 @@
 """The group that a pod belongs to, and what happens to the group when one of its pods is lost."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.objects.pod_annotations import Texts
 from gputally.model.pod import PodRecord
 
 
@@ -94,9 +95,9 @@ def attempt_of(record: PodRecord) -> int:
     return record.restarts or count_of(dict(record.labels).get(RESTART_ATTEMPT, ""))
 
 
-def restarts_of(annotations: Mapping[str, str] | None) -> int:
+def restarts_of(annotations: Texts | None) -> int:
     """The same, where an annotation of the pod counts it."""
-    return count_of(annotations.get(JOB_VERSION, "")) if annotations else 0
+    return count_of(annotations.get(JOB_VERSION) or "") if annotations else 0
 
 
 def job_uid_of(group: PodGroup) -> str:

@@ -1,11 +1,11 @@
 """What the annotations of a pod say about the progress of its job. Anyone who may patch the pod writes them."""
 
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.objects.pod_annotations import Texts
 from gputally.model.units import MICRO
 
 PROGRESS: Final = "gputally.io/progress"
@@ -24,10 +24,10 @@ class Progress(Struct, frozen=True, gc=False):
     unit: str
 
 
-def progress_of(annotations: Mapping[str, str] | None) -> Progress | None:
+def progress_of(annotations: Texts | None) -> Progress | None:
     """The progress that a pod states; None without one, or if it is not a plain decimal of a bounded length."""
-    if not annotations or not (found := _NUMBER.fullmatch(annotations.get(PROGRESS, ""))):
+    if not annotations or not (found := _NUMBER.fullmatch(annotations.get(PROGRESS) or "")):
         return None
     whole, decimals = found.groups("")
-    unit = annotations.get(PROGRESS_UNIT, "")
+    unit = annotations.get(PROGRESS_UNIT) or ""
     return Progress(int(whole) * MICRO + int(decimals.ljust(6, "0")), unit if _WORD.fullmatch(unit) else DEFAULT_UNIT)

@@ -20,6 +20,7 @@ from gputally.accounting.groups.declared_groups import (
 from gputally.accounting.groups.pod_group import count_of
 from gputally.accounting.waiting.plea import Plea
 from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import GangState
 
@@ -40,7 +41,7 @@ def gang_of(pod: PlaceablePod) -> tuple[str, int]:
     key = group_key(pod.metadata.namespace, named, group.pod_group_name if group else "")
     if not key:
         return "", 0
-    stated = (pod.metadata.annotations or {}).get(VOLCANO_SIZE) if named.startswith(VOLCANO) else None
+    stated = (pod.metadata.annotations or NO_ANNOTATIONS).get(VOLCANO_SIZE) if named.startswith(VOLCANO) else None
     stated = (pod.metadata.labels or {}).get(COSCHEDULING_SIZE) if named.startswith(COSCHEDULING) else stated
     return key, min(count_of(stated or ""), MOST_PODS) or _reported(pod)
 

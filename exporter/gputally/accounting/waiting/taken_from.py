@@ -8,7 +8,7 @@ from gputally.accounting.shared import shared
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
 from gputally.errors import MalformedObject
-from gputally.model.kube import AnnotatedMeta, Container, Resources
+from gputally.model.kube import Container, PodMeta, Resources
 from gputally.model.objects.placeable_pod import PlaceableContainer, PlaceablePod, PlaceableSpec
 from gputally.model.placement.needs import PODS, Amounts, Taken
 from gputally.model.rules import Rules
@@ -66,7 +66,7 @@ def _alike(asked: _Asked, priority: int | None, class_name: str, rules: Rules) -
         overhead=dict(overhead),
     )
     try:
-        amounts = amounts_of(PlaceablePod(metadata=AnnotatedMeta(), spec=spec))
+        amounts = amounts_of(PlaceablePod(metadata=PodMeta(), spec=spec))
     except MalformedObject:
         amounts = _LEAST
     is_serving = serves(tier_of(class_name, priority, rules), rules)

@@ -16,7 +16,7 @@ from gputally.errors import MalformedObject
 from gputally.importing.kube_state import pod_samples, series_names
 from gputally.importing.kube_state.pod_samples import TERMINAL, PodSamples, Sightings
 from gputally.model.allocation import End, Gap, Result
-from gputally.model.kube import AnnotatedMeta, Container, OwnerReference, Pod, PodSpec, Resources
+from gputally.model.kube import Container, OwnerReference, Pod, PodMeta, PodSpec, Resources
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.request import effective_units
@@ -114,7 +114,7 @@ def _units(samples: PodSamples, rules: Rules) -> tuple[tuple[str, int], ...]:
     inits.sort(key=lambda each: each.restart_policy != "Always")
     spec = PodSpec(containers=tuple(mains), init_containers=tuple(inits))
     try:
-        units = effective_units(Pod(metadata=AnnotatedMeta(uid=samples.uid), spec=spec), rules)
+        units = effective_units(Pod(metadata=PodMeta(uid=samples.uid), spec=spec), rules)
     except MalformedObject as error:
         raise _Unusable(pod_samples.REQUESTS, str(error)) from None
     if parts := [name for name, _ in units if describes(name, rules)]:

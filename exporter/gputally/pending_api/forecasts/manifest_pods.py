@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import field
 
-from gputally.model.kube import AnnotatedMeta
+from gputally.model.kube import Meta, PodMeta
 from gputally.model.objects.camel import Camel
 from gputally.model.objects.core_values import NEVER
 from gputally.model.objects.placeable_pod import PlaceablePod, PlaceableSpec
@@ -33,17 +33,17 @@ class PlannedPods(NamedTuple):
 class PlannedTemplate(Camel, frozen=True):
     """A pod template."""
 
-    metadata: AnnotatedMeta = field(default_factory=AnnotatedMeta)
+    metadata: PodMeta = field(default_factory=PodMeta)
     spec: PlaceableSpec = field(default_factory=PlaceableSpec)
 
 
 class _Owner(Camel, frozen=True):
     kind: str
-    metadata: AnnotatedMeta = field(default_factory=AnnotatedMeta)
+    metadata: Meta = field(default_factory=Meta)
 
 
 class _PriorityClass(Camel, frozen=True):
-    metadata: AnnotatedMeta
+    metadata: Meta
     value: int
     preemption_policy: str = ""
 

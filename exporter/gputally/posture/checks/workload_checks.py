@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gputally.model.objects.label_selector import selects
+from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
 from gputally.model.work.duration import seconds_of
 from gputally.posture.checks.quota_checks import workload_name
 from gputally.posture.class_catalogue import SYSTEM_CLASSES, class_named
@@ -49,7 +50,7 @@ def classified_by_default(state: PostureState) -> Iterator[Remark]:
 def grace_below_save_time(state: PostureState) -> Iterator[Remark]:
     """Pods that are killed before they have saved their work."""
     for workload, template in _templates(state):
-        written = (template.pod.metadata.annotations or {}).get(SAVE_DURATION)
+        written = (template.pod.metadata.annotations or NO_ANNOTATIONS).get(SAVE_DURATION)
         if written is None:
             continue
         save_s = seconds_of(written.strip())
