@@ -171,3 +171,11 @@ def test_without_the_watch_such_a_deletion_is_a_deletion() -> None:
     stop(replay)
 
     assert causes(replay) == {"deletion": 1}
+
+
+def test_the_workload_of_a_pod_is_the_name_of_an_object() -> None:
+    form = replace(POD, annotations={"kueue.x-k8s.io/workload": "w" * 254})
+    replay = running(form)
+
+    [names] = [part for part in replay.fleet.parts if isinstance(part, PodWorkloads)]
+    assert names.workload_of == {}

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.accounting.groups.declared_groups import first_of
 from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.accounting.state_part import KeyedPart, StatePart, no_later
 from gputally.model.disruptions.disruption import Cause, Disrupted, Disruption
@@ -134,8 +135,7 @@ class PodWorkloads(StatePart[Struct]):
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.seen`."""
-        annotations = found.metadata.annotations if isinstance(found, Pod) else None
-        if annotations and (name := annotations.get(_ANNOTATION)):
+        if isinstance(found, Pod) and (name := first_of(found.metadata.annotations, (_ANNOTATION,))):
             self.workload_of[found.metadata.uid] = name
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`

@@ -1,11 +1,13 @@
 """The known namespaces, and the tenants that follow from them."""
 
+from collections.abc import Set as AbstractSet
+
 from msgspec import Struct, field
 
 from gputally.accounting.terms.tenant import relevant_labels, tenant_of
 from gputally.model.kube import Labels, Namespace
 from gputally.model.pod import PodRecord
-from gputally.model.rules import Rules
+from gputally.model.rules import Rules, TenantSource
 
 _MOST = 10_000
 """Cache size: pods share entries, unless rules read labels that are different for each pod."""
@@ -28,6 +30,8 @@ class Namespaces:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._label_keys = relevant_labels(rules)
+        self._own_labels = relevant_labels(rules, TenantSource.NAMESPACE_LABEL)
+        self._own_annotations = relevant_labels(rules, TenantSource.NAMESPACE_ANNOTATION)
         self.known_marks: dict[str, NamespaceMarks] = {}
         self.changes = 0
         """Grows with each change."""
@@ -36,7 +40,8 @@ class Namespaces:
     def seen(self, namespace: Namespace) -> bool:
         """Update a namespace; returns whether tenants of its pods may have changed."""
         meta = namespace.metadata
-        marks = NamespaceMarks(meta.uid, meta.labels or {}, meta.annotations or {})
+        labels, annotations = _only(meta.labels, self._own_labels), _only(meta.annotations, self._own_annotations)
+        marks = NamespaceMarks(meta.uid, labels, annotations)
         if self.known_marks.get(meta.name) == marks:
             return False
         self.known_marks[meta.name] = marks
@@ -80,3 +85,7 @@ class Namespaces:
             namespace_annotations=marks.annotations,
             rules=self._rules,
         )
+
+
+def _only(values: Labels | None, keys: AbstractSet[str]) -> Labels:
+    return {key: values[key] for key in keys & values.keys()} if values else {}

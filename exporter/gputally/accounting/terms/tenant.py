@@ -32,9 +32,9 @@ def tenant_of(
     return next(filter(None, tenants), UNASSIGNED)
 
 
-def relevant_labels(rules: Rules) -> frozenset[str]:
-    """The pod label keys that the rules read; no other labels are stored."""
-    return frozenset(rule.key for rule in rules.tenants if rule.source is TenantSource.POD_LABEL)
+def relevant_labels(rules: Rules, source: TenantSource = TenantSource.POD_LABEL) -> frozenset[str]:
+    """The keys of labels, or annotations, of `source` that the rules read; no others are stored."""
+    return frozenset(rule.key for rule in rules.tenants if rule.source is source)
 
 
 def _tenant(rule: TenantRule, value: str) -> str:

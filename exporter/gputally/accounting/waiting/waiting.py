@@ -164,6 +164,7 @@ class Waiting(StatePart[PodWait]):
                 self.live.node_seen(each, at_us=part.at_us)
             elif isinstance(each, PlaceablePod) and self._is_current(each):
                 self.seen(each, at_us=part.at_us)
+        self.situations.read()  # most of its pods still wait: kept until the next `judge`, they take far more
         if part.ends:
             self.live.beside_ends(had_all=not part.nodes)
 
