@@ -145,6 +145,16 @@ def test_a_list_begins_with_the_reasons() -> None:
     ]
 
 
+def test_a_long_meaning_goes_on_below_itself() -> None:
+    old = replace(CAPACITY, oldest=before(36 * 60 + 59))
+
+    assert pending(old)[3:6] == [
+        "GPUS  PODS   PER HOUR    OLDEST  REASON",
+        "   8     1  30.00 USD  1 d 12 h  capacity  pods of their own or a higher priority hold what they",
+        " " * 43 + "need",
+    ]
+
+
 def test_reasons_of_which_none_has_most_gpus_are_counted() -> None:
     gated = replace(CAPACITY, reason="gated", meaning="they have scheduling gates")
 
