@@ -225,7 +225,7 @@ def others_lines(head: str, others_waiting: int, *, width: int, more: str = "") 
     if others_waiting:
         verb = "waits" if others_waiting == 1 else "wait"
         yield from headed(
-            head, f"{pods(others_waiting)} of the same or a higher priority {verb} for the same{more}", width=width
+            head, f"{pods(others_waiting)} of the same or a higher priority {verb} for such GPUs{more}", width=width
         )
 
 

@@ -215,7 +215,7 @@ def test_requests_beyond_all_clusters_are_no_rows_of_digits() -> None:
 def test_pods_that_may_be_bound_first_are_counted() -> None:
     lines = shown(replace(ANSWER, others_waiting=2))
 
-    assert "            2 pods of the same or a higher priority wait for the same" in lines
-    assert "            1 pod of the same or a higher priority waits for the same" in shown(
+    assert "            2 pods of the same or a higher priority wait for such GPUs" in lines
+    assert "            1 pod of the same or a higher priority waits for such GPUs" in shown(
         replace(ANSWER, others_waiting=1, similar=None)
     )
