@@ -13,7 +13,7 @@ def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
     since = duration((now - gang.since).total_seconds())
     rate = f", {money(gang.cost_per_hour, currency)} per hour" if gang.cost_per_hour is not None else ""
     cost = f" ({money(gang.cost, currency)} so far)" if gang.cost is not None else ""
+    bound = f"{gang.bound} of {gang.needed} pods of {gang.kind} {gang.namespace}/{gang.name}"
     have = "has" if gang.bound == 1 else "have"
-    parts = f"{gang.bound} of {gang.needed} pods of {gang.kind} {gang.namespace}/{gang.name} {have} been bound for {since}"
     deadlock = f"; it and {listed(gang.deadlocked_with)} wait for each other" if gang.deadlocked_with else ""
-    return f"{parts}, holding {gpus(gang.gpus)}{rate}{cost}{deadlock}"
+    return f"{bound} {have} been bound for {since}, holding {gpus(gang.gpus)}{rate}{cost}{deadlock}"
