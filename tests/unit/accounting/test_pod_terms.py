@@ -62,6 +62,17 @@ def test_a_tenant_by_namespace_changes_with_the_namespace() -> None:
     assert tenants(replay, 30) == {"red": 10, "blue": 10}
 
 
+def test_what_no_rule_reads_of_a_namespace_is_not_kept() -> None:
+    replay = Replay(rules=OF_NAMESPACE)
+    replay.see_namespace(namespace(labels={"team": "red"}), at=1)
+    namespaces = replay.fleet.pods.namespaces
+    known, changes = namespaces.known_marks["ml"], namespaces.changes
+    replay.see_namespace(namespace(labels={"team": "red", "note": "x"}), at=2)
+
+    assert namespaces.known_marks["ml"] == known
+    assert namespaces.changes == changes
+
+
 def test_a_namespace_that_becomes_known_late_was_so_all_along() -> None:
     replay = Replay(rules=OF_NAMESPACE)
     replay.see(NODE, at=1)
