@@ -276,3 +276,14 @@ def test_a_pod_with_gpus_that_its_watch_does_not_know_is_not_taken_from_a_list()
 
     list_beside(replay, found=nominated(PodForm(name="c", created=20, gpus=0)))
     assert live(replay).room.nodes["n1"].nominated.keys() == {"uid-c"}
+
+
+def test_what_a_listed_pod_says_is_read_at_once() -> None:
+    replay = new_replay()
+    pending = PodForm(name="b", created=20)
+    replay.see(pending, at=21)
+    replay.fleet.waiting.situations.pleas.clear()  # as after a restart
+
+    list_beside(replay, found=as_pod(pending))
+
+    assert replay.fleet.waiting.situations.pleas.keys() == {"uid-b"}
