@@ -133,6 +133,7 @@ class SqliteLedger:
         try:
             yield
             self._connection.execute("COMMIT")
+            self._allocations.trim()
         except BaseException:
             self._allocations.forget()
             if self._connection.in_transaction:  # a full disk may have rolled back already
