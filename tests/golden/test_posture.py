@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes import Changes
 from gputally.cli import main
 from gputally.ledger.open import open_ledger
+from gputally.model.disruptions.preemption import Preemption
 from tests.conftest import Golden
 from tests.contract.records import CLASS_VERSION, PREEMPTION
 from tests.core.manifests import us
@@ -41,7 +42,7 @@ def ledger(tmp_path: Path) -> Path:
     """The preemptions of a day, and a class that got another value on it."""
     path, noon = tmp_path / "ledger.db", us(43_200)
     each = [pair for *pair, times in OBSERVED for _ in range(times)]
-    counted = {
+    counted: dict[str, Preemption | None] = {
         f"pod-{number}": replace(
             PREEMPTION, victim_uid=f"pod-{number}", victim_tier=victim, counted=(victim, preemptor), decided_us=noon
         )

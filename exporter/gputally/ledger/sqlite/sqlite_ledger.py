@@ -174,6 +174,7 @@ class SqliteLedger:
         many(rows.INSERT_ASSET_PRICE, rows.asset_prices(changes))
         many(rows.INSERT_NODE_END, rows.node_ends(changes))
         many(rows.INSERT_REREGISTRATION, rows.reregistrations(changes))
+        many("DELETE FROM preemptions WHERE victim_uid = ?", rows.withdrawn_preemptions(changes))
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
         many(rows.INSERT_DISRUPTION, rows.disruptions(changes))
         many(INSERT_DELIVERY, deliveries(changes))
