@@ -1,6 +1,7 @@
 """The posture of scenario S2, as written in each format for people."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -8,10 +9,12 @@ from msgspec.structs import replace
 from gputally.accounting.changes import Changes
 from gputally.cli import main
 from gputally.ledger.open import open_ledger
-from gputally.model.disruptions.preemption import Preemption
 from tests.conftest import Golden
 from tests.contract.records import CLASS_VERSION, PREEMPTION
 from tests.core.manifests import us
+
+if TYPE_CHECKING:
+    from gputally.model.disruptions.preemption import Preemption
 
 MANIFESTS = Path(__file__).parents[1] / "unit" / "posture" / "manifests"
 

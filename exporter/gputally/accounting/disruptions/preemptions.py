@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.disruptions.nominations import Nomination, Nominations
 from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible
+from gputally.accounting.disruptions.queues.queue_preemption import by_queue
 from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
 from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import KeyedPart, no_later
@@ -286,32 +287,3 @@ def preemptor_of(event: Event) -> Preemptor | None:
         return Preemptor(uid=related.uid, namespace=related.namespace, name=related.name)
     match = _TEXT.match(event.message or "")
     return Preemptor(uid=match["uid"], namespace="", name="") if match else None
-
-
-def by_queue(each: Disruption, known: Preemption | None, *, at_us: int) -> Preemption:
-    """The preemption of a victim whose queue made room for another workload, with what is `known` of it."""
-    new = Preemption(
-        victim_uid=each.victim_uid,
-        victim_namespace=each.victim_namespace,
-        victim_name=each.victim_name,
-        victim_tier=each.victim_tier,
-        victim_tenant=each.victim_tenant,
-        node=each.node,
-        quantity=each.quantity,
-        decided_us=each.decided_us,
-        requested_us=each.requested_us,
-        released_us=each.released_us,
-        noticed_us=at_us,
-        preemptor=Preemptor(uid=each.by.uid, namespace="", name="") if each.by.uid else None,
-        queue_rule=each.by.rule,
-    )
-    if known is None:
-        return new
-    return replace(
-        new,
-        noticed_us=known.noticed_us,
-        preemptor=known.preemptor,
-        preemptor_pods=known.preemptor_pods,
-        counted=known.counted,
-        forbidden=known.forbidden,
-    )

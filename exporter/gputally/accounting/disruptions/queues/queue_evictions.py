@@ -28,7 +28,7 @@ class EvictedWorkload(WorkloadName, frozen=True, kw_only=True, gc=False):
 
 
 class QueueEvictions(KeyedPart[EvictedWorkload]):
-    """The last eviction of each existing Workload, by UID. `fresh` are namespaces with one that was not known before.
+    """The last eviction of each existing Workload, by UID. `fresh` are namespaces with a new one.
 
     Sources: kueue pkg/workload/workload.go (SetEvictedCondition), pkg/controller/jobframework/reconciler.go, which
     stops the job after that; apis/kueue/v1beta2/workload_types.go for the reasons.
@@ -66,7 +66,7 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
         for each in documents:
             self._put(no_later(each, at_us, "evicted_us"))
         self._touched.clear()
-        self.fresh.clear()
+        self.fresh = {each.namespace for each in self.known.values() if each.evicted_us >= at_us - _LATE_US}
 
     def of_pod(self, record: PodRecord, deleted_us: int) -> Disrupted | None:
         """The eviction for which a pod was deleted, which existed when its Workload was evicted; None without one."""
