@@ -56,6 +56,11 @@ WORKLOADS = (
 PODS = (*map(deleted, VICTIMS), *map(ended, VICTIMS), lambda replay, at: replay.see(TAKER, at=at))
 
 
+def again(replay: Replay, _: float) -> None:
+    replay.flush()
+    replay.restart()
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> list[Step]:
     """Both watches are in order, each for itself; the process may restart after each event."""
@@ -65,7 +70,7 @@ def histories(draw: st.DrawFn) -> list[Step]:
         steps.append(watch.pop(0))
         pending = [each for each in pending if each]
         if draw(st.integers(0, 3)) == 0:
-            steps.append(lambda replay, _: (replay.flush(), replay.restart()))
+            steps.append(again)
     return steps
 
 
