@@ -27,7 +27,6 @@ from tests.contract.records import (
     OPENED_S,
     PREEMPTION,
     PRICE,
-    QUEUED,
     WAIT,
     pod,
     segment,
@@ -160,22 +159,6 @@ def test_a_preemption_is_returned_once_as_last_counted(ledger: Ledger, reader: L
     assert first.is_permitted is None
     assert (second.victim_uid, second.preemptor_uid, second.preemptor_tier) == ("c", None, "unknown")
     assert list(reader.preemptions(Window(8, 9))) == []
-
-
-def test_a_preemption_by_a_queue_has_the_workload_and_is_gone_once_it_was_withdrawn(
-    ledger: Ledger, reader: LedgerReader
-) -> None:
-    ledger.write(step(at=1000, counted_preemptions={"a": QUEUED}))
-
-    [found] = reader.preemptions(Window(7, 8))
-    assert (found.preemptor_uid, found.preemptor_kind, found.preemptor_name) == ("wl", "RayJob", "llm")
-    assert (found.preemptor_tier, found.preemptor_tenant, found.preemptor_quantity) == ("high", "blue", 3 * GPU)
-    assert (found.queue_rule, found.is_permitted) == ("InCohortReclamation", None)
-    assert found.takers == frozenset({"b", "c"})
-
-    ledger.write(step(at=1100, counted_preemptions={"a": None}))
-
-    assert list(reader.preemptions(Window(7, 8))) == []
 
 
 def test_a_disruption_is_returned_as_last_known_and_not_once_it_was_withdrawn(
