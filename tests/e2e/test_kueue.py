@@ -110,10 +110,31 @@ async def taken_by_preemptors(product: Product, place: str) -> list[Json]:
     raise AssertionError(found)
 
 
-async def furnish(api: Api, place: str) -> None:
+async def test_a_queue_reclaims_gpus_for_a_workload_whatever_the_priorities(
+    api: Api, control_plane: ControlPlane, place: str, product: Product, tmp_path: Path
+) -> None:
+    async with kueue(control_plane, api, tmp_path):
+        await furnish(api, place, lends_to=f"{place}-borrower")
+        await product.start()
+        borrower = of_queue(place, "high", gpus=4)
+        borrower["metadata"]["labels"][QUEUE] = f"{place}-borrower"
+        await api.create(borrower)
+        await api.wait_for(path(place, "high"), is_running)
+        await api.create(of_queue(place, "low", gpus=2))
+        await api.wait_for(path(place, "low"), is_running)
+
+        pair = {"victim_tier": f"{place}-high", "preemptor_tier": f"{place}-low"}
+        samples = await product.until(lambda samples: total(samples, "gputally_preemptions_total", **pair) == 1)
+        assert total(samples, "gputally_preempted_gpus_total", **pair) == 4
+        assert total(samples, "gputally_forbidden_preemptions_total", **pair) == 0
+        [row] = await taken_by_preemptors(product, place)
+        assert (row["queue_rule"], row["preemptor"], row["taken_gpus"]) == ("InCohortReclamation", "low", 2)
+
+
+async def furnish(api: Api, place: str, *, lends_to: str = "") -> None:
     """A node of 4 GPUs, and a queue of as many."""
     classes = (priority_class(f"{place}-{tier}", value) for tier, value in (("low", 100), ("wide", 150), ("high", 200)))
-    for manifest in (gpu_node(f"{place}-node", gpus=4, pool=place), *classes, *queue(place, gpus=4)):
+    for manifest in (gpu_node(f"{place}-node", gpus=4, pool=place), *classes, *queue(place, gpus=4, lends_to=lends_to)):
         await api.create(manifest)
 
 
