@@ -51,6 +51,7 @@ def says(replay: Replay, *workloads: KueueWorkload, at: float) -> None:
 def stop(replay: Replay) -> None:
     replay.see(replace(VICTIM, deleted=DELETED, version=2), at=DELETED)
     last = replace(VICTIM, deleted=DELETED, phase="Failed", finished=END, exit_code=143, version=3)
+    replay.see(last, at=END)
     replay.lose(last, at=END + 1)
 
 

@@ -21,13 +21,12 @@ class QueuePreemptor(NamedTuple):
     rule: str = ""
 
 
-_MOST: Final = 1000
-"""Characters that are read: the message ends with paths of queues, whose names tenants do not choose."""
 _UID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _TEXT: Final = re.compile(
     rf"Preempted to accommodate a workload \(UID: (?P<uid>{_UID})(?:, JobUID: [^\s,()]{{1,128}})?\) "
     r"due to (?P<words>[A-Za-z ]{1,100})(?:;|$)"
 )
+"""Reads a bounded number of characters, however long the message is."""
 _RULES: Final = {
     "prioritization in the ClusterQueue": QueueRule.IN_CLUSTER_QUEUE,
     "reclamation within the cohort": QueueRule.IN_COHORT_RECLAMATION,
@@ -41,5 +40,5 @@ def queue_preemptor_in(message: str | None) -> QueuePreemptor:
 
     Older versions name no job and no paths. Source: kueue pkg/scheduler/preemption/preemption.go, preemptionMessage.
     """
-    found = _TEXT.match((message or "")[:_MOST])
+    found = _TEXT.match(message or "")
     return QueuePreemptor(found["uid"], _RULES.get(found["words"], "")) if found else QueuePreemptor()

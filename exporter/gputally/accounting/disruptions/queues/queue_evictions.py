@@ -20,7 +20,7 @@ _LATE_US: Final = 60 * US_PER_SECOND
 
 
 class EvictedWorkload(WorkloadName, frozen=True, kw_only=True, gc=False):
-    """A Workload that was evicted, last at `evicted_us`, if for another one, `by` that."""
+    """A Workload that was evicted, last at `evicted_us`; if it was preempted, for the Workload `by`."""
 
     evicted_us: int
     cause: Cause
@@ -103,7 +103,7 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
 
 def _eviction_of(found: Object, evicted: Condition, at_us: int) -> EvictedWorkload:
     is_preempted = evicted.reason == _PREEMPTED
-    by = queue_preemptor_in(evicted.message) if is_preempted else QueuePreemptor()
+    by = queue_preemptor_in(evicted.message)
     return EvictedWorkload(
         **name_of(found.metadata),
         evicted_us=dated_us(evicted.last_transition_time, at_us),
