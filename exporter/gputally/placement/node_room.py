@@ -75,6 +75,12 @@ class NodeRoom:
             known = self._available[key] = self.available_to("", priority, may_preempt=may_preempt)
         return known
 
+    def amount(self, resource: str, priority: int, *, may_preempt: bool) -> int:
+        """How much of one resource is `available`; nothing else is summed up or kept, since it is read of all nodes."""
+        lower = self.taken.values() if may_preempt else ()
+        found = self.free.get(resource, 0) + sum([each.of(resource) for each in lower if each.priority < priority])
+        return found - sum([each.of(resource) for each in self.nominated.values() if each.priority >= priority])
+
     def available_to(self, uid: str, priority: int, *, may_preempt: bool) -> Mapping[str, int]:
         """As `available`, for the nominated pod `uid`, whose own nomination takes nothing from it."""
         amounts = self.free
