@@ -115,10 +115,5 @@ def lacking_of_template(
     )
 
 
-@lru_cache(maxsize=1024)
-def _quantity(units: Units, rules: Rules) -> int:
-    return covered(units, (), rules)
-
-
 def _true(job: Job, types: tuple[str, ...]) -> Iterator[Condition]:
     return (each for each in job.status.conditions or () if each.type in types and each.status == "True")
