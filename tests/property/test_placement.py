@@ -12,7 +12,7 @@ from gputally.placement.room import Room
 from gputally.placement.what_if import what_if
 from tests.naive_scheduler import NaiveCluster, changed, naive
 from tests.property.examples import examples
-from tests.property.rooms import NEEDS, SITUATIONS, TAKEN, places, rooms
+from tests.property.rooms import GPU, NEEDS, PRIORITIES, SITUATIONS, TAKEN, places, rooms
 
 ON_NODES = (
     ObstacleKind.TAINT,
@@ -71,6 +71,17 @@ def test_victims_have_a_lower_priority_and_none_could_stay(needs: Needs, room: R
             if uid != kept:
                 rest.release(eviction.node, uid)
         assert (eviction.node in naive(needs, rest).fits_now()) == (kept is None or not eviction.victims)
+
+
+@given(rooms(), PRIORITIES, st.booleans())
+@examples(200)
+def test_the_amount_of_each_resource_is_that_of_all_that_is_available(
+    room: Room, priority: int, may_preempt: bool
+) -> None:
+    for node in room:
+        available = node.available(priority, may_preempt=may_preempt)
+        for resource in (GPU, "cpu", "pods", "memory"):
+            assert node.amount(resource, priority, may_preempt=may_preempt) == available.get(resource, 0)
 
 
 @given(st.data(), NEEDS)
