@@ -76,7 +76,7 @@ def test_nothing_is_kept_of_what_deleted_pods_needed() -> None:
 
 def test_needs_of_pods_in_different_namespaces_share_their_parts() -> None:
     first, second = (
-        same(Needs(namespace=namespace, amounts=tuple([("pods", 1)]), node_selector=tuple([("x", "sharing")])))
+        same(Needs(namespace=namespace, amounts=tuple({"pods": 1}.items()), node_selector=tuple({"x": "y"}.items())))
         for namespace in ("a", "b")
     )
 

@@ -30,7 +30,7 @@ class PendingGroup(Struct, kw_only=True, eq=False):
         return self.known_oldest
 
 
-class PendingPod(NamedTuple):
+class PodRequest(NamedTuple):
     """The group of a pending pod, the GPU model that it requires, "" for none, and the µGPU that it requests."""
 
     group: PendingGroup
@@ -44,7 +44,7 @@ class PendingGroups:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._groups: dict[tuple[str, str], PendingGroup] = {}
-        self.of: dict[str, PendingPod] = {}
+        self.of: dict[str, PodRequest] = {}
         self.wanted: dict[str, tuple[int, int]] = {}
         """Pods and the µGPU that they request, by the GPU model that they require; "" for none."""
 
@@ -58,7 +58,7 @@ class PendingGroups:
         self.drop(record.uid)
         if (group := self._groups.get((tier, tenant))) is None:
             group = self._groups[tier, tenant] = PendingGroup(tier=tier, tenant=tenant)
-        pod = PendingPod(group, record.selected_model, requested(record.units, self._rules))
+        pod = PodRequest(group, record.selected_model, requested(record.units, self._rules))
         group.created_us[record.uid] = record.created_us
         group.quantity += pod.quantity
         group.known_oldest = None
@@ -76,7 +76,7 @@ class PendingGroups:
             if not group.created_us:
                 del self._groups[group.tier, group.tenant]
 
-    def _count(self, pod: PendingPod, sign: int) -> None:
+    def _count(self, pod: PodRequest, sign: int) -> None:
         pods, quantity = self.wanted.pop(pod.gpu_model, (0, 0))
         if pods + sign:
             self.wanted[pod.gpu_model] = pods + sign, quantity + sign * pod.quantity
