@@ -82,6 +82,8 @@ class Packing:
         for _ in range(min(len(self._due), MOST_JOBS) if self._room.is_complete else 0):
             del self._due[job := next(iter(self._due))]
             self._set(job, self._look(job))
+        if not self._due:
+            self._due.clear()  # frees the room of all jobs, which are due at the start
 
     def sums(self) -> dict[str, tuple[int, int]]:
         """Nodes used and needed by exported tier."""
