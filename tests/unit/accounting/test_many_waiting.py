@@ -30,6 +30,13 @@ def test_pods_that_are_all_different_are_judged_in_several_steps() -> None:
     assert len(waiting.pods()) == count
 
 
+def test_most_of_many_pods_are_read_before_they_are_judged_since_their_objects_are_large() -> None:
+    replay, count = new_replay(), 1000
+    replay.see(*(replace(WAITS, name=f"b{number}") for number in range(count)), at=21)
+
+    assert len(replay.fleet.waiting.situations.pleas) > count // 2
+
+
 def test_a_renewal_looks_at_some_nodes_and_a_pod_that_waits_for_its_turn_keeps_its_verdict() -> None:
     replay, count = new_replay(), 100
     nodes = [NodeForm(name=f"m{number}", gpus=8, labels=H100 | {"serial": str(number)}) for number in range(count)]
