@@ -50,74 +50,26 @@ REASONS = Row(
         ),
         table(
             Look(
-                "Wait time by cause and occupying tier",
+                "Wait time by tier, cause and occupying tier",
                 "GPU-hours that pods waited in the time range, what they are charged to, and the tier of the pods that "
-                "held what they waited for.",
+                "held what they waited for. `gputally waits` has the same by tenant, with the cost.",
                 empty="no pod waited",
                 width=12,
                 height=8,
             ),
-            {"cause": "Cause", "occupying_tier": "Held by"},
+            {"tier": "Tier", "cause": "Cause", "occupying_tier": "Held by"},
             Column(
                 head="GPU-hours",
-                expression=f"sum by (cause, occupying_tier) (increase({CHARGED}[$__range])) / 3600 > 0",
+                expression=f"sum by (tier, cause, occupying_tier) (increase({CHARGED}[$__range])) / 3600 > 0",
                 unit=GPU_HOURS,
-            ),
-            order="GPU-hours",
-        ),
-        table(
-            Look(
-                "Pods not created, by reason",
-                "Of workloads of all tenants. They do not exist, so no other panel counts them. Refused pods are known "
-                "if Events FailedCreate are watched: see docs/pending.md.",
-                empty="no workload lacks pods, as far as known",
-                width=24,
-                height=6,
-            ),
-            {"tier": "Tier", "reason": "Reason"},
-            Column(head="Pods", expression=f"sum by (tier, reason) ({UNCREATED_PODS}) > 0", unit=COUNT),
-            Column(head="GPUs", expression=f"sum by (tier, reason) ({UNCREATED_GPUS}) > 0", unit=GPUS),
-            order="GPUs",
-        ),
-        timeseries(
-            Look(
-                "Cost of waits by cause, per hour",
-                "What the GPUs of pending pods would have cost, of those that select a GPU model with a price.",
-                unit=MONEY_PER_HOUR,
-                empty="no pod with a price waited",
-                width=24,
-            ),
-            Query(
-                f"sum by (cause, currency) (rate({CHARGED_COST}[$__rate_interval])) * 3600", "{{cause}} {{currency}}"
-            ),
-            stacked=True,
-        ),
-        table(
-            Look(
-                "Wait time of pods not created",
-                "GPU-hours of the time range that workloads lacked, and what they would have cost, of pods that select "
-                "a GPU model with a price. No pending GPU-hour is among them.",
-                empty="no workload lacked pods, as far as known",
-                width=24,
-                height=6,
-            ),
-            {"tier": "Tier", "cause": "Cause", "currency": "Currency"},
-            Column(
-                head="GPU-hours",
-                expression=f"sum by (tier, cause) (increase({UNCREATED_TIME}[$__range])) / 3600 > 0",
-                unit=GPU_HOURS,
-            ),
-            Column(
-                head="Cost",
-                expression=f"sum by (tier, cause, currency) (increase({UNCREATED_COST}[$__range])) > 0",
-                unit=MONEY,
             ),
             order="GPU-hours",
         ),
         stat(
             Look(
-                "Inference that waits for non-serving pods",
-                "At the same or a higher priority, so that the scheduler makes no room: correct the PriorityClasses.",
+                "Priority inversions",
+                "Inference pods that wait for pods that serve no users, at the same or a higher priority: the "
+                "scheduler makes no room for them. Correct the PriorityClasses; `gputally posture` checks them.",
                 unit=COUNT,
                 empty="none",
                 steps={1: RED},
@@ -127,7 +79,8 @@ REASONS = Row(
         stat(
             Look(
                 "Starved pods",
-                "Pods of lower priority were bound after these had begun to wait, on nodes that accept them.",
+                "Pods of lower priority were bound after these had begun to wait, on nodes that accept them, and "
+                "these may not preempt them. `gputally why NAMESPACE/POD` names such pods.",
                 unit=COUNT,
                 empty="none",
                 steps={1: ORANGE},
@@ -137,7 +90,8 @@ REASONS = Row(
         stat(
             Look(
                 "Partial gangs",
-                "Some of their pods hold GPUs and wait for the others.",
+                "Gangs of which some pods hold GPUs, while the others are not bound. `kubectl gputally why --all` "
+                "names them.",
                 unit=COUNT,
                 empty="none",
                 steps={1: ORANGE},
@@ -155,35 +109,117 @@ REASONS = Row(
             Query(f"sum({DEADLOCKED})", "gangs"),
         ),
         stat(
-            Look("Lag of reasons p99", "From an observation until reasons follow from it.", unit=SECONDS, empty="none"),
+            Look(
+                "Delay of reasons p99",
+                "How long after a change of pods or nodes the reasons on this board follow it.",
+                unit=SECONDS,
+                empty="none",
+            ),
             Query(f"histogram_quantile(0.99, sum by (le) (rate({LAG}[$__rate_interval])))", "p99"),
         ),
         table(
             Look(
+                "Pods not created, by reason",
+                "Of workloads of all tenants. They do not exist, so no other panel counts them. Refused pods are known "
+                "if Events FailedCreate are watched: see docs/pending.md.",
+                empty="no workload lacks pods, as far as known",
+                width=12,
+                height=6,
+            ),
+            {"tier": "Tier", "reason": "Reason"},
+            Column(head="Pods", expression=f"sum by (tier, reason) ({UNCREATED_PODS}) > 0", unit=COUNT),
+            Column(head="GPUs", expression=f"sum by (tier, reason) ({UNCREATED_GPUS}) > 0", unit=GPUS),
+            order="GPUs",
+        ),
+        table(
+            Look(
+                "Wait time of pods not created",
+                "GPU-hours of the time range that workloads lacked, and what they would have cost, of pods that select "
+                "a GPU model with a price. No pending GPU-hour is among them.",
+                empty="no workload lacked pods, as far as known",
+                width=12,
+                height=6,
+            ),
+            {"tier": "Tier", "cause": "Cause", "currency": "Currency"},
+            Column(
+                head="GPU-hours",
+                expression=f"sum by (tier, cause) (increase({UNCREATED_TIME}[$__range])) / 3600 > 0",
+                unit=GPU_HOURS,
+            ),
+            Column(
+                head="Cost",
+                expression=f"sum by (tier, cause, currency) (increase({UNCREATED_COST}[$__range])) > 0",
+                unit=MONEY,
+            ),
+            order="GPU-hours",
+        ),
+        table(
+            Look(
                 "What fits now",
-                "Pods of so many GPUs that would be bound at once, without preemption.",
+                "How many pods of this size would be bound at once, without preemption, with 1 CPU and 1 GiB for "
+                "each GPU. `gputally what-if` answers for other pods, and says whom they would preempt.",
                 empty="the pods on the nodes are not known yet",
                 width=12,
             ),
-            {"gpu_model": "GPU model", "gpus": "GPUs per pod"},
-            Column(head="Pods", expression=f"sum by (gpu_model, gpus) ({FITTING})", unit=COUNT),
+            {"gpu_model": "GPU model", "pool": "Pool", "gpus": "GPUs per pod"},
+            Column(head="Pods", expression=f"sum by (gpu_model, pool, gpus) ({FITTING})", unit=COUNT),
             order="Pods",
         ),
         table(
             Look(
                 "Stranded GPUs",
-                "Free, but not available to all pods, and why.",
+                "Free GPUs that no pod, or none of the largest size, can use, and why: a fragment is too small for "
+                "the largest pods of its node; cpu, memory or pods are used up there. docs/pending.md has the others.",
                 empty="no GPU is stranded",
                 width=12,
             ),
-            {"gpu_model": "GPU model", "reason": "Reason"},
-            Column(head="GPUs", expression=f"sum by (gpu_model, reason) ({STRANDED}) > 0", unit=GPUS),
+            {"gpu_model": "GPU model", "pool": "Pool", "reason": "Reason"},
+            Column(head="GPUs", expression=f"sum by (gpu_model, pool, reason) ({STRANDED}) > 0", unit=GPUS),
+            order="GPUs",
+        ),
+        table(
+            Look(
+                "Gangs that wait for their pods",
+                "Partial gangs now, with the GPUs that they hold, and the GPU-hours and cost of pods that ran while "
+                "their gang was incomplete in the time range.",
+                empty="no gang waits",
+                width=24,
+                height=6,
+            ),
+            {"tier": "Tier", "currency": "Currency"},
+            Column(head="Gangs", expression=f"sum by (tier) ({PARTIAL_GANGS}) > 0", unit=COUNT),
+            Column(head="GPUs", expression=f"sum by (tier) ({PARTIAL_GPUS}) > 0", unit=GPUS),
+            Column(head="Oldest", expression=f"time() - min by (tier) ({PARTIAL_OLDEST})", unit=SECONDS),
+            Column(
+                head="GPU-hours in gang_wait",
+                expression=f"sum by (tier) (increase({GANG_WAIT}[$__range])) / 3600 > 0",
+                unit=GPU_HOURS,
+            ),
+            Column(
+                head="Cost of gang_wait",
+                expression=f"sum by (tier, currency) (increase({GANG_COST}[$__range])) > 0",
+                unit=MONEY,
+            ),
             order="GPUs",
         ),
         timeseries(
             Look(
+                "Cost of waits by cause, per hour",
+                "What the GPUs of pending pods would have cost, of those that select a GPU model with a price.",
+                unit=MONEY_PER_HOUR,
+                empty="no pod with a price waited",
+                width=24,
+            ),
+            Query(
+                f"sum by (cause, currency) (rate({CHARGED_COST}[$__rate_interval])) * 3600", "{{cause}} {{currency}}"
+            ),
+            stacked=True,
+        ),
+        timeseries(
+            Look(
                 "GPUs freed by preemptions and not used",
-                "Freed within the last hour, and not taken by the preemptor or any other pod since.",
+                "Freed within the last hour, and not taken by the preemptor or any other pod since, by the tier of the "
+                "victims.",
                 unit=GPUS,
                 empty="no data from the exporter",
                 width=12,
@@ -201,30 +237,6 @@ REASONS = Row(
                 width=12,
             ),
             Query(f"sum by (tier) ({NODES}) / (sum by (tier) ({NODES_NEEDED}) > 0)", "{{tier}}"),
-        ),
-        table(
-            Look(
-                "Gangs that wait for their pods",
-                "Partial gangs now, and the GPU-hours and cost of pods that ran while their gang was incomplete in the "
-                "time range.",
-                empty="no gang waits",
-                width=24,
-            ),
-            {"tier": "Tier", "currency": "Currency"},
-            Column(head="Gangs", expression=f"sum by (tier) ({PARTIAL_GANGS})", unit=COUNT),
-            Column(head="GPUs", expression=f"sum by (tier) ({PARTIAL_GPUS})", unit=GPUS),
-            Column(head="Oldest", expression=f"time() - min by (tier) ({PARTIAL_OLDEST})", unit=SECONDS),
-            Column(
-                head="GPU-hours in gang_wait",
-                expression=f"sum by (tier) (increase({GANG_WAIT}[$__range])) / 3600",
-                unit=GPU_HOURS,
-            ),
-            Column(
-                head="Cost of gang_wait",
-                expression=f"sum by (tier, currency) (increase({GANG_COST}[$__range]))",
-                unit=MONEY,
-            ),
-            order="GPUs",
         ),
     ),
 )

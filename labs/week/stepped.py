@@ -57,7 +57,9 @@ class SteppedCluster:
         self._cluster.clock.skip_to(us)
         self._cluster.simulation.run_until(us)
         await _until(self._has_accounted)
-        self._running.pipeline.fleet.reconcile()  # by itself, it puts the updates of 0.1 s together: here some hours
+        fleet = self._running.pipeline.fleet
+        fleet.reconcile()  # by itself, it puts the updates of 0.1 s together: here some hours
+        fleet.waiting.judge(at_us=self.now_us())  # else pods keep the reason of hours ago
         self._running.pipeline.accountant.advance(now_us=self.now_us())
 
     def _has_accounted(self) -> bool:

@@ -2,12 +2,10 @@
 
 import base64
 import hashlib
-from functools import cache
 from typing import Final
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-
+from gputally.files.html_template import html_template
 from gputally.model.placement.pending_document import PENDING_PATH, PendingDocument
 from gputally.model.placement.verdict import Reason
 from gputally.model.placement.why_document import WHY_PATH
@@ -36,7 +34,7 @@ PENDING_HEADERS: Final = {
 def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
     """The page as HTML. Of a filter with several values, the form shows the first."""
     form = {name: min(asked.filters.get(name, {""})) for name in PENDING_FILTERS}
-    return _template().render(
+    return html_template("gputally.pending_api", "pending.html").render(
         style=_STYLE,
         refresh=REFRESH_SECONDS,
         document=document,
@@ -51,11 +49,3 @@ def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
         why_job=lambda each: f"{WHY_PATH}?{urlencode({'namespace': each.namespace, 'job': each.job})}",
         why=lambda pod: f"{WHY_PATH}?{urlencode({'namespace': pod.namespace, 'pod': pod.pod})}",
     )
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("gputally.pending_api"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template("pending.html")

@@ -4,12 +4,11 @@ import re
 import textwrap
 from collections.abc import Iterator
 from decimal import Decimal
-from functools import cache
 from typing import Any, Final, TextIO
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from msgspec import convert, structs, to_builtins
 
+from gputally.files.html_template import html_template
 from gputally.ledger_commands.plain_text import markdown_table, printable, write_document, write_rows
 from gputally.posture.posture_document import VERSION, Posture
 from gputally.posture_command.finding_groups import FindingGroup
@@ -24,7 +23,11 @@ def write_posture(file: TextIO, posture: Posture, *, output: str) -> None:
     if output == "json":
         write_document(file, document_of(posture))
     elif output == "html":
-        file.write(_template().render(title=TITLE, source=printable(posture.source), sections=_printable(posture)))
+        file.write(
+            html_template("gputally.posture_command", "posture.html").render(
+                title=TITLE, source=printable(posture.source), sections=_printable(posture)
+            )
+        )
     elif output == "markdown":
         file.write(f"# {TITLE}\n\n{_escaped(printable(posture.source))}: {summary(posture)}.\n")
         for each in _printable(posture):
@@ -110,15 +113,3 @@ def _in_cell(cell: object) -> object:
 def _escaped(text: str) -> str:
     """Names and values are text, never markup."""
     return _SPECIAL.sub(r"\\\1", text)
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("gputally.posture_command"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("posture.html")

@@ -4,13 +4,12 @@ import base64
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
-from functools import cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from gputally.files.html_template import html_template
 from gputally.report.report_query import COLUMNS
 from gputally.report.waterfall.waterfall_chart import bars, name_of
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
@@ -150,7 +149,7 @@ def _html(form: Mapping[str, str], **values: Any) -> str:  # noqa: ANN401 - what
     links = {each: f"{REPORT_PATH}?{urlencode(parameters | {'format': each})}" for each in ("csv", "json", "html")}
     waits = {name: parameters[name] for name in ("window", "tenant", "tier", "time_zone") if name in parameters}
     links["waits"] = f"{WAITS_PATH}?{urlencode(waits | {'format': 'html'})}"
-    return _template().render(
+    return html_template("gputally.report_api", "report.html").render(
         style=_STYLE,
         form=form,
         periods=_PERIODS,
@@ -158,11 +157,3 @@ def _html(form: Mapping[str, str], **values: Any) -> str:  # noqa: ANN401 - what
         links=links,
         **values,
     )
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("gputally.report_api"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template("report.html")

@@ -13,7 +13,7 @@ def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
     since = duration((now - gang.since).total_seconds())
     rate = f", {money(gang.cost_per_hour, currency)} per hour" if gang.cost_per_hour is not None else ""
     cost = f" ({money(gang.cost, currency)} so far)" if gang.cost is not None else ""
-    are = "is" if gang.bound == 1 else "are"
-    parts = f"{gang.bound} of {gang.needed} pods of {gang.kind} {gang.namespace}/{gang.name} {are} bound since {since}"
+    bound = f"{gang.bound} of {gang.needed} pods of {gang.kind} {gang.namespace}/{gang.name}"
+    have = "has" if gang.bound == 1 else "have"
     deadlock = f"; it and {listed(gang.deadlocked_with)} wait for each other" if gang.deadlocked_with else ""
-    return f"{parts}, holding {gpus(gang.gpus)}{rate}{cost}{deadlock}"
+    return f"{bound} {have} been bound for {since}, holding {gpus(gang.gpus)}{rate}{cost}{deadlock}"

@@ -8,7 +8,7 @@ from gputally.model.placement.pending_document import PendingDocument, PendingPo
 from gputally.pending_api.words.amount_words import count_words
 from gputally.pending_api.words.duration_words import duration
 from gputally.why_command.gang_words import gang_words
-from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods, table
+from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods, table, wrapped_cell
 from gputally.why_command.workload_text import workload_table
 
 _MOST_GANGS: Final = 3
@@ -59,9 +59,9 @@ def _headline(document: PendingDocument, subject: str) -> str:
 
 def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
     heads = (*_sum_heads(document), "REASON", "")
-    rows = [(*_sums(each, document), each.reason, each.meaning) for each in document.reasons]
-    for line in table([heads, *rows], right=frozenset(range(len(heads) - 2))):
-        yield line if len(line) <= width else f"{line[: width - 3]}..."
+    rows = [heads, *((*_sums(each, document), each.reason, each.meaning) for each in document.reasons)]
+    for line, (*_, meaning) in zip(table(rows, right=frozenset(range(len(heads) - 2))), rows, strict=True):
+        yield from wrapped_cell(line, start=len(line) - len(meaning), width=width)
 
 
 def _tenants(document: PendingDocument) -> Iterator[str]:

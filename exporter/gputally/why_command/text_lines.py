@@ -55,6 +55,11 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int]) -> Iterator[s
         yield "  ".join(cells).rstrip()
 
 
+def wrapped_cell(line: str, *, start: int, width: int) -> list[str]:
+    """A line of a table whose last cell begins at `start`; what is beyond `width` goes below that."""
+    return textwrap.wrap(line, width, subsequent_indent=" " * start, break_long_words=False, break_on_hyphens=False)
+
+
 def clock(at: datetime, *, now: datetime) -> str:
     """`09:10`, with the date if that is another day (UTC)."""
     return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%m-%d %H:%M}"

@@ -216,7 +216,8 @@ def _waits(waits: Sequence[PastWait], document: WhyDocument) -> str:
 
 def _span(wait: PastWait, document: WhyDocument) -> str:
     assert wait.end
-    return f"({clock(wait.start, now=document.at)} to {clock(wait.end, now=document.at)})"
+    start, end = clock(wait.start, now=document.at), clock(wait.end, now=document.at)
+    return f"({start} to {end})" if start != end else f"(at {start})"
 
 
 def others_lines(head: str, others_waiting: int, *, width: int, more: str = "") -> Iterator[str]:
@@ -224,7 +225,7 @@ def others_lines(head: str, others_waiting: int, *, width: int, more: str = "") 
     if others_waiting:
         verb = "waits" if others_waiting == 1 else "wait"
         yield from headed(
-            head, f"{pods(others_waiting)} of the same or a higher priority {verb} for the same{more}", width=width
+            head, f"{pods(others_waiting)} of the same or a higher priority {verb} for such GPUs{more}", width=width
         )
 
 
@@ -233,8 +234,10 @@ def _similar(answer: WhyAnswer) -> str:
     if answer.state != "pending":
         return ""
     known, like = answer.similar, f"{answer.pod.tier} pods with {gpus(answer.pod.gpus)}"
-    if known is None or known.pods < _LEAST_SIMILAR:
-        return f"{known.pods if known else 'no'} {like} are known that were bound: too few to say what is usual"
+    if known is None:
+        return f"no other {like} were bound so far: nothing to compare with"
+    if known.pods < _LEAST_SIMILAR:
+        return f"{like} that were bound so far: {known.pods}, too few to compare with"
     median, p90 = duration(known.median_seconds), duration(known.p90_seconds)
     longer = "; it has waited longer than 90 % of them" if answer.waited_seconds > known.p90_seconds else ""
     return f"the last {known.pods} {like} waited {median} in the median, {p90} at p90{longer}"

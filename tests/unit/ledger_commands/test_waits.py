@@ -30,6 +30,14 @@ def test_waits_are_as_recorded(run: Runner, ledger: Path, golden: Golden, output
     golden.check(f"waits.{output}", found.out)
 
 
+def test_a_table_of_pods_without_a_price_has_no_cost(run: Runner, ledger: Path) -> None:
+    found = run("waits", "--ledger", ledger, "--window", "all", "--where", "tenant=<blue>")
+
+    heads = next(line for line in found.out.splitlines() if line.startswith("tenant"))
+    assert "unpriced" in heads
+    assert "cost" not in heads
+
+
 def document(run: Runner, ledger: Path, *flags: str) -> dict[str, list[dict[str, Any]]]:
     found = run("waits", "--ledger", ledger, "--window", "all", "--output", "json", *flags)
     assert found.status == 0, found.err

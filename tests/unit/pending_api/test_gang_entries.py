@@ -60,7 +60,8 @@ def test_a_member_is_told_what_its_gang_holds_since_when_and_for_what() -> None:
         cost="13.26",
         cost_per_hour="13.26",
     )
-    line = "6 of 8 pods of TrainingJob ml/a are bound since 1 h, holding 6 GPUs, 13.26 EUR per hour (13.26 EUR so far)"
+    held = "holding 6 GPUs, 13.26 EUR per hour (13.26 EUR so far)"
+    line = f"6 of 8 pods of TrainingJob ml/a have been bound for 1 h, {held}"
     assert f"Gang        {line}" in why(now, "a-7")
     assert f"Gang        {line}" in why(now, "a-0"), "also one that holds GPUs"
 

@@ -75,12 +75,12 @@ def test_pods_that_wait_and_go_first_are_part_of_the_answer() -> None:
         "priority wait for such GPUs: after them, none would fit."
     )
     assert (
-        shown(late)[-1] == "Others      12 pods of the same or a higher priority wait for the same, of which 5 fit now"
+        shown(late)[-1] == "Others      12 pods of the same or a higher priority wait for such GPUs, of which 5 fit now"
     )
     assert " ".join(shown(some)[:2]).endswith("waits for such GPUs: after it, 1 would fit.")
     assert "of which at least 1 fits now" in " ".join(" ".join(shown(some)[-2:]).split())
     assert shown(same)[0] == "Job ml/train: 2 pods with 8 GPUs each would be bound now."
-    assert " ".join(" ".join(shown(same)[-2:]).split()).endswith("wait for the same, and none of them fits now")
+    assert " ".join(" ".join(shown(same)[-2:]).split()).endswith("wait for such GPUs, and none of them fits now")
 
 
 def test_budgets_that_a_preemption_breaks_and_what_is_not_known_are_named() -> None:
@@ -142,6 +142,16 @@ def test_a_list_begins_with_the_reasons() -> None:
         "GPUS  TIER   WAITED  REASON    POD",
         "   8  batch  26 min  capacity  ml-research/train-0",
         "and 2 pods more; narrow it down by NAMESPACE or --tenant",
+    ]
+
+
+def test_a_long_meaning_goes_on_below_itself() -> None:
+    old = replace(CAPACITY, oldest=before(36 * 60 + 59))
+
+    assert pending(old)[3:6] == [
+        "GPUS  PODS   PER HOUR    OLDEST  REASON",
+        "   8     1  30.00 USD  1 d 12 h  capacity  pods of their own or a higher priority hold what they",
+        " " * 43 + "need",
     ]
 
 

@@ -159,6 +159,12 @@ def test_a_pod_that_runs_says_when_and_why_it_waited() -> None:
     ]
 
 
+def test_a_wait_within_one_minute_has_one_time() -> None:
+    moment = replace(ANSWER.waits[0], start=before(26), end=before(26), seconds=52)
+
+    assert line("Waited for", replace(ANSWER, waits=[moment])) == "Waited for  quota 52 s (at 11:34)"
+
+
 def test_a_preempted_pod_says_by_whom() -> None:
     by = PreemptedBy(at=before(3), tier="serving", namespace="api", pod="llm-2", is_inferred=True)
     ended = replace(ANSWER, state="ended", preempted=by)
@@ -184,7 +190,12 @@ def test_few_others_have_no_quantiles_and_a_pod_that_is_gone_was_on_its_node() -
     assert ANSWER.similar
     few = replace(ANSWER.similar, pods=9)
 
-    assert "too few to say what is usual" in line("Others", replace(ANSWER, similar=few))
+    assert "batch pods with 8 GPUs that were bound so far: 9, too few to compare with" in line(
+        "Others", replace(ANSWER, similar=few)
+    )
+    assert line("Others", replace(ANSWER, similar=None)) == (
+        "Others      no other batch pods with 8 GPUs were bound so far: nothing to compare with"
+    )
     gone = shown(replace(ANSWER, state="gone", node="gpu-1"))[0]
     assert gone.startswith("ml-research/train-0 exists no longer; it was on gpu-1. It waited ")
 
@@ -204,7 +215,7 @@ def test_requests_beyond_all_clusters_are_no_rows_of_digits() -> None:
 def test_pods_that_may_be_bound_first_are_counted() -> None:
     lines = shown(replace(ANSWER, others_waiting=2))
 
-    assert "            2 pods of the same or a higher priority wait for the same" in lines
-    assert "            1 pod of the same or a higher priority waits for the same" in shown(
+    assert "            2 pods of the same or a higher priority wait for such GPUs" in lines
+    assert "            1 pod of the same or a higher priority waits for such GPUs" in shown(
         replace(ANSWER, others_waiting=1, similar=None)
     )

@@ -91,7 +91,8 @@ def _caption(found: WaitRows) -> str:
 
 def _table(found: WaitRows, columns: Sequence[str]) -> tuple[list[str], list[list[object]]]:
     """The columns for people; the last row is the total."""
-    shown = [name for name in _SHOWN if name != "unpriced" or found.total.unpriced]
+    has = {"unpriced": bool(found.total.unpriced), "cost": bool(found.total.currency)}  # no price is no cost of 0.00
+    shown = [name for name in _SHOWN if has.get(name, True)]
     head = [*(column.replace("_", " ") for column in columns), *_heads(shown, found.total.currency)]
     total = ("total", *[""] * (len(columns) - 1))
     rows = [(row.labels, row) for row in found.rows] + [(total, found.total)]
