@@ -149,6 +149,9 @@ def _add_demo_flags(command: argparse.ArgumentParser) -> None:
 
 def aggregator(parsed: argparse.Namespace) -> int:
     """Run the aggregator until it is asked to stop."""
+    from gputally.process.freed_memory import return_freed_memory  # noqa: PLC0415 - not needed by other commands
+
+    return_freed_memory()
     from gputally.aggregator.aggregator import aggregate  # noqa: PLC0415 - heavy
     from gputally.process.log import configure  # noqa: PLC0415
 

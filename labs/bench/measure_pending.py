@@ -1,6 +1,7 @@
 """Time from a change at the API server until verdicts on pending pods follow it, and what these pods cost."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from statistics import median
@@ -20,9 +21,11 @@ CHURNED = SPARE_NODES // 2
 SCRAPES = 50
 TIMEOUT_SECONDS = 30
 SETTLE_SECONDS = 20
+_LIST = "/api/v1/pending?limit=1"
 _FAMILY = b"gputally_pending_reason_pods{"
 _UNKNOWN = "not_yet_known"
 _FITS = "schedulable"
+Reasons = Mapping[str, float]
 
 
 async def measure(loader: Loader, aggregator: Aggregator, *, waiting: int, others: int) -> list[Figure]:
@@ -33,6 +36,7 @@ async def measure(loader: Loader, aggregator: Aggregator, *, waiting: int, other
     verdicts = Verdicts(aggregator)
     await asyncio.to_thread(verdicts.until_all, waiting)
     known_s = time.monotonic() - ready
+    first_ms, _ = await asyncio.to_thread(scraped, aggregator.connection())
     await asyncio.sleep(SETTLE_SECONDS)
     scrapes = [scraped(aggregator.connection())[0] for _ in range(SCRAPES)]
     follow: list[float] = []
@@ -45,30 +49,35 @@ async def measure(loader: Loader, aggregator: Aggregator, *, waiting: int, other
         "MiB",
         stated(f"<= {220 if others else 150}", loader.pods),
     )
-    return [*_figures(label, loader.pods, known_s, scrapes, follow), memory]
+    first = Figure(f"pending.first_scrape_s.{label}@{loader.pods}", first_ms / 1000, "s")
+    return [first, *_figures(label, loader.pods, known_s, scrapes, follow), memory]
 
 
 class Verdicts:
-    """The number of pending pods by reason, as scrapes show it."""
+    """The number of pending pods by reason, as the API and scrapes show it."""
 
     def __init__(self, aggregator: Aggregator) -> None:
         self._connection = aggregator.connection()
 
     def until_all(self, waiting: int) -> None:
-        """Scrape until all these pods have a verdict."""
-        self._until(lambda found: sum(found.values()) - found.get(_UNKNOWN, 0) >= waiting)
+        """Ask the API until all these pods have a verdict: the first scrape waits for the first write of the ledger."""
+        self._until(lambda found: sum(found.values()) - found.get(_UNKNOWN, 0) >= waiting, self._listed)
 
     def until_any_fits(self, *, fits: bool) -> None:
         """Scrape until some pods fit, or none does."""
-        self._until(lambda found: (found.get(_FITS, 0) > 0) is fits)
+        self._until(lambda found: (found.get(_FITS, 0) > 0) is fits, self._scraped)
 
-    def _until(self, holds: Callable[[Mapping[str, float]], bool]) -> None:
+    def _until(self, holds: Callable[[Reasons], bool], read: Callable[[], Reasons]) -> None:
         deadline = time.monotonic() + TIMEOUT_SECONDS
-        while not holds(found := self._reasons()):
+        while not holds(found := read()):
             if time.monotonic() > deadline:
                 raise MeasurementFailed(f"verdicts did not follow within {TIMEOUT_SECONDS} s: {found}")
 
-    def _reasons(self) -> dict[str, float]:
+    def _listed(self) -> Reasons:
+        _, body = scraped(self._connection, path=_LIST)
+        return {each["reason"]: each["pods"] for each in json.loads(body)["reasons"]}
+
+    def _scraped(self) -> Reasons:
         found: dict[str, float] = {}
         for line in scraped(self._connection)[1].splitlines():
             if line.startswith(_FAMILY):

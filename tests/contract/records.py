@@ -124,6 +124,15 @@ PREEMPTION = Preemption(
     preemptor=Preemptor(uid="b", namespace="ml", name="pod-b", tier="high", tenant="blue"),
     counted=("low", "high"),
 )
+QUEUED = replace(
+    PREEMPTION,
+    preemptor=Preemptor(
+        uid="wl", namespace="serve", name="llm", tier="high", tenant="blue", kind="RayJob", quantity=3 * GPU
+    ),
+    queue_rule="InCohortReclamation",
+    preemptor_pods=("b", "c"),
+)
+"""Of a pod whose queue made room for a workload."""
 
 
 def us(seconds: int) -> int:

@@ -7,9 +7,10 @@ from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.allocation import State
 from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.units import GPU, US_PER_DAY
 from gputally.report.preemptions.preemption_value import PreemptionValue, read_values
-from tests.contract.records import ACCOUNTED_S, ALWAYS, DISRUPTION, NODE, PREEMPTION, pod, segment, step, us
+from tests.contract.records import ACCOUNTED_S, ALWAYS, DISRUPTION, NODE, PREEMPTION, QUEUED, pod, segment, step, us
 
 
 def test_a_pod_has_what_it_was_bound_with_until_it_ends(ledger: Ledger, reader: LedgerReader) -> None:
@@ -66,6 +67,23 @@ def test_gpus_are_stranded_until_now_or_until_their_node_is_gone(ledger: Ledger,
 
     ledger.write(step(at=2000, live=None, nodes={NODE.uid: replace(NODE, gone_us=us(1095), gone_by_us=us(1095))}))
     assert values(reader)["a"].stranded == 2 * GPU * us(60)
+
+
+def test_a_workload_has_what_all_of_its_pods_took(ledger: Ledger, reader: LedgerReader) -> None:
+    preempted(ledger)
+    queued = replace(QUEUED, decided_us=us(1000), quantity=2 * GPU)
+    taken = [pod(uid, segment(1040, 1140), scheduled_us=us(1040)) for uid in ("b", "d")]
+    late = pod("c", segment(1060, 1160), scheduled_us=us(1060))
+    ledger.write(step(*taken, late, at=1200, live=None, counted_preemptions={"a": queued}))
+    assert values(reader) == {
+        "a": PreemptionValue(taken=1 * GPU, bought=GPU * us(100), stranded=2 * GPU * us(5)),
+    }
+
+    by = Preemptor(uid="wl", namespace="", name="")
+    unknown = replace(queued, preemptor=by, preemptor_pods=(), counted=("low", "unknown"))
+    ledger.write(step(at=1300, live=None, counted_preemptions={"a": unknown}))
+
+    assert values(reader) == {"a": PreemptionValue(taken=None, bought=None, stranded=2 * GPU * us(5))}
 
 
 def test_nothing_is_known_of_victims_that_the_retention_rolled_up(ledger: Ledger, reader: LedgerReader) -> None:

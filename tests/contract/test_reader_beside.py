@@ -154,6 +154,7 @@ def test_a_preemption_is_returned_once_as_last_counted(ledger: Ledger, reader: L
         released_us=us(1200),
         is_inferred=False,
         victim_class="",
+        preemptor_tenant="blue",
     )
     assert first.is_permitted is None
     assert (second.victim_uid, second.preemptor_uid, second.preemptor_tier) == ("c", None, "unknown")

@@ -24,9 +24,15 @@ def condition(of_type: str, status: str, *, at: int, reason: str = "", message: 
     return {"type": of_type, "status": status, "reason": reason, "message": message} | times
 
 
-def evicted(at: int, *, reason: str = "Preempted", status: str = "True") -> Json:
+def evicted(at: int, *, reason: str = "Preempted", status: str = "True", message: str = "") -> Json:
     """The condition of a Workload that its queue has stopped, or of one that is admitted again."""
-    return condition("Evicted", status, at=at, reason=reason)
+    return condition("Evicted", status, at=at, reason=reason, message=message)
+
+
+def preempted_for(uid: str, *, why: str = "prioritization in the ClusterQueue") -> str:
+    """The message of Kueue 0.19.2 for a Workload that it preempted."""
+    paths = "preemptor path: /gpus; preemptee path: /gpus"
+    return f"Preempted to accommodate a workload (UID: {uid}, JobUID: {uid}) due to {why}; {paths}"
 
 
 def unreserved(at: int, *, reason: str = "Pending", message: str = "") -> Json:
@@ -35,17 +41,24 @@ def unreserved(at: int, *, reason: str = "Pending", message: str = "") -> Json:
 
 
 def kueue_workload(
-    *conditions: Json, owner: Json | None = PYTORCH, gpus: Mapping[str, int] | None = None, **spec: object
+    *conditions: Json,
+    owner: Json | None = PYTORCH,
+    gpus: Mapping[str, int] | None = None,
+    name: str = "wl",
+    uid: str = "uid-wl",
+    tier: str = "train",
+    **spec: object,
 ) -> KueueWorkload:
-    """The Workload `wl`, with two pods in each pod set, whose pods request so many GPUs each."""
+    """A Workload with two pods in each pod set, whose pods request so many GPUs each."""
     sets = [
-        {"name": name, "count": 2, "template": pod_template(each)} for name, each in (gpus or {"worker": 4}).items()
+        {"name": each, "count": 2, "template": pod_template(number, tier)}
+        for each, number in (gpus or {"worker": 4}).items()
     ]
     manifest = {
         "metadata": {
-            "name": "wl",
+            "name": name,
             "namespace": "ml",
-            "uid": "uid-wl",
+            "uid": uid,
             "creationTimestamp": instant(5),
             "ownerReferences": [owner] if owner else [],
         },

@@ -78,8 +78,16 @@ async def _define(api: Api) -> None:
         )
 
 
-def queue(place: str, *, gpus: int) -> list[Json]:
-    """A queue of so many GPUs on the nodes of `place`, in which higher priorities preempt lower ones."""
+def queue(place: str, *, gpus: int, lends_to: str = "") -> list[Json]:
+    """A queue of so many GPUs on the nodes of `place`, in which higher priorities preempt lower ones.
+
+    It lends GPUs to the queue `lends_to`, which has none, and reclaims them whatever the priorities.
+    """
+    made = _queue(place, place, gpus=gpus, cohort=place if lends_to else "")
+    return [*made, *_queue(place, lends_to, gpus=0, cohort=place)[1:]] if lends_to else made
+
+
+def _queue(place: str, name: str, *, gpus: int, cohort: str) -> list[Json]:
     quotas = {GPU: gpus, "cpu": 96, "memory": "1Ti"}
     resources = [{"name": name, "nominalQuota": amount} for name, amount in quotas.items()]
     flavor = {"name": place, "resources": resources}
@@ -87,14 +95,15 @@ def queue(place: str, *, gpus: int) -> list[Json]:
         _object("ResourceFlavor", metadata(place), {"nodeLabels": {POOL: place}}),
         _object(
             "ClusterQueue",
-            metadata(place),
+            metadata(name),
             {
                 "namespaceSelector": {},
-                "preemption": {"withinClusterQueue": "LowerPriority"},
+                "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
                 "resourceGroups": [{"coveredResources": list(quotas), "flavors": [flavor]}],
-            },
+            }
+            | ({"cohortName": cohort} if cohort else {}),
         ),
-        _object("LocalQueue", metadata(place, place), {"clusterQueue": place}),
+        _object("LocalQueue", metadata(name, place), {"clusterQueue": name}),
     ]
 
 

@@ -1,6 +1,7 @@
 """The posture of scenario S2, as written in each format for people."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -11,6 +12,9 @@ from gputally.ledger.open import open_ledger
 from tests.conftest import Golden
 from tests.contract.records import CLASS_VERSION, PREEMPTION
 from tests.core.manifests import us
+
+if TYPE_CHECKING:
+    from gputally.model.disruptions.preemption import Preemption
 
 MANIFESTS = Path(__file__).parents[1] / "unit" / "posture" / "manifests"
 
@@ -41,7 +45,7 @@ def ledger(tmp_path: Path) -> Path:
     """The preemptions of a day, and a class that got another value on it."""
     path, noon = tmp_path / "ledger.db", us(43_200)
     each = [pair for *pair, times in OBSERVED for _ in range(times)]
-    counted = {
+    counted: dict[str, Preemption | None] = {
         f"pod-{number}": replace(
             PREEMPTION, victim_uid=f"pod-{number}", victim_tier=victim, counted=(victim, preemptor), decided_us=noon
         )

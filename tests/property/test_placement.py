@@ -1,5 +1,7 @@
 """Verdicts against a naive scheduler: their obstacles suffice, and none is superfluous."""
 
+from itertools import product
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ from gputally.placement.room import Room
 from gputally.placement.what_if import what_if
 from tests.naive_scheduler import NaiveCluster, changed, naive
 from tests.property.examples import examples
-from tests.property.rooms import NEEDS, SITUATIONS, TAKEN, places, rooms
+from tests.property.rooms import GPU, NEEDS, PRIORITIES, SITUATIONS, TAKEN, places, rooms
 
 ON_NODES = (
     ObstacleKind.TAINT,
@@ -71,6 +73,15 @@ def test_victims_have_a_lower_priority_and_none_could_stay(needs: Needs, room: R
             if uid != kept:
                 rest.release(eviction.node, uid)
         assert (eviction.node in naive(needs, rest).fits_now()) == (kept is None or not eviction.victims)
+
+
+@given(rooms(), PRIORITIES)
+@examples(200)
+def test_the_amount_of_each_resource_is_that_of_all_that_is_available(room: Room, priority: int) -> None:
+    for node, may_preempt in product(room, (False, True)):
+        available = node.available(priority, may_preempt=may_preempt)
+        for resource in (GPU, "cpu", "pods", "memory"):
+            assert node.amount(resource, priority, may_preempt=may_preempt) == available.get(resource, 0)
 
 
 @given(st.data(), NEEDS)

@@ -120,7 +120,7 @@ def pending(fleet: Fleet) -> list[ActivePod]:
 
 
 def _pending(record: PodRecord, shown: "PendingShown", fleet: Fleet) -> ActivePod:
-    group, quantity = fleet.pods.index.pending_groups.of[record.uid]
+    group, _, quantity = fleet.pods.index.pending_groups.of[record.uid]
     return ActivePod(
         uid=record.uid,
         namespace=record.namespace,

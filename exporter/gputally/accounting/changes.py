@@ -75,7 +75,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     capacity: dict[tuple[str, int], tuple[str, NodeFacts]] = field(default_factory=dict)
     asset_prices: dict[tuple[Asset, int], Price | None] = field(default_factory=dict)
     documents: dict[tuple[str, str], Struct | None] = field(default_factory=dict)
-    counted_preemptions: dict[str, Preemption] = field(default_factory=dict)
+    counted_preemptions: dict[str, Preemption | None] = field(default_factory=dict)
     disruptions: dict[str, Disruption | None] = field(default_factory=dict)
     lost_work: dict[str, LostWork | None] = field(default_factory=dict)
     jobs: dict[str, JobRecord] = field(default_factory=dict)

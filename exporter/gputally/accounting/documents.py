@@ -11,7 +11,8 @@ from gputally.accounting.claim_pods import ClaimPod, ClaimPods
 from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
 from gputally.accounting.disruptions.preemptions import Preemptions
-from gputally.accounting.disruptions.queue_evictions import EvictedWorkload, QueueEvictions
+from gputally.accounting.disruptions.queues.queue_evictions import EvictedWorkload, QueueEvictions
+from gputally.accounting.disruptions.queues.queue_preemptors import PossiblePreemptor, QueuePreemptors
 from gputally.accounting.disruptions.repeat_victims import PreemptedJob, RepeatVictims
 from gputally.accounting.groups.gang_record import GangRecord
 from gputally.accounting.groups.gang_states import GangStates
@@ -46,6 +47,7 @@ DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     NodeSignals.name: NodeSignal,
     Preemptions.name: Preemption,
     QueueEvictions.name: EvictedWorkload,
+    QueuePreemptors.name: PossiblePreemptor,
     RepeatVictims.name: PreemptedJob,
     UncreatedWaits.name: UncreatedWait,
     Waiting.name: PodWait,

@@ -7,7 +7,7 @@ from typing import TypeVar
 Value = TypeVar("Value", bound=Hashable)
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4096)
 def shared(value: Value) -> Value:
     """The first object that equals `value`."""
     return value

@@ -157,9 +157,9 @@ def _serving(tiers: AbstractSet[str], rules: Rules) -> Serving:
 def _wanted(pending: PendingShown, fleet: Fleet) -> dict[str, int]:
     """With 0 for known GPU models that no pending pod requires."""
     wanted = dict.fromkeys(sorted(fleet.limiter.values["gpu_model"]), 0)
-    for _, group in pending.groups:
-        model = pending.model(group.gpu_model)
-        wanted[model] = wanted.get(model, 0) + group.quantity
+    for required, (_, quantity) in sorted(fleet.pods.index.pending_groups.wanted.items()):
+        model = pending.model(required)
+        wanted[model] = wanted.get(model, 0) + quantity
     return wanted
 
 

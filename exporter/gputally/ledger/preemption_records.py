@@ -1,5 +1,7 @@
 """The records of a ledger that say who was disrupted by whom, and what that destroyed and bought; see `records`."""
 
+import json
+
 from msgspec import Struct
 
 from gputally.model.price import Price
@@ -11,6 +13,9 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
 
     `is_inferred` says that no Event named the preemptor: it was the only pod nominated to the node at that time. Its
     class and priority are None while it is not known; `preemptor_may_preempt` says that its policy is not Never.
+
+    `queue_rule` is that of a queue, None if no queue did it. The preemptor of a queue is a workload, with the kind of
+    its job, what its pods request (µGPU), and those of them that were on the node (JSON); None while it is not known.
     """
 
     victim_uid: str
@@ -33,6 +38,11 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
     preemptor_class: str | None = None
     preemptor_priority: int | None = None
     preemptor_may_preempt: bool | None = None
+    preemptor_tenant: str | None = None
+    preemptor_kind: str | None = None
+    preemptor_quantity: int | None = None
+    preemptor_pods: str | None = None
+    queue_rule: str | None = None
 
     @property
     def is_permitted(self) -> bool | None:
@@ -40,6 +50,13 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
         if self.preemptor_priority is None or self.victim_priority is None:
             return None
         return bool(self.preemptor_may_preempt) and self.preemptor_priority > self.victim_priority
+
+    @property
+    def takers(self) -> frozenset[str] | None:
+        """The pods, by UID, for which it was; None if they are not known."""
+        if self.queue_rule is None:
+            return frozenset({self.preemptor_uid}) if self.preemptor_uid else None
+        return frozenset(json.loads(self.preemptor_pods)) if self.preemptor_pods else None
 
 
 class LostTime(Struct, frozen=True, gc=False):

@@ -138,25 +138,33 @@ def _gpus(record: PodRecord) -> float:
 def _preempted(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy | None:
     if preemption is None:
         return None
-    by = preemption.preemptor
-    known = by is not None and viewer.sees(by.tenant)
+    by, is_by_queue = preemption.preemptor, preemption.queue_rule is not None
+    named = by if by and by.name and viewer.sees(by.tenant) else None
     return PreemptedBy(
         at=to_datetime(preemption.decided_us),
         tier=by.tier if by and by.tier else "unknown",
-        namespace=by.namespace if by and known else None,
-        pod=by.name if by and known else None,
+        namespace=named.namespace if named else None,
+        pod=named.name if named and not is_by_queue else None,
         is_inferred=bool(by and by.is_inferred),
+        is_by_queue=is_by_queue,
+        job_kind=named.kind if named and is_by_queue else None,
+        job=named.name if named and is_by_queue else None,
     )
 
 
 def _preempted_before(preemption: PreemptionRecord | None, viewer: Viewer) -> PreemptedBy | None:
-    """The ledger keeps no tenant of preemptors, so that a restricted reader sees none of their names."""
+    """A restricted reader sees no names: ledgers of earlier versions have no tenant of preemptors."""
     if preemption is None:
         return None
+    is_by_queue = preemption.queue_rule is not None
+    named = preemption if viewer.tenants is None and preemption.preemptor_name else None
     return PreemptedBy(
         at=to_datetime(preemption.decided_us),
         tier=preemption.preemptor_tier,
-        namespace=preemption.preemptor_namespace if viewer.tenants is None else None,
-        pod=preemption.preemptor_name if viewer.tenants is None else None,
+        namespace=named.preemptor_namespace if named else None,
+        pod=named.preemptor_name if named and not is_by_queue else None,
         is_inferred=preemption.is_inferred,
+        is_by_queue=is_by_queue,
+        job_kind=named.preemptor_kind if named and is_by_queue else None,
+        job=named.preemptor_name if named and is_by_queue else None,
     )

@@ -7,7 +7,7 @@ from gputally.accounting.terms.tier import tier_of_pod
 from gputally.model.placement.why_document import SimilarWaits
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
 from gputally.pending_api.pending_now import PendingNow, Viewer
-from gputally.shares.schemes import Units, covered
+from gputally.shares.schemes import Units, requested
 
 _LATEST: Final = 100
 """So many of the latest pods count."""
@@ -19,7 +19,7 @@ def similar_waits(now: PendingNow, viewer: Viewer, *, tier: str, units: Units) -
     Pods that exist are known, and of those that are gone the ones that were bound last; only pods that the reader may
     know count.
     """
-    quantity = covered(units, (), now.rules)
+    quantity = requested(units, now.rules)
     known = {**dict(_gone(now, viewer, tier, quantity)), **dict(_present(now, viewer, tier, units))}
     latest = sorted(known.values())[-_LATEST:]
     if not latest:

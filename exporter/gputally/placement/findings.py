@@ -1,6 +1,6 @@
-"""PodsOfNode that wait while others run that should not precede them."""
+"""Pods that wait while others run that should not precede them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from gputally.model.placement.needs import Needs, Taken
@@ -12,7 +12,7 @@ from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
 
 MAX_PODS: Final = 20
-"""PodsOfNode that a finding names; its GPUs are those of all."""
+"""Pods that a finding names; its GPUs are those of all."""
 _OUTRANKED: Final = (
     Reason.OTHER_RESOURCE,
     Reason.NEVER_PREEMPTS,
@@ -22,8 +22,8 @@ _OUTRANKED: Final = (
 )
 
 
-class PodsOfNode(tuple[tuple[str, Taken], ...]):
-    """PodsOfNode of one node with their UIDs."""
+class PodsOfNode(tuple[str, ...]):
+    """UIDs of pods of one node."""
 
     __slots__ = ()
 
@@ -36,26 +36,26 @@ def findings(needs: Needs, room: Room, verdict: Verdict, *, since_us: int | None
     if verdict.reason not in _OUTRANKED:
         return ()
     groups = candidates_for(needs, room).accepting
-    large = (node for group in groups for node in group.nodes.values() if is_large(needs.amounts, node.offered))
-    nodes = [_on_node(node, needs) for node in large]
-    lower = [pod for pods in nodes for pod in pods if pod[1].priority < needs.priority]
+    large = [node for group in groups for node in group.nodes.values() if is_large(needs.amounts, node.offered)]
+    lower = [pod for pod in _holders(large, needs) if pod[1].priority < needs.priority]
     found = [_finding(FindingKind.OUTRANKED, needs, lower)]
     if since_us is not None:
         later = [pod for pod in lower if since_us < start_of(pod[1]) < float("inf")]
         found.append(_finding(FindingKind.STARVATION, needs, later))
     if verdict.reason is Reason.INVERSION:
-        others = [pod for pods in nodes for pod in pods if pod[1].priority >= needs.priority and not pod[1].is_serving]
+        higher = (pod for pod in _holders(large, needs) if pod[1].priority >= needs.priority)
+        others = [pod for pod in higher if not pod[1].is_serving]
         found.append(_finding(FindingKind.INVERSION, needs, others))
     return tuple([each for each in found if each.pods])
 
 
-def _on_node(node: NodeRoom, needs: Needs) -> PodsOfNode:
-    """The pods that hold such GPUs there."""
+def _holders(nodes: Iterable[NodeRoom], needs: Needs) -> Iterator[tuple[str, Taken]]:
+    """The pods that hold such GPUs on these nodes."""
     key = ("holders", needs.gpus)
-    if isinstance(known := node.memo.get(key), PodsOfNode):
-        return known
-    found = node.memo[key] = PodsOfNode([pod for pod in node.taken.items() if _gpus(pod[1], needs)])
-    return found
+    for node in nodes:
+        if not isinstance(uids := node.memo.get(key), PodsOfNode):
+            uids = node.memo[key] = PodsOfNode([uid for uid, each in node.taken.items() if _gpus(each, needs)])
+        yield from ((uid, node.taken[uid]) for uid in uids)
 
 
 def _finding(kind: FindingKind, needs: Needs, pods: Sequence[tuple[str, Taken]]) -> PriorityFinding:

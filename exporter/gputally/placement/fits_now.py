@@ -40,14 +40,6 @@ def capacity_of(node: NodeRoom, *, gpu: str, per_gpu: Amounts = LEAST_PER_GPU) -
     Pods tolerate the node's taints, which reserve it for pods with GPUs, but no cordon, and no taint of a node that is
     not ready or is being removed. Pods that are nominated to the node have not taken anything yet.
     """
-    key = ("capacity", gpu, per_gpu)
-    if isinstance(known := node.memo.get(key), Capacity):
-        return known
-    found = node.memo[key] = _capacity(node, gpu, per_gpu)
-    return found
-
-
-def _capacity(node: NodeRoom, gpu: str, per_gpu: Amounts) -> Capacity:
     free = max(node.free.get(gpu, 0), 0)
     if why := _closed(node.place):
         return Capacity(free=free, stranded=((why, free),) if free else ())

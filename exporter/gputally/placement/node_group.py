@@ -12,6 +12,7 @@ from gputally.placement.node_room import NodeRoom
 HOSTNAME: Final = "kubernetes.io/hostname"
 """The label that names the node; nodes are not grouped by it, since each would be a group of its own."""
 Signature = tuple[tuple[str | None, ...], tuple[Taint, ...], bool]
+NO_SIGNATURE: Final[Signature] = (), (), False
 
 
 class Ladder:
@@ -78,12 +79,13 @@ class NodeGroup(Protocol):
 
 
 class WholeGroup:
-    """All nodes with the same signature; or a few nodes, without a `number`, of which nothing is remembered."""
+    """All nodes with the same `signature`; or a few nodes, without a `number`, of which nothing is remembered."""
 
-    def __init__(self, answers: Answers, number: int = 0) -> None:
+    def __init__(self, answers: Answers, number: int = 0, signature: Signature = NO_SIGNATURE) -> None:
         self.nodes: dict[str, NodeRoom] = {}
         self.answers = answers
         self.number = number
+        self.signature = signature
         self.offers: Counter[Amounts] = Counter()
         self._version = 0
         """Of `offers`."""
@@ -95,7 +97,7 @@ class WholeGroup:
         self._count(node.name, node.offered)
         self.nodes[node.name] = node
         for (resource, priority, may_preempt), ladder in self._ladders.items():
-            ladder.put(node, node.available(priority, may_preempt=may_preempt).get(resource, 0))
+            ladder.put(node, node.amount(resource, priority, may_preempt=may_preempt))
 
     def drop(self, name: str) -> None:
         """The node is gone, or has another signature."""
@@ -124,7 +126,7 @@ class WholeGroup:
             found = self._ladders[key] = Ladder()
             self.answers.looked_at += len(self.nodes)
             for node in self.nodes.values():
-                found.put(node, node.available(priority, may_preempt=may_preempt).get(resource, 0))
+                found.put(node, node.amount(resource, priority, may_preempt=may_preempt))
         return found
 
     def _large(self, amounts: Amounts) -> int:
@@ -166,7 +168,7 @@ class GroupPart:
     def ladder(self, resource: str, priority: int, *, may_preempt: bool) -> Steps:
         """See `NodeGroup`."""
         whole = self._whole.ladder(resource, priority, may_preempt=may_preempt)
-        steps = [node.available(priority, may_preempt=may_preempt).get(resource, 0) for node in self._without.values()]
+        steps = [node.amount(resource, priority, may_preempt=may_preempt) for node in self._without.values()]
         return _LadderPart(whole, self._without, whole.total - sum(max(step, 0) for step in steps))
 
 
@@ -207,7 +209,7 @@ class NodeGrouping:
         self._keys = keys
         self._answers = answers
         self._groups: dict[Signature, WholeGroup] = {}
-        self._signatures: dict[str, Signature] = {}
+        self._group_of: dict[str, WholeGroup] = {}
         for node in nodes:
             self._put(node)
 
@@ -223,24 +225,26 @@ class NodeGrouping:
 
     def group_of(self, name: str) -> WholeGroup:
         """The group of a node, as of the last `current`. Raises: KeyError for an unknown node."""
-        return self._groups[self._signatures[name]]
+        return self._group_of[name]
 
     def _put(self, node: NodeRoom) -> None:
         assert node.place is not None
         self._answers.looked_at += 1
         signature = signature_of(node.place, self._keys)
-        if self._signatures.get(node.name) != signature:
+        group = self._groups.get(signature)
+        if (old := self._group_of.get(node.name)) and old is not group:
             self._drop(node.name)
-            self._signatures[node.name] = signature
-        if (group := self._groups.get(signature)) is None:
-            group = self._groups[signature] = WholeGroup(self._answers, self._answers.next_number())
+        if group is None:
+            group = WholeGroup(self._answers, self._answers.next_number(), signature)
+            self._groups[signature] = group
+        self._group_of[node.name] = group
         group.put(node)
 
     def _drop(self, name: str) -> None:
-        if (signature := self._signatures.pop(name, None)) is not None:
-            self._groups[signature].drop(name)
-            if not self._groups[signature].nodes:
-                del self._groups[signature]
+        if group := self._group_of.pop(name, None):
+            group.drop(name)
+            if not group.nodes:
+                del self._groups[group.signature]
 
 
 def signature_of(place: Place, keys: tuple[str, ...]) -> Signature:

@@ -1,9 +1,13 @@
 """What one node offers, and what pods take from it."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from gputally.model.placement.needs import Amounts, Place, Taken
 from gputally.placement.answers import Answers, NodeMemo
+
+_NONE: Final[frozenset[str]] = frozenset()
+"""One object for all nodes: a set takes 200 bytes."""
 
 
 class NodeRoom:
@@ -19,7 +23,7 @@ class NodeRoom:
         self.name = name
         self.place: Place | None = None
         self.taken: dict[str, Taken] = {}
-        self.stopping: set[str] = set()
+        self.stopping = _NONE
         self.nominated: dict[str, Taken] = {}
         self.free: dict[str, int] = {}
         """Offered minus taken, by resource; negative if more is taken than offered."""
@@ -55,7 +59,7 @@ class NodeRoom:
 
     def drop(self, uid: str) -> None:
         """A pod ended or was deleted."""
-        self.stopping.discard(uid)
+        self.stopping = self.stopping - {uid} or _NONE
         if taken := self.taken.pop(uid, None):
             add(self.free, taken.amounts)
             self.forget()
@@ -75,6 +79,12 @@ class NodeRoom:
             known = self._available[key] = self.available_to("", priority, may_preempt=may_preempt)
         return known
 
+    def amount(self, resource: str, priority: int, *, may_preempt: bool) -> int:
+        """How much of one resource is `available`; nothing else is summed up or kept, since it is read of all nodes."""
+        lower = self.taken.values() if may_preempt else ()
+        found = self.free.get(resource, 0) + sum([each.of(resource) for each in lower if each.priority < priority])
+        return found - sum([each.of(resource) for each in self.nominated.values() if each.priority >= priority])
+
     def available_to(self, uid: str, priority: int, *, may_preempt: bool) -> Mapping[str, int]:
         """As `available`, for the nominated pod `uid`, whose own nomination takes nothing from it."""
         amounts = self.free
@@ -92,7 +102,7 @@ class NodeRoom:
         """An independent copy; `answers` are those of its room."""
         found = NodeRoom(self.name, answers or Answers())
         found.place = self.place
-        found.taken, found.stopping = dict(self.taken), set(self.stopping)
+        found.taken, found.stopping = dict(self.taken), self.stopping
         found.nominated, found.free = dict(self.nominated), dict(self.free)
         return found
 

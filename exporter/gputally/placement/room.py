@@ -27,7 +27,7 @@ class Room:
         self.answers = Answers()
         self._keys = Counter[str]()
         """The number of nodes by the keys of their labels."""
-        self._hosts: dict[str, dict[str, None]] = {}
+        self._hosts: dict[str, tuple[str, ...]] = {}
         """The names of nodes by their label HOSTNAME."""
         self._groupings: dict[tuple[str, ...], NodeGrouping] = {}
 
@@ -65,7 +65,7 @@ class Room:
     def stop(self, node: str, uid: str) -> None:
         """The deletion of a bound pod was requested."""
         if (found := self.nodes.get(node)) and uid in found.taken and uid not in found.stopping:
-            found.stopping.add(uid)
+            found.stopping |= {uid}
             self._changed(found)
 
     def evict(self, eviction: Eviction) -> None:
@@ -113,7 +113,7 @@ class Room:
         found = Room()
         found.is_complete, found.budgets = self.is_complete, self.budgets.copy()
         found.nodes = {name: node.copy(found.answers) for name, node in self.nodes.items()}
-        found._keys, found._hosts = self._keys.copy(), {host: dict(names) for host, names in self._hosts.items()}
+        found._keys, found._hosts = self._keys.copy(), dict(self._hosts)
         found.stopping = set(self.stopping)
         return found
 
@@ -141,13 +141,9 @@ class Room:
                     self._host(value, place.name, is_new=sign > 0)
 
     def _host(self, value: str, name: str, *, is_new: bool) -> None:
-        names = self._hosts.setdefault(value, {})
-        if is_new:
-            names[name] = None
-        else:
-            del names[name]
-        if not names:
-            del self._hosts[value]
+        others = tuple([each for each in self._hosts.pop(value, ()) if each != name])
+        if names := (*others, name) if is_new else others:
+            self._hosts[value] = names
 
     def _changed(self, node: NodeRoom) -> None:
         node.forget()

@@ -29,6 +29,9 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     final once it is known what became of the group; `lost_gpu_hours_at_10m` is what would have been lost with a
     checkpoint every ten minutes. Of the victim's GPUs, the preemptor took `taken_gpus`, which it has had for
     `bought_gpu_hours`; they were stranded from their release until a pod was bound to them.
+
+    A queue that preempted the victim's workload by its `queue_rule` did so for a workload: `preemptor_kind`,
+    `preemptor_namespace` and `preemptor` are its job, and `preemptor_uid` is its Workload.
     """
 
     id: str
@@ -72,6 +75,10 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     preemptor: str | None = None
     preemptor_uid: str | None = None
     is_preemptor_inferred: bool | None = None
+    preemptor_tenant: str | None = None
+    preemptor_kind: str | None = None
+    preemptor_gpus: Decimal | None = None
+    queue_rule: str | None = None
 
 
 def preemption_row(line: DisruptionLine, zone: tzinfo, *, tiers_only: bool) -> PreemptionRow:
@@ -118,7 +125,13 @@ def _row(line: DisruptionLine, zone: tzinfo) -> PreemptionRow:
 def _with_preemptor(row: PreemptionRow, found: PreemptionRecord | None, *, tiers_only: bool) -> PreemptionRow:
     if found is None:
         return row
-    row = structs.replace(row, preemptor_tier=found.preemptor_tier, is_preemptor_inferred=found.is_inferred)
+    row = structs.replace(
+        row,
+        preemptor_tier=found.preemptor_tier,
+        is_preemptor_inferred=found.is_inferred,
+        preemptor_gpus=None if found.preemptor_quantity is None else gpus(found.preemptor_quantity),
+        queue_rule=found.queue_rule or None,
+    )
     if tiers_only:
         return row
     return structs.replace(
@@ -126,6 +139,8 @@ def _with_preemptor(row: PreemptionRow, found: PreemptionRecord | None, *, tiers
         preemptor_namespace=found.preemptor_namespace,
         preemptor=found.preemptor_name,
         preemptor_uid=found.preemptor_uid,
+        preemptor_tenant=found.preemptor_tenant,
+        preemptor_kind=found.preemptor_kind,
     )
 
 

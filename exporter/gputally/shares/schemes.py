@@ -76,6 +76,12 @@ def covered(units: Iterable[tuple[str, int]], node: NodeLabels, rules: Rules) ->
     return sum(quantity for _, quantity in offers)
 
 
+@lru_cache(maxsize=4096)
+def requested(units: Units, rules: Rules) -> int:
+    """Total µGPU of a pod without a node, weighed as on one without GPU sharing."""
+    return covered(units, (), rules)
+
+
 def _by_scheme(
     units: Iterable[tuple[str, int]], node: Labels, rules: Rules
 ) -> Mapping[Scheme, Sequence[ResourceAmount]]:

@@ -288,6 +288,10 @@ def _lost_cost(known: Sequence[OccupantPod], currency: str) -> str:
 def _preempted(answer: WhyAnswer, document: WhyDocument) -> str:
     by = answer.preempted
     assert by
-    who = f"{by.namespace}/{by.pod} of tier {by.tier}" if by.pod else f"a pod of tier {by.tier}"
+    if by.is_by_queue:
+        job = f"{by.job_kind} {by.namespace}/{by.job}" if by.job else "a workload"
+        who = f"its queue, for {job} of tier {by.tier}"
+    else:
+        who = f"{by.namespace}/{by.pod} of tier {by.tier}" if by.pod else f"a pod of tier {by.tier}"
     doubt = " (inferred: no Event names it)" if by.is_inferred else ""
     return f"at {clock(by.at, now=document.at)} UTC by {who}{doubt}"

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from gputally.model.units import COST_UNIT, GPU_SECOND
 from gputally.model.work.lost_work import LostWork
 from tests.core.manifests import NodeForm, us
@@ -44,6 +46,18 @@ def test_a_loss_that_was_forgotten_before_it_was_written_is_still_written() -> N
 
     assert replay.fleet.drain().lost_work == {"uid-a": expected}
     assert replay.fleet.drain().lost_work == {}
+
+
+def test_a_written_loss_of_a_pod_that_proves_to_be_no_victim_is_withdrawn_although_it_is_forgotten_at_once() -> None:
+    replay = cluster()
+    preempted(replay)
+    replay.fleet.advance(us(END + 20))
+    replay.fleet.drain()
+    book = replay.fleet.ends.lost_work.book
+    book.keep(structs.replace(book.known["uid-a"], is_victim=False, charged_to=""), at_us=us(END + 30))
+    book.forget("uid-a")
+
+    assert book.drain_lost() == {"uid-a": None}
 
 
 def test_labels_that_come_long_before_the_next_write_correct_the_price_of_what_was_lost() -> None:

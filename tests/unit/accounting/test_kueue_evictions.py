@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.disruptions.queue_evictions import PodWorkloads
+from gputally.accounting.disruptions.queues.workload_name import PodWorkloads
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Kind
 from gputally.model.objects.kueue_workload import KueueWorkload

@@ -7,8 +7,9 @@ from gputally.accounting.waiting.verdicts import MOST_CLASSES, MOST_LOOKS
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.model.kube import Kind
 from gputally.model.observation import Deleted
+from gputally.model.placement.needs import Needs
 from gputally.model.placement.verdict import Reason
-from gputally.placement.objects.same_needs import kept
+from gputally.placement.objects.same_needs import kept, same
 from tests.core.manifests import NodeForm, as_pod, us
 from tests.unit.accounting.test_waiting import H100, HOLDER, WAITS, new_replay
 
@@ -27,6 +28,13 @@ def test_pods_that_are_all_different_are_judged_in_several_steps() -> None:
     assert steps == 2
     assert {each.verdict.reason for each in waiting.pods()} == {Reason.CAPACITY}
     assert len(waiting.pods()) == count
+
+
+def test_most_of_many_pods_are_read_before_they_are_judged_since_their_objects_are_large() -> None:
+    replay, count = new_replay(), 1000
+    replay.see(*(replace(WAITS, name=f"b{number}") for number in range(count)), at=21)
+
+    assert len(replay.fleet.waiting.situations.pleas) > count // 2
 
 
 def test_a_renewal_looks_at_some_nodes_and_a_pod_that_waits_for_its_turn_keeps_its_verdict() -> None:
@@ -71,3 +79,26 @@ def test_nothing_is_kept_of_what_deleted_pods_needed() -> None:
     gc.collect()
 
     assert kept() <= before + 1  # the last ones may be at hand
+
+
+def test_needs_of_pods_in_different_namespaces_share_their_parts() -> None:
+    first, second = (
+        same(Needs(namespace=namespace, amounts=tuple({"pods": 1}.items()), node_selector=tuple({"x": "y"}.items())))
+        for namespace in ("a", "b")
+    )
+
+    assert (first.namespace, second.namespace) == ("a", "b")
+    assert first.amounts is second.amounts
+    assert first.node_selector is second.node_selector
+
+
+def test_pods_of_one_tenant_that_wait_for_the_same_share_their_waits() -> None:
+    replay = new_replay()
+    replay.see(*(replace(WAITS, name=f"b{number}") for number in range(2)), at=21)
+    replay.scrape(22)
+    replay.fleet.waiting.live.release("n1", "uid-a")
+    replay.fleet.waiting.judge(at_us=us(31))
+
+    first, second = (replay.fleet.waiting.book.known[f"uid-b{number}"].waits for number in range(2))
+    assert [each.reason for each in first] == [Reason.CAPACITY, Reason.SCHEDULABLE]
+    assert all(one is another for one, another in zip(first, second, strict=True))

@@ -22,6 +22,16 @@ def test_pending_pods_are_counted_by_tier_and_tenant_with_what_they_ask_for_and_
     }
 
 
+def test_what_pending_pods_request_is_summed_by_the_model_that_they_require() -> None:
+    replay, model = Replay(), "nvidia.com/gpu.product"
+    h100 = replace(PENDING, name="h", node_selector={model: "H100"})
+    replay.see(NODE, PENDING, h100, replace(PENDING, name="a100", node_selector={model: "A100"}), at=6)
+    assert replay.scrape(7).wanted == {"A100": 2_000_000, "any": 2_000_000, "other": 2_000_000}
+
+    replay.lose(h100, at=8)
+    assert replay.scrape(9).wanted == {"A100": 2_000_000, "any": 2_000_000}
+
+
 def test_a_pod_that_is_bound_or_over_does_not_wait() -> None:
     replay = Replay()
     replay.see(PENDING, at=6)

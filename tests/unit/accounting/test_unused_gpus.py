@@ -100,7 +100,7 @@ def test_an_hour_later_they_are_forgotten() -> None:
 
 def test_what_was_taken_of_a_forgotten_preemption_is_taken_of_no_other() -> None:
     first, second = (disruption(f"v{at}", gpus=4, released=at) for at in (100, 105))
-    live = UnusedGpus(lambda _: [record("p", gpus=4, at=110)], lambda _: None)
+    live = UnusedGpus(lambda _: [record("p", gpus=4, at=110)], lambda *_: False)
     live.follow(first)
     live.follow(second)
     assert live.read(lambda: ["n1"]).total() == 4 * GPU
@@ -120,7 +120,7 @@ def test_the_gauge_is_the_rate_at_which_the_reports_strand_gpus(
 ) -> None:
     disruptions = [disruption(f"v{index}", gpus=gpus, released=60 * at) for index, (gpus, at) in enumerate(freed)]
     records = [record(f"p{index}", gpus=gpus, at=60 * at + 30) for index, (gpus, at) in enumerate(takers)]
-    live = UnusedGpus(lambda _: records, lambda _: "p0")
+    live = UnusedGpus(lambda _: records, lambda _, pod: pod == "p0")
     events: list[Disruption | PodRecord] = [*disruptions, *records]
     chance.shuffle(events)
     for each in events:
@@ -137,7 +137,12 @@ def stranded_per_second(disruptions: Sequence[Disruption], records: Sequence[Pod
     found = []
     for until in (us(10_000), us(10_000) + 1):
         given = [
-            Given(victim_uid=each.victim_uid, preemptor_uid="p0", released_us=each.released_us or 0, free=each.quantity)
+            Given(
+                victim_uid=each.victim_uid,
+                takers=frozenset({"p0"}),
+                released_us=each.released_us or 0,
+                free=each.quantity,
+            )
             for each in disruptions
         ]
         bindings = [

@@ -59,15 +59,19 @@ def test_the_configuration_names_tiers_and_what_serves(tmp_path: Path, capsys: p
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> str:
-    """Serving was preempted by batch, which nothing permits, and got a higher value on that day."""
+    """Serving was preempted by batch, which nothing permits, and got a higher value on that day.
+
+    What a queue did by its own rules is not of interest.
+    """
     path = tmp_path / "ledger.db"
     noon = us(43_200)
     found = replace(PREEMPTION, victim_tier="gpu-serving", counted=("gpu-serving", "gpu-batch"), decided_us=noon)
     older = replace(CLASS_VERSION, name="gpu-serving", value=500, is_default=False, from_us=noon - 9, to_us=noon)
     newer = replace(older, value=800, from_us=noon, to_us=None)
     classes = {(each.name, each.from_us): each for each in (older, newer)}
+    queued = replace(found, victim_uid="b", queue_rule="InClusterQueue")
     with open_ledger(str(path)) as ledger:
-        ledger.write(step(at=86_400, counted_preemptions={"a": found}, priority_classes=classes))
+        ledger.write(step(at=86_400, counted_preemptions={"a": found, "b": queued}, priority_classes=classes))
     return str(path)
 
 

@@ -14,7 +14,9 @@ UNTIL = 1000
 
 
 def victim(uid: str, gpus: int, *, released: int = 100, by: str | None = "p") -> Given:
-    return Given(victim_uid=uid, preemptor_uid=by, released_us=released * US_PER_SECOND, free=gpus * GPU)
+    return Given(
+        victim_uid=uid, takers=frozenset({by}) if by else None, released_us=released * US_PER_SECOND, free=gpus * GPU
+    )
 
 
 def bound(uid: str, gpus: int, start: int, end: int = UNTIL) -> NodeBinding:
@@ -104,8 +106,8 @@ def test_no_gpu_is_taken_twice_nor_stranded_longer_than_it_was_free(
     for uid, value in found.items():
         assert 0 <= (value.taken or 0) <= given_[uid].free
         assert 0 <= value.stranded <= given_[uid].free * (UNTIL * US_PER_SECOND - given_[uid].released_us)
-        assert (value.bought is None) is (given_[uid].preemptor_uid is None)
+        assert (value.bought is None) is (given_[uid].takers is None)
     for pod in pods:
-        own = [uid for uid, each in given_.items() if each.preemptor_uid == pod.pod_uid]
+        own = [uid for uid, each in given_.items() if each.is_for(pod)]
         assert outcome(found, own) <= pod.quantity
         assert sum(found[uid].bought or 0 for uid in own) == outcome(found, own) * (pod.end_us - pod.start_us)

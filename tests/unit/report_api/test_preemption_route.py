@@ -9,7 +9,7 @@ from gputally.export.access_policy import AccessPolicy, digest
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.disruptions.disruption import Cause
 from gputally.report_api.preemption_request import PREEMPTIONS_PATH
-from tests.contract.records import DISRUPTION, PREEMPTION, step, us
+from tests.contract.records import DISRUPTION, PREEMPTION, QUEUED, step, us
 from tests.fakes.tenants_ledger import BLUE, RED, tenants_ledger
 from tests.unit.report_api.test_report_route import ALL, rows, served
 
@@ -56,6 +56,25 @@ async def test_a_user_of_one_tenant_gets_its_victims_and_of_preemptors_only_the_
     assert row["preemptor_tier"] == "high"
     assert (row["preemptor"], row["preemptor_namespace"], row["preemptor_uid"]) == (None, None, None)
     assert "pod-b" not in text
+
+
+async def test_of_the_workload_for_which_a_queue_preempted_others_get_the_tier_and_the_gpus(ledger: Path) -> None:
+    with SqliteLedger(ledger) as written:
+        written.write(step(at=100_001, live=None, counted_preemptions={"a": replace(QUEUED, decided_us=AT)}))
+    policy = AccessPolicy(tokens={digest("t"): "anna"}, tenants={"anna": frozenset({RED})})
+
+    async with served(ledger) as client, client.get(PREEMPTIONS_PATH, params=ALL) as answer:
+        own = (await rows(answer, "id"))["a"]
+    async with served(ledger, policy) as client, client.get(PREEMPTIONS_PATH, params=ALL) as answer:
+        text = await answer.text()
+        [row] = (await answer.json())["rows"]
+
+    assert (own["preemptor_kind"], own["preemptor_namespace"], own["preemptor"]) == ("RayJob", "serve", "llm")
+    assert (own["preemptor_uid"], own["preemptor_tenant"]) == ("wl", "blue")
+    for each in (own, row):
+        assert (each["preemptor_tier"], each["preemptor_gpus"]) == ("high", 3)
+        assert (each["queue_rule"], each["is_preemptor_inferred"]) == ("InCohortReclamation", False)
+    assert not [word for word in ("RayJob", "serve", "llm", '"wl"', "blue") if word in text]
 
 
 @pytest.mark.parametrize(

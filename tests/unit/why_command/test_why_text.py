@@ -176,6 +176,24 @@ def test_a_preempted_pod_says_by_whom() -> None:
     assert line("Preempted", hidden) == "Preempted   at 11:57 UTC by a pod of tier serving"
 
 
+def test_a_pod_whose_queue_preempted_it_says_for_which_job() -> None:
+    by = PreemptedBy(
+        at=before(3),
+        tier="serving",
+        namespace="api",
+        pod=None,
+        is_inferred=False,
+        is_by_queue=True,
+        job_kind="RayJob",
+        job="llm",
+    )
+    ended = replace(ANSWER, state="ended", preempted=by)
+    hidden = replace(ended, preempted=replace(by, namespace=None, job_kind=None, job=None))
+
+    assert line("Preempted", ended) == "Preempted   at 11:57 UTC by its queue, for RayJob api/llm of tier serving"
+    assert line("Preempted", hidden) == "Preempted   at 11:57 UTC by its queue, for a workload of tier serving"
+
+
 def test_names_and_messages_cannot_control_the_terminal() -> None:
     answer = replace(ANSWER, scheduler_message="\x1b[2Jgone\nagain")
 

@@ -10,7 +10,7 @@ from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
 from gputally.accounting.disruptions.disruption_verdict import SuspendedUs, reported_of, verdict_of
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions
 from gputally.accounting.disruptions.node_signals import NodeSignals
-from gputally.accounting.disruptions.queue_evictions import QueueEvictions
+from gputally.accounting.disruptions.queues.queue_evictions import QueueEvictions
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
 from gputally.accounting.groups.pod_group import group_of
 from gputally.accounting.jobs.job_policy import JobPolicy, uses_retry
@@ -39,8 +39,9 @@ class Surroundings(NamedTuple):
 
     `suspended_us` returns when that was suspended, `complete_us` up to when the watch of pods is complete. `violates`
     says whether a disruption that is first observed at some time violates a PodDisruptionBudget; None if that is not
-    known. `preemptor_of` returns the UID of the preemptor of a victim, None if it is not known.
-    `evictions` are those that a queue reports.
+    known. `is_preemptor` says whether a pod preempted a victim. `evictions` are those that a queue reports;
+    `by_queue` is called with new and changed victims that a queue preempted for other workloads, and `withdrawn` with
+    the UID of a pod that was none after all.
     """
 
     is_spot: Callable[[str], bool]
@@ -48,8 +49,10 @@ class Surroundings(NamedTuple):
     suspended_us: SuspendedUs
     complete_us: Callable[[], int]
     violates: Callable[[PodRecord, Disrupted, int], bool | None]
-    preemptor_of: Callable[[str], str | None]
+    is_preemptor: Callable[[str, str], bool]
     evictions: QueueEvictions
+    by_queue: Callable[[Disruption, int], None]
+    withdrawn: Callable[[str, int], None]
 
 
 class Disruptions(KeyedPart[Disruption]):
@@ -69,7 +72,7 @@ class Disruptions(KeyedPart[Disruption]):
         self.signals = NodeSignals(self._node_changed)
         self._counts = DisruptionCounts(totals, limit)
         self._aftermath = Aftermath(pods.on_node)
-        self.unused = UnusedGpus(pods.on_node, other.preemptor_of)
+        self.unused = UnusedGpus(pods.on_node, other.is_preemptor)
         self._unwritten: dict[str, Disruption | None] = {}
         self._pods = pods
         self._job_preemptions = JobPreemptions(other.complete_us)
@@ -126,6 +129,7 @@ class Disruptions(KeyedPart[Disruption]):
             "node_uid": record.node_uid,
             "reported": reported.cause,
             "decided_us": reported.at_us,
+            "by": reported.by,
             "requested_us": record.deletion_us,
             "grace_us": record.grace_us,
             "stopped_us": record.end_us if record.end_by is End.FINISHED else None,
@@ -176,7 +180,7 @@ class Disruptions(KeyedPart[Disruption]):
         """The eviction by a queue for which a pod was deleted; decided once, as its workload may be evicted again."""
         known = self.known.get(record.uid)
         if known and known.reported in QUEUE_CAUSES:
-            return Disrupted(known.reported, known.decided_us)
+            return Disrupted(known.reported, known.decided_us, known.by)
         return self._other.evictions.of_pod(record, deleted_us)
 
     def _judge_evictions(self, now_us: int) -> None:
@@ -185,7 +189,7 @@ class Disruptions(KeyedPart[Disruption]):
         deleted = (each for each in self.known.values() if each.victim_namespace in fresh) if fresh else ()
         for each in [each for each in deleted if each.reported in (Cause.DELETION, Cause.QUEUE_EVICTION)]:
             if found := self._other.evictions.of_deletion(each):
-                better = replace(each, reported=found.cause, decided_us=found.at_us)
+                better = replace(each, reported=found.cause, decided_us=found.at_us, by=found.by)
                 self._keep(self._judged(better), at_us=now_us)
         fresh.clear()
 
@@ -216,6 +220,8 @@ class Disruptions(KeyedPart[Disruption]):
         self._note_cause(each)
         self._unwritten[each.victim_uid] = each
         self._aftermath.follow(each)
+        if each.cause is Cause.QUEUE_PREEMPTION:
+            self._other.by_queue(each, at_us)
         self.unused.follow(each)
 
     def _note_cause(self, each: Disruption) -> None:
@@ -227,6 +233,7 @@ class Disruptions(KeyedPart[Disruption]):
     def _withdraw(self, known: Disruption, at_us: int) -> None:
         self._counts.withdraw(known, at_us=at_us)
         self._unwritten[known.victim_uid] = None
+        self._other.withdrawn(known.victim_uid, at_us)
         self._forget(known.victim_uid)
 
     def _forget(self, uid: str) -> None:

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 from gputally.accounting.coverage import Coverage
 from gputally.accounting.disruptions.disruptions import Disruptions, Surroundings
 from gputally.accounting.disruptions.preemptions import Preemptions
-from gputally.accounting.disruptions.queue_evictions import QueueEvictions
+from gputally.accounting.disruptions.queues.queue_evictions import QueueEvictions
+from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
 from gputally.accounting.disruptions.reclaim_events import ReclaimEvents
 from gputally.accounting.disruptions.repeat_victims import RepeatVictims
 from gputally.accounting.jobs.jobs import Jobs
@@ -14,9 +15,11 @@ from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.policy.covered_pods import CoveredPods
 from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
+from gputally.accounting.policy.policy import Policy
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
+from gputally.model.disruptions.disruption import Disruption
 from gputally.model.kube import Kind, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.price import Purchase
@@ -29,26 +32,33 @@ class Others(NamedTuple):
     nodes: Nodes
     jobs: Jobs
     coverage: Coverage
+    policy: Policy
 
 
 class InvoluntaryEnds:
     """Disruptions of any cause, the preemptors of those that the scheduler decided, and the work lost."""
 
     def __init__(self, totals: Totals, pods: Pods, limiter: LabelLimiter, others: Others, *, rules: Rules) -> None:
-        self.preemptions = Preemptions(totals, pods.as_preemptor, pods.nominee, limiter.limit)
         self.repeat_victims = RepeatVictims(limiter.limit)
         self.budgets = DisruptionBudgets(lambda: others.coverage.complete_us(Kind.DISRUPTION_BUDGETS))
         self._covered = CoveredPods(self.budgets)
         self._evictions = QueueEvictions()
         self._watches_queues = Kind.KUEUE_WORKLOADS in rules.watched
+        self._workloads = QueuePreemptors(rules, self._evictions.pods, others.policy.tier_of, pods.namespaces.tenant_in)
+        self.preemptions = Preemptions(
+            totals, pods.as_preemptor, pods.nominee, limiter.limit, workloads=self._workloads
+        )
+        self._on_node = pods.on_node
         other = Surroundings(
             is_spot=lambda uid: _is_spot(others.nodes, uid),
             policy_of=others.jobs.policy_of,
             suspended_us=others.jobs.suspension_of,
             complete_us=lambda: others.coverage.complete_us(Kind.PODS),
             violates=self._covered.violated,
-            preemptor_of=self._preemptor_of,
+            is_preemptor=self.preemptions.is_preemptor,
             evictions=self._evictions,
+            by_queue=self._queue_preempted,
+            withdrawn=lambda uid, at_us: self.preemptions.withdraw(uid, at_us=at_us),
         )
         self.disruptions = Disruptions(totals, pods, other, limit=limiter.limit)
         self.lost_work = LostWorkPart(totals, pods, others.jobs, victims=self.disruptions.destroying, rules=rules)
@@ -58,12 +68,13 @@ class InvoluntaryEnds:
     def parts(self) -> tuple[StatePart[Any], ...]:
         """The parts of the state."""
         own = (self.preemptions, self.repeat_victims, self.disruptions, self.disruptions.signals, self._reclaims)
-        queues = (self._evictions, self._evictions.pods) if self._watches_queues else ()
+        queues = (self._workloads, self._evictions, self._evictions.pods) if self._watches_queues else ()
         return self.budgets, self._covered, *queues, *own, *self.lost_work.parts
 
-    def _preemptor_of(self, victim_uid: str) -> str | None:
-        found = self.preemptions.known.get(victim_uid)
-        return found.preemptor.uid if found and found.preemptor else None
+    def _queue_preempted(self, each: Disruption, at_us: int) -> None:
+        """Only its Workload says which pods are those of the preemptor, so without these it has none."""
+        if self._watches_queues:
+            self.preemptions.queue_preempted(each, self._on_node(each.node), at_us=at_us)
 
     def last_seen(self, pod: Pod, *, at_us: int) -> None:
         """The last state of a deleted pod, whose record is still there."""
@@ -75,6 +86,7 @@ class InvoluntaryEnds:
         self.preemptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
         if record.preempted_us is not None and (found := self.preemptions.known.get(record.uid)):
             self.repeat_victims.preempted(found, record)
+        self.preemptions.bound(record)
         self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
         if is_gone:
             self.lost_work.pod_deleted(record, at_us=at_us)

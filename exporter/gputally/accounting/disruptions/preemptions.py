@@ -4,6 +4,8 @@ A preemption is a victim with the condition DisruptionTarget for preemption AND 
 withdrawn, and an Event alone may name a pod that was never bound. The Event names the preemptor. It may arrive before
 or after, or get lost: then it was the pod nominated to that node, if there is only one, else the preemption is counted
 as by `unknown` after a while.
+
+If a queue says that it evicted the victim's workload for another one, it names that in the same message.
 """
 
 import re
@@ -14,9 +16,12 @@ from msgspec.structs import replace
 
 from gputally.accounting.disruptions.nominations import Nomination, Nominations
 from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible
+from gputally.accounting.disruptions.queues.queue_preemption import by_queue
+from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
 from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.totals.totals import Total, Totals
+from gputally.model.disruptions.disruption import Disruption
 from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.kube import Event, Kind, Object, Pod
 from gputally.model.pod import PodRecord
@@ -47,9 +52,11 @@ class Preemptions(KeyedPart[Preemption]):
     name = "preemption"
     kinds = (Kind.EVENTS, Kind.PODS)
 
-    def __init__(self, totals: Totals, pod_of: PodOf, nominee: Nominee, limit: Limit) -> None:
+    def __init__(
+        self, totals: Totals, pod_of: PodOf, nominee: Nominee, limit: Limit, *, workloads: QueuePreemptors
+    ) -> None:
         super().__init__()
-        self.counted: dict[str, Preemption] = {}
+        self.counted: dict[str, Preemption | None] = {}
         self.events = PreemptedEvents()
         self._nominations = Nominations()
         self._nominee = nominee
@@ -58,6 +65,9 @@ class Preemptions(KeyedPart[Preemption]):
         self._totals = totals
         self._pod_of = pod_of
         self._limit = limit
+        self._workloads = workloads
+        self._by_queue: dict[str, dict[str, None]] = {}
+        """Victims of queues whose preemptor is named, by node."""
 
     def restore(self, documents: Iterable[Preemption], *, at_us: int) -> None:
         """See `StatePart.restore`."""
@@ -68,14 +78,15 @@ class Preemptions(KeyedPart[Preemption]):
                 self._open.add(preemption.victim_uid)
             if preemption.released_us is None:
                 self._unreleased.add(preemption.victim_uid)
+            self._follow(preemption)
 
     @property
     def unreleased(self) -> Iterator[Preemption]:
         """Preemptions whose victims still have their GPUs."""
         return (self.known[uid] for uid in self._unreleased)
 
-    def drain_counted(self) -> dict[str, Preemption]:
-        """Preemptions that were counted, or recounted, since the last call, by victim."""
+    def drain_counted(self) -> dict[str, Preemption | None]:
+        """Preemptions that were counted, or recounted, since the last call, by victim; None for withdrawn ones."""
         counted, self.counted = self.counted, {}
         return counted
 
@@ -114,6 +125,44 @@ class Preemptions(KeyedPart[Preemption]):
         self._keep(preemption)
         self._resolve(record.uid, at_us=at_us)
 
+    def queue_preempted(self, each: Disruption, on_node: Iterable[PodRecord], *, at_us: int) -> None:
+        """Update from a victim whose queue made room for another workload; the pods that are on its node now."""
+        known = self.known.get(each.victim_uid)
+        if known is None:
+            self._open.add(each.victim_uid)
+        self._keep(by_queue(each, known, at_us=at_us))
+        self._resolve(each.victim_uid, at_us=at_us)
+        for record in on_node:
+            self.bound(record)
+
+    def withdraw(self, victim_uid: str, *, at_us: int) -> None:
+        """The victim of a queue was none: it had ended by itself."""
+        known = self.known.get(victim_uid)
+        if known is None or known.queue_rule is None:
+            return
+        if known.counted:
+            self._recount(Total.PREEMPTIONS, known.counted, None, at_us=at_us)
+            self._recount(Total.PREEMPTED, known.counted, None, amount=known.quantity, at_us=at_us)
+            victim = (known.counted[0], self._limit("tenant", known.victim_tenant))
+            self._totals.count(Total.TENANT_PREEMPTIONS, victim, -1, at_us=at_us)
+            self.counted[victim_uid] = None
+        self._forget(known)
+
+    def bound(self, record: PodRecord) -> None:
+        """A pod was bound, or has changed; it may be one of a workload that preempted pods on its node."""
+        for victim_uid in self._by_queue.get(record.node, ()):
+            known = self.known[victim_uid]
+            is_new = record.scheduled_us is not None and record.uid not in known.preemptor_pods
+            if is_new and known.preemptor and self._workloads.has_created(known.preemptor.uid, record):
+                self._keep(replace(known, preemptor_pods=(*known.preemptor_pods, record.uid)))
+
+    def is_preemptor(self, victim_uid: str, pod_uid: str) -> bool:
+        """Whether a pod preempted the victim, or is one of the workload that did."""
+        known = self.known.get(victim_uid)
+        if known is None or known.preemptor is None:
+            return False
+        return known.preemptor.uid == pod_uid or pod_uid in known.preemptor_pods
+
     def seen(self, found: Object, *, at_us: int) -> None:
         """Store the preemptor of an Event `Preempted`, and pods that are nominated to a node.
 
@@ -149,9 +198,7 @@ class Preemptions(KeyedPart[Preemption]):
             self._resolve(uid, at_us=now_us)
         for uid, preemption in tuple(self.known.items()):
             if preemption.noticed_us < now_us - _KEEP_US and self._pod_of(uid) is None:
-                self._remove(uid)
-                self._open.discard(uid)
-                self._unreleased.discard(uid)
+                self._forget(preemption)
         self.events.forget(before_us=now_us - _KEEP_US)
         self._nominations.forget(before_us=now_us - _KEEP_US)
 
@@ -172,8 +219,10 @@ class Preemptions(KeyedPart[Preemption]):
             self._keep(preemption)
 
     def _preemptor_of(self, preemption: Preemption, *, is_overdue: bool) -> Preemptor | None:
-        """The preemptor by the Event; once that is overdue, the only pod that can have been it."""
+        """The preemptor by its queue or by the Event; once that is overdue, the only pod that can have been it."""
         known = preemption.preemptor
+        if preemption.queue_rule is not None:
+            return (self._workloads.get(known.uid) or known) if known else None
         named = self.events.by(preemption.victim_namespace, preemption.victim_uid) or known
         if named and not named.is_inferred:
             return self._pod_of(named.uid) or self._nominations.get(named.uid) or named
@@ -204,12 +253,27 @@ class Preemptions(KeyedPart[Preemption]):
         if self.known.get(preemption.victim_uid) == preemption:
             return
         self._store(preemption.victim_uid, preemption)
+        self._follow(preemption)
         if preemption.released_us is None:
             self._unreleased.add(preemption.victim_uid)
         else:
             self._unreleased.discard(preemption.victim_uid)
         if preemption.counted:
             self.counted[preemption.victim_uid] = preemption
+
+    def _follow(self, preemption: Preemption) -> None:
+        if preemption.queue_rule is not None and preemption.preemptor:
+            self._by_queue.setdefault(preemption.node, {})[preemption.victim_uid] = None
+
+    def _forget(self, preemption: Preemption) -> None:
+        uid = preemption.victim_uid
+        self._remove(uid)
+        self._open.discard(uid)
+        self._unreleased.discard(uid)
+        if (on_node := self._by_queue.get(preemption.node)) and uid in on_node:
+            del on_node[uid]
+            if not on_node:
+                del self._by_queue[preemption.node]
 
 
 def preemptor_of(event: Event) -> Preemptor | None:

@@ -51,14 +51,13 @@ class UnusedGpus:
     """By node, for the preemptions that are followed; the GPUs of a node are interchangeable.
 
     A preemptor takes those of its own victims, then, as any other pod, those that were released first, as in the
-    reports of preemptions. What was taken once stays taken. `preemptor_of` returns the UID of a victim's preemptor.
+    reports of preemptions. What was taken once stays taken. `is_preemptor` says whether the pod with the second
+    UID preempted the victim with the first, or is one of the workload that did.
     """
 
-    def __init__(
-        self, on_node: Callable[[str], Iterable[PodRecord]], preemptor_of: Callable[[str], str | None]
-    ) -> None:
+    def __init__(self, on_node: Callable[[str], Iterable[PodRecord]], is_preemptor: Callable[[str, str], bool]) -> None:
         self._on_node = on_node
-        self._preemptor_of = preemptor_of
+        self._is_preemptor = is_preemptor
         self._nodes: dict[str, _Node] = {}
 
     def follow(self, each: Disruption) -> None:
@@ -133,7 +132,7 @@ class UnusedGpus:
         for pod in sorted(node.takers.values(), key=lambda each: (each.scheduled_us, each.uid)):
             free = [each for each in order if each.left and self._is_before(each, pod)]
             rest = pod.quantity
-            for each in sorted(free, key=lambda each: self._preemptor_of(each.victim_uid) != pod.uid):
+            for each in sorted(free, key=lambda each: not self._is_preemptor(each.victim_uid, pod.uid)):
                 if taken := min(each.left, rest):
                     each.left, each.by[pod.uid] = each.left - taken, taken
                     rest -= taken

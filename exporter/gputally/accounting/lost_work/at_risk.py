@@ -56,8 +56,10 @@ class AtRisk:
         """a, b and the number of contributions, by exported tier and tenant."""
         self._cost: dict[Labels, list[int]] = {}
         """The same of the cost, also by currency."""
-        self._counted: dict[str, PodAtRisk] = {}
+        self._counted: dict[str, PodRecord] = {}
         """Each running pod as counted."""
+        self._saved: dict[str, PodAtRisk] = {}
+        """Those of them with a checkpoint; the others would lose all since their start."""
         self._outdated: set[str] = set()
         self._steps: list[tuple[int, str]] = []
         self._of_group: dict[PodGroup, WorkCheckpoint] = {}
@@ -96,16 +98,16 @@ class AtRisk:
 
     def pods(self) -> tuple[PodAtRisk, ...]:
         """Each running pod, as of the last `advance`."""
-        return tuple(self._counted.values())
+        return tuple(map(self._at_risk, self._counted.values()))
 
     def overdue(self, now_us: int) -> Iterator[PodAtRisk]:
         """Running pods that declare an interval and have stated no checkpoint for 1.5 times it."""
         for uid, checkpoint in self._checkpoints.known.items():
             if checkpoint.interval_us and (counted := self._counted.get(uid)):
                 last_us = max((each.at_us for each in self._stated(uid)), default=0)
-                last_us = max(last_us, counted.record.started_us or 0)
+                last_us = max(last_us, counted.started_us or 0)
                 if 2 * (now_us - last_us) > 3 * checkpoint.interval_us:
-                    yield counted
+                    yield self._at_risk(counted)
 
     def stated_in(self, group: PodGroup | None) -> tuple[WorkCheckpoint, ...]:
         """The latest checkpoint that a pod of the group stated before the last `advance`."""
@@ -123,6 +125,10 @@ class AtRisk:
         self._of_group[group] = stated
         return self._groups.members(group) | {uid}
 
+    def _at_risk(self, counted: PodRecord) -> PodAtRisk:
+        saved = self._saved.get(counted.uid)
+        return saved or PodAtRisk(counted, counted.started_us or 0, None, CheckpointSource.START)
+
     def _replace(self, uid: str, now_us: int) -> None:
         before = self._remove(uid)
         record = self._pods.get(uid)
@@ -130,19 +136,22 @@ class AtRisk:
             self._add(record, now_us, scheduled_us=before.due_us if before else None)
 
     def _add(self, record: PodRecord, now_us: int, *, scheduled_us: int | None) -> None:
-        from_us, due_us, basis = record.started_us or now_us, None, CheckpointSource.START
+        self._counted[record.uid] = record
+        if saved := self._last_saved(record, now_us):
+            self._saved[record.uid] = saved
+            if saved.due_us is not None and saved.due_us != scheduled_us:
+                heappush(self._steps, (saved.due_us, record.uid))
+        self._post(self._at_risk(record), 1)
+
+    def _last_saved(self, record: PodRecord, now_us: int) -> PodAtRisk | None:
         stated = self._stated(record.uid)
         interval_us = None if stated else self._interval_of(record)
-        if stated or interval_us:
-            latest_us = max(now_us, from_us)
-            last = last_checkpoint(stated, start_us=from_us, end_us=latest_us, interval_us=interval_us)
-            from_us, basis = last.at_us, last.source
-        if interval_us:
-            due_us = from_us + interval_us
-            if due_us != scheduled_us:
-                heappush(self._steps, (due_us, record.uid))
-        self._counted[record.uid] = PodAtRisk(record, from_us, due_us, basis)
-        self._post(record, from_us, 1)
+        if not stated and not interval_us:
+            return None
+        start_us = record.started_us or 0
+        last = last_checkpoint(stated, start_us=start_us, end_us=max(now_us, start_us), interval_us=interval_us)
+        due_us = last.at_us + interval_us if interval_us else None
+        return PodAtRisk(record, last.at_us, due_us, last.source)
 
     def _interval_of(self, record: PodRecord) -> int | None:
         return self._checkpoints.of(record.uid).interval_us or declared_interval(record, self._rules)
@@ -153,12 +162,16 @@ class AtRisk:
         return [each for each in found if each]
 
     def _remove(self, uid: str) -> PodAtRisk | None:
-        if counted := self._counted.pop(uid, None):
-            self._post(counted.record, counted.from_us, -1)
+        if (record := self._counted.pop(uid, None)) is None:
+            return None
+        counted = self._at_risk(record)
+        self._saved.pop(uid, None)
+        self._post(counted, -1)
         return counted
 
-    def _post(self, record: PodRecord, from_us: int, sign: int) -> None:
-        for each in reversed(record.segments):
+    def _post(self, counted: PodAtRisk, sign: int) -> None:
+        from_us = counted.from_us
+        for each in reversed(counted.record.segments):
             if each.end_us is not None and each.end_us <= from_us:
                 return
             if each.state is State.GANG_WAIT:
@@ -175,19 +188,19 @@ class AtRisk:
         Whoever may patch a pod may add such entries by changing its interval, so that they are dropped now and then.
         """
         if len(self._steps) > 2 * len(self._counted) + _MOST_STALE:
-            self._steps = [(each.due_us, uid) for uid, each in self._counted.items() if each.due_us is not None]
+            self._steps = [(each.due_us, uid) for uid, each in self._saved.items() if each.due_us is not None]
             heapify(self._steps)
         while self._steps and self._steps[0][0] <= now_us:
             due_us, uid = heappop(self._steps)
-            counted = self._counted.get(uid)
-            if counted and counted.due_us == due_us:
+            saved = self._saved.get(uid)
+            if saved and saved.due_us == due_us:
                 self._replace(uid, now_us)
 
     def _count_overdue(self, now_us: int) -> dict[Labels, int]:
         """Overdue pods by tier and tenant, with 0 where all that declare an interval keep to it."""
         known = self._checkpoints.known.items()
         declaring = (self._counted.get(uid) for uid, checkpoint in known if checkpoint.interval_us)
-        found: dict[Labels, int] = {each.record.terms[-1].labels[:2]: 0 for each in declaring if each}
+        found: dict[Labels, int] = {each.terms[-1].labels[:2]: 0 for each in declaring if each}
         for each in self.overdue(now_us):
             found[each.record.terms[-1].labels[:2]] += 1
         return found

@@ -73,9 +73,9 @@ class LossBook(KeyedDocuments[PodLoss]):
     def forget(self, uid: str) -> None:
         """Drop a loss; the counters keep it."""
         loss = self.known[uid]
-        if loss.charged_to in self._changed:
-            self._changed.remove(loss.charged_to)
-            self._forgotten[loss.charged_to] = self.lost_work(loss.charged_to)
+        for victim_uid in self._changed & {uid, loss.charged_to}:  # its own, too: it may have proved to be no victim
+            self._changed.remove(victim_uid)
+            self._forgotten[victim_uid] = self.lost_work(victim_uid)
         self._remove(uid)
         _discard(self._charged, loss.charged_to, uid)
         if loss.work.group:

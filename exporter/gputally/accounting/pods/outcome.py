@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.model.allocation import End, Outcome, Result
 from gputally.model.disruptions.disruption import Cause, Disrupted
+from gputally.model.disruptions.queue_preemptor import QueuePreemptor, queue_preemptor_in
 from gputally.model.kube import Condition, Pod
 from gputally.model.objects.container_status import Terminated
 from gputally.model.pod import PodRecord
@@ -135,5 +136,5 @@ def _reported(pod: Pod, target: Condition | None, at_us: int) -> Disrupted | Non
         cause = Cause.QUEUE_PREEMPTION if is_preempted else Cause.QUEUE_EVICTION
     else:
         cause = _CAUSES.get(target.reason or "") or _BY_KUBELET.get(pod.status.reason or "", Cause.OTHER)
-    time = target.last_transition_time
-    return Disrupted(cause, dated_us(time, at_us))
+    by = queue_preemptor_in(target.message) if cause is Cause.QUEUE_PREEMPTION else QueuePreemptor()
+    return Disrupted(cause, dated_us(target.last_transition_time, at_us), by)

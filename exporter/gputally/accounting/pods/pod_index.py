@@ -1,6 +1,7 @@
 """Indexes of pods."""
 
 from operator import itemgetter
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -9,22 +10,32 @@ from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.terms.tier import NO_TIER, tier_of_pod
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
-from gputally.shares.schemes import covered
+from gputally.shares.schemes import requested
 
 
 class PendingGroup(Struct, kw_only=True, eq=False):
-    """Pending pods of one tier and tenant that require one GPU model: when each was created, and their µGPU."""
+    """Pending pods of one tier and tenant: when each was created, and their µGPU."""
 
     tier: str
     tenant: str
-    gpu_model: str
     created_us: dict[str, int] = {}
     quantity: int = 0
+    known_oldest: tuple[int, str] | None = None
 
     @property
     def oldest(self) -> tuple[int, str]:
         """Creation and UID of the oldest pod."""
-        return min(zip(self.created_us.values(), self.created_us, strict=True))
+        if self.known_oldest is None:
+            self.known_oldest = min(zip(self.created_us.values(), self.created_us, strict=True))
+        return self.known_oldest
+
+
+class PodRequest(NamedTuple):
+    """The group of a pending pod, the GPU model that it requires, "" for none, and the µGPU that it requests."""
+
+    group: PendingGroup
+    gpu_model: str
+    quantity: int
 
 
 class PendingGroups:
@@ -32,9 +43,10 @@ class PendingGroups:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._groups: dict[tuple[str, str, str], PendingGroup] = {}
-        self.of: dict[str, tuple[PendingGroup, int]] = {}
-        """The group of each pod, and the µGPU that it requests."""
+        self._groups: dict[tuple[str, str], PendingGroup] = {}
+        self.of: dict[str, PodRequest] = {}
+        self.wanted: dict[str, tuple[int, int]] = {}
+        """Pods and the µGPU that they request, by the GPU model that they require; "" for none."""
 
     def by_age(self) -> list[tuple[int, PendingGroup]]:
         """When the oldest pod of each group was created, and the group; that of the oldest pod first."""
@@ -44,23 +56,30 @@ class PendingGroups:
     def put(self, record: PodRecord, *, tier: str, tenant: str) -> None:
         """Add a pending pod, or update it."""
         self.drop(record.uid)
-        key = tier, tenant, record.selected_model
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = PendingGroup(tier=tier, tenant=tenant, gpu_model=record.selected_model)
-        quantity = covered(record.units, (), self._rules)
+        if (group := self._groups.get((tier, tenant))) is None:
+            group = self._groups[tier, tenant] = PendingGroup(tier=tier, tenant=tenant)
+        pod = PodRequest(group, record.selected_model, requested(record.units, self._rules))
         group.created_us[record.uid] = record.created_us
-        group.quantity += quantity
-        self.of[record.uid] = group, quantity
+        group.quantity += pod.quantity
+        group.known_oldest = None
+        self._count(pod, 1)
+        self.of[record.uid] = pod
 
     def drop(self, uid: str) -> None:
         """Remove a pod, if it is pending."""
-        if known := self.of.pop(uid, None):
-            group, quantity = known
+        if pod := self.of.pop(uid, None):
+            group = pod.group
             del group.created_us[uid]
-            group.quantity -= quantity
+            group.quantity -= pod.quantity
+            group.known_oldest = None
+            self._count(pod, -1)
             if not group.created_us:
-                del self._groups[group.tier, group.tenant, group.gpu_model]
+                del self._groups[group.tier, group.tenant]
+
+    def _count(self, pod: PodRequest, sign: int) -> None:
+        pods, quantity = self.wanted.pop(pod.gpu_model, (0, 0))
+        if pods + sign:
+            self.wanted[pod.gpu_model] = pods + sign, quantity + sign * pod.quantity
 
 
 class PodIndex:

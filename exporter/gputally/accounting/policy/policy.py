@@ -9,6 +9,7 @@ from gputally.accounting.policy.quotas import Quotas
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.class_tiers import ClassTiers
 from gputally.accounting.terms.namespaces import Namespaces
+from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.model.kube import Kind
 from gputally.model.rules import Rules
@@ -18,6 +19,7 @@ class Policy:
     """The classes with their versions, the quotas of tenants, and the labels that disruption budgets select."""
 
     def __init__(self, rules: Rules, namespaces: Namespaces, limiter: LabelLimiter) -> None:
+        self._rules = rules
         self.classes = ClassVersions()
         self.quotas = Quotas(rules, namespaces, self.classes, limiter)
         self.admission = AdmissionQuotas()
@@ -28,3 +30,8 @@ class Policy:
     def parts(self) -> tuple[StatePart[Any], ...]:
         """The parts of the state."""
         return self._tiers, self.classes, self.quotas, self.admission, self.labels
+
+    def tier_of(self, class_name: str, labels: tuple[tuple[str, str], ...]) -> str:
+        """The present tier of pods with these labels that name that class, or none ("")."""
+        name = class_name or self.classes.default()
+        return tier_of(name, self.classes.value_of(name), self._rules, labels)

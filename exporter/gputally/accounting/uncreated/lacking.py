@@ -1,7 +1,6 @@
 """The pods that a workload lacks, from its own object."""
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -19,7 +18,7 @@ from gputally.model.owner import Owner, controller_of
 from gputally.model.rules import Rules
 from gputally.model.units import dated_us
 from gputally.shares.request import effective_units
-from gputally.shares.schemes import Units, covered
+from gputally.shares.schemes import requested
 
 _QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _MOST_QUEUE: Final = 63
@@ -94,7 +93,7 @@ def lacking_of_template(
         return None
     pod = Pod(metadata=template.metadata, spec=template.spec)
     try:
-        quantity = _quantity(effective_units(pod, rules), rules)
+        quantity = requested(effective_units(pod, rules), rules)
     except MalformedObject:
         return None
     if not quantity:
@@ -113,11 +112,6 @@ def lacking_of_template(
         gpu_model=gpu_model_selected(template.spec),
         labels=tuple(sorted((key, labels[key]) for key in keys & labels.keys())),
     )
-
-
-@lru_cache(maxsize=1024)
-def _quantity(units: Units, rules: Rules) -> int:
-    return covered(units, (), rules)
 
 
 def _true(job: Job, types: tuple[str, ...]) -> Iterator[Condition]:

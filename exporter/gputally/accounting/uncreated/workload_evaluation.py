@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.policy.quota_limits import is_gpu
-from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.uncreated.failed_creates import FailedCreates
 from gputally.accounting.uncreated.lacking import Key, Lacking
 from gputally.accounting.uncreated.queued_workloads import QueueState
@@ -68,14 +67,12 @@ class WorkloadEvaluation:
     def _workload(
         self, lacking: Lacking, reason: Reason, text: str, *, since_us: int, quota: QuotaState | None = None
     ) -> UncreatedWorkload:
-        classes = self._policy.classes
-        class_name = lacking.class_name or classes.default()
         return UncreatedWorkload(
             owner=lacking.owner,
             job_kind=lacking.job_kind,
             job=lacking.job,
-            tier=tier_of(class_name, classes.value_of(class_name), self._rules, lacking.labels),
-            class_name=class_name,
+            tier=self._policy.tier_of(lacking.class_name, lacking.labels),
+            class_name=lacking.class_name or self._policy.classes.default(),
             pods=lacking.pods,
             quantity=lacking.quantity,
             since_us=since_us,

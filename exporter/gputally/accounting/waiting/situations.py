@@ -21,6 +21,8 @@ from gputally.model.units import US_PER_SECOND
 _SILENT_US: Final = 10 * US_PER_SECOND
 """How long a scheduler may take to report on a pod."""
 _MOST_SCHEDULERS: Final = 256
+_MOST_UNREAD: Final = 256
+"""Whole objects of pods that are kept until somebody needs to know what they say, some 4 kB each."""
 
 
 class Situations:
@@ -78,21 +80,12 @@ class Situations:
                 self._scheduler_seen(pod.spec.scheduler_name)
             return
         self._unread[uid] = pod
+        if len(self._unread) > _MOST_UNREAD:
+            self._read_pods()
 
     def read(self) -> None:
         """Take over what pending pods say. Most pods are bound before anybody needs to know."""
-        for uid, pod in self._unread.items():
-            plea = plea_of(pod, self._rules)
-            if plea is None:
-                self._drop_plea(uid)
-            elif plea != (known := self.pleas.get(uid)):
-                self.pleas[uid] = plea
-                self.changed.add(uid)
-                if known is None or known.needs != plea.needs:
-                    self.gangs.needs_changed(uid)
-                if plea.is_reported:
-                    self._scheduler_seen(plea.needs.scheduler)
-        self._unread.clear()
+        self._read_pods()
         self.gangs.redeclared(self._redeclared)
         self._redeclared.clear()
         for gang in self.gangs.changed:
@@ -137,6 +130,20 @@ class Situations:
             text=plea.text,
             is_serving=serves(tier_of_pod(record, self._rules), self._rules),
         )
+
+    def _read_pods(self) -> None:
+        for uid, pod in self._unread.items():
+            plea = plea_of(pod, self._rules)
+            if plea is None:
+                self._drop_plea(uid)
+            elif plea != (known := self.pleas.get(uid)):
+                self.pleas[uid] = plea
+                self.changed.add(uid)
+                if known is None or known.needs != plea.needs:
+                    self.gangs.needs_changed(uid)
+                if plea.is_reported:
+                    self._scheduler_seen(plea.needs.scheduler)
+        self._unread.clear()
 
     def _scheduler_seen(self, name: str) -> None:
         """A pod whose creator set its node looks like a bound one, so anyone may make up names."""

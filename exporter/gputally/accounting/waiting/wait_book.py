@@ -44,6 +44,8 @@ class WaitBook(KeyedDocuments[PodWait]):
         self.terms = terms
         self.is_on = is_on
         self._lines = Netting()
+        self._same: dict[Wait, Wait] = {}
+        """Waits charged since the last `post`: pods of one tenant that wait for the same share them."""
         self._rows: dict[tuple[str, int], WaitRow | None] = {}
 
     def tier_of(self, uid: str) -> str | None:
@@ -101,6 +103,7 @@ class WaitBook(KeyedDocuments[PodWait]):
         """Add what was charged since the last call to the counters."""
         families = {"time": Total.PENDING, "cost": Total.PENDING_COST, "unpriced": Total.PENDING_UNPRICED}
         post_priced(self._totals, self._lines, **families)
+        self._same.clear()
 
     def drain_rows(self) -> dict[tuple[str, int], WaitRow | None]:
         """Waits that began, ended or changed since the last call, by pod and begin; None for withdrawn ones."""
@@ -133,6 +136,7 @@ class WaitBook(KeyedDocuments[PodWait]):
         kept = alike(before, waits)
         if kept == len(before) == len(waits):
             return
+        waits = (*waits[:kept], *(self._same.setdefault(each, each) for each in waits[kept:]))
         for sign, changed in ((-1, before[kept:]), (1, waits[kept:])):
             for each in changed:
                 span = each.from_us, each.to_us

@@ -2,6 +2,7 @@
 
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.shared import shared
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import NOBODY, LabelLimiter
 from gputally.model.placement.uncreated_wait import UncreatedWait
@@ -11,7 +12,7 @@ from gputally.model.placement.wait import CAUSE_OF, Occupant, Wait, WaitCause
 from gputally.model.pod import PodRecord
 from gputally.model.price import Asset, Price
 from gputally.model.rules import Rules
-from gputally.shares.schemes import covered
+from gputally.shares.schemes import requested
 
 
 class WaitTerms:
@@ -49,10 +50,10 @@ class WaitTerms:
             cause=cause,
             tier=tier,
             tenant=tenant,
-            quantity=covered(record.units, (), self._rules),
+            quantity=requested(record.units, self._rules),
             from_us=0,
             occupant=occupant,
-            shown=(self._shown("tier", tier), by),
+            shown=shared((self._shown("tier", tier), by)),
             price=self.price_of(record.selected_model, tier),
         )
 

@@ -40,9 +40,9 @@ def pending_model_gpus(snapshot: Snapshot) -> Iterator[Row]:
     return (Row((model,), quantity / GPU) for model, quantity in snapshot.wanted.items())
 
 
-def pending_oldest(snapshot: Snapshot) -> Iterator[Row]:
+def pending_oldest(snapshot: Snapshot) -> Columns:
     """A timestamp, not an age; no row where no pod waits, since any timestamp would be wrong."""
-    return (Row(group, waiting.oldest_us / US_PER_SECOND) for group, waiting in snapshot.waiting.items())
+    return Columns(tuple(snapshot.waiting), [each.oldest_us / US_PER_SECOND for each in snapshot.waiting.values()])
 
 
 def time_to_schedule(snapshot: Snapshot) -> Iterator[HistogramRow]:

@@ -57,7 +57,8 @@ def preemption_steps(snapshot: Snapshot) -> Iterator[HistogramRow]:
 PREEMPTIONS = Metric[Snapshot](
     name="gputally_preemptions_total",
     kind=MetricType.COUNTER,
-    help="Pods with GPUs that the scheduler marked as preempted and deleted, by victim tier and preemptor tier.",
+    help="Pods with GPUs that the scheduler marked as preempted and deleted, or whose workload Kueue preempted, if its "
+    "Workloads are watched; by victim tier and preemptor tier.",
     labels=("victim_tier", "preemptor_tier"),
     rows=counts(Total.PREEMPTIONS),
 )

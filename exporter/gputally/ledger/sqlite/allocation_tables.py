@@ -98,6 +98,7 @@ class AllocationTables:
         self._texts = Dictionary(connection, "texts", ("text",))
         self._terms = Dictionary(connection, "terms", TERMS)
         self._prices = Dictionary(connection, "prices", ("price_key",), PRICE)
+        self._dictionaries = (self._texts, self._terms, self._prices)
         self.ignored = 0
         """Revisions of allocations that are rolled up."""
         self._has_old = connection.execute("SELECT 1 FROM old_allocations LIMIT 1").fetchone() is not None
@@ -152,9 +153,14 @@ class AllocationTables:
         for price in prices:
             self._prices.number((price.key,), price_columns(price))
 
+    def trim(self) -> None:
+        """The transaction is committed."""
+        for dictionary in self._dictionaries:
+            dictionary.trim()
+
     def forget(self) -> None:
         """The transaction was rolled back."""
-        for dictionary in (self._texts, self._terms, self._prices):
+        for dictionary in self._dictionaries:
             dictionary.forget()
 
     def _known(self, uids: Iterable[str]) -> dict[str, tuple[int, int, int, int]]:

@@ -7,6 +7,8 @@ from typing import Any
 Row = tuple[Any, ...]
 _CACHE_SIZE = 20_000
 """The cache is cleared at this size, since the number of job names is unbounded."""
+_KEPT = 4096
+"""At most as many stay between transactions: many are those of pods that do not recur."""
 
 
 class Dictionary:
@@ -47,6 +49,11 @@ class Dictionary:
                 raise LookupError(number)
             self._rows[number] = row
         return row
+
+    def trim(self) -> None:
+        """Clear a large cache, after a transaction."""
+        if len(self._numbers) > _KEPT:
+            self.forget()
 
     def forget(self) -> None:
         """Clear the cache: numbers from a transaction that was rolled back are invalid."""

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, convert
 
+from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import AllocationRecord, GapSubject, ObservationGap, SegmentRecord, Window
 from gputally.ledger.sqlite.segment_rows import TERMS, Row, segment_of
@@ -158,16 +159,13 @@ FROM capacity_prices a LEFT JOIN prices p ON p.price_key = a.price_key
 ORDER BY from_us
 """  # noqa: S608 (literals only)
 
-PREEMPTIONS: Final = """
-SELECT victim_uid, victim_namespace, victim_name, victim_tier, victim_tenant,
-       preemptor_uid, preemptor_namespace, preemptor_name, preemptor_tier,
-       node, quantity, decided_us, requested_us, released_us, is_inferred,
-       victim_class, victim_priority, preemptor_class, preemptor_priority, preemptor_may_preempt
+PREEMPTIONS: Final = f"""
+SELECT {", ".join(PreemptionRecord.__struct_fields__)}
 FROM preemptions p
 WHERE decided_us >= :start AND decided_us < :end
   AND recorded_us = (SELECT max(recorded_us) FROM preemptions WHERE victim_uid = p.victim_uid)
 ORDER BY decided_us, victim_uid
-"""
+"""  # noqa: S608 (literals only)
 
 DISRUPTIONS: Final = f"""
 SELECT {", ".join(DisruptionRecord.__struct_fields__)} FROM disruptions

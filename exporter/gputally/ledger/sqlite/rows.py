@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes import UNKNOWN, Changes
 from gputally.model.allocation import Segment, Terms
 from gputally.model.disruptions.disruption import DisruptionRecord
-from gputally.model.disruptions.preemption import Preemptor
+from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.history import grown
 from gputally.model.node import NodeRecord
 from gputally.model.pod import PodRecord
@@ -27,7 +27,7 @@ INSERT_CAPACITY: Final = _insert(15, "REPLACE INTO capacity")
 INSERT_ASSET_PRICE: Final = _insert(7, "REPLACE INTO capacity_prices")
 INSERT_NODE_END: Final = _insert(4, "REPLACE INTO node_ends")
 INSERT_REREGISTRATION: Final = _insert(2, "IGNORE INTO reregistrations")
-INSERT_PREEMPTION: Final = _insert(21, "REPLACE INTO preemptions")
+INSERT_PREEMPTION: Final = _insert(26, "REPLACE INTO preemptions")
 INSERT_DISRUPTION: Final = _insert(25, "REPLACE INTO disruptions")
 INSERT_INTERRUPTION: Final = _insert(3, "REPLACE INTO interruptions")
 UPSERT_SERIES: Final = _insert(8, "REPLACE INTO series")
@@ -71,7 +71,7 @@ def reregistrations(changes: Changes) -> Iterator[Row]:
 
 def preemptions(changes: Changes) -> Iterator[Row]:
     """Preemptions as counted."""
-    for p in changes.counted_preemptions.values():
+    for p in filter(None, changes.counted_preemptions.values()):
         preemptor = p.preemptor
         yield (
             p.victim_uid,
@@ -92,7 +92,13 @@ def preemptions(changes: Changes) -> Iterator[Row]:
             bool(preemptor and preemptor.is_inferred),
             *(p.victim_class, p.victim_priority),
             *_powers(preemptor),
+            *_workload(p),
         )
+
+
+def withdrawn_preemptions(changes: Changes) -> Iterator[Row]:
+    """Victims of queues that had ended by themselves after all."""
+    return ((uid,) for uid, each in changes.counted_preemptions.items() if each is None)
 
 
 def _powers(preemptor: Preemptor | None) -> Row:
@@ -100,6 +106,15 @@ def _powers(preemptor: Preemptor | None) -> Row:
     if preemptor is None or preemptor.priority is None:
         return None, None, None
     return preemptor.class_name, preemptor.priority, preemptor.may_preempt
+
+
+def _workload(preemption: Preemption) -> Row:
+    """Tenant, and for a workload the job, GPUs and pods on the node; the rule of the queue."""
+    by = preemption.preemptor
+    tenant = by.tenant if by and by.tier else None
+    if by is None or not by.kind:
+        return tenant, None, None, None, preemption.queue_rule
+    return tenant, by.kind, by.quantity, json.dumps(preemption.preemptor_pods), preemption.queue_rule
 
 
 def disruptions(changes: Changes) -> Iterator[Row]:

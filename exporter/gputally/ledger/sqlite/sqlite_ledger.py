@@ -133,6 +133,7 @@ class SqliteLedger:
         try:
             yield
             self._connection.execute("COMMIT")
+            self._allocations.trim()
         except BaseException:
             self._allocations.forget()
             if self._connection.in_transaction:  # a full disk may have rolled back already
@@ -168,12 +169,13 @@ class SqliteLedger:
 
     def _write(self, changes: Changes) -> Line:
         many = self._connection.executemany
-        balance = self._balance(changes)
+        a, b = self._balance(changes)
         many(rows.INSERT_CAPACITY, rows.capacity(changes))
         self._allocations.store_prices(filter(None, changes.asset_prices.values()))
         many(rows.INSERT_ASSET_PRICE, rows.asset_prices(changes))
         many(rows.INSERT_NODE_END, rows.node_ends(changes))
         many(rows.INSERT_REREGISTRATION, rows.reregistrations(changes))
+        many("DELETE FROM preemptions WHERE victim_uid = ?", rows.withdrawn_preemptions(changes))
         many(rows.INSERT_PREEMPTION, rows.preemptions(changes))
         many(rows.INSERT_DISRUPTION, rows.disruptions(changes))
         many(INSERT_DELIVERY, deliveries(changes))
@@ -201,11 +203,10 @@ class SqliteLedger:
         many("DELETE FROM histories WHERE kind = ? AND uid = ? AND ordinal >= ?", rows.outdated(changes))
         many(rows.INSERT_HISTORY, rows.histories(changes))
         many("INSERT OR REPLACE INTO watches VALUES (?, ?, ?, ?)", rows.watches(changes))
-        marks = {"evaluated_us": changes.evaluated_us, "at_us": changes.at_us}
-        marks |= {"balance_a": balance[0], "balance_b": balance[1]}
+        marks = {"evaluated_us": changes.evaluated_us, "at_us": changes.at_us, "balance_a": a, "balance_b": b}
         many("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in marks.items()])
         many("INSERT OR IGNORE INTO meta VALUES ('accounting_start_us', ?)", [(str(changes.accounting_start_us),)])
-        return balance
+        return a, b
 
     def _balance(self, changes: Changes) -> Line:
         """The sum of all current segments, from the ledger's own rows and never from the counters."""

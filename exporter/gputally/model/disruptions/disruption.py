@@ -5,6 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.disruptions.queue_preemptor import QueuePreemptor
+
 
 class Cause(StrEnum):
     """Why a pod lost its GPUs before its containers had ended by themselves."""
@@ -47,10 +49,14 @@ OWN_JOB: Final = "Pod"
 
 
 class Disrupted(Struct, frozen=True, gc=False):
-    """What the pod's own object says: the cause, and when that was decided (µs)."""
+    """What the pod's own object or its queue says: the cause, and when that was decided (µs).
+
+    `by` is whom a queue names as its preemptor.
+    """
 
     cause: Cause
     at_us: int
+    by: QueuePreemptor = QueuePreemptor()
 
 
 class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -104,7 +110,7 @@ class Disruption(DisruptionRecord, frozen=True, kw_only=True, gc=False, omit_def
 
     `reported` is the cause by the pod's object alone, and it was observed at `noticed_us`. It is `announced` if it is
     the first pod of its `job_preemption`, and a webhook is to get that. `group` is that of a pod without an owner, if
-    it is in one.
+    it is in one. `by` is whom a queue names as its preemptor.
 
     `counted` are the labels (tier, tenant, cause) under which it is counted, and `violation` those as one that violates
     a budget. `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it is counted as
@@ -115,6 +121,7 @@ class Disruption(DisruptionRecord, frozen=True, kw_only=True, gc=False, omit_def
     noticed_us: int
     announced: bool = False
     group: str = ""
+    by: QueuePreemptor = QueuePreemptor()
     counted: tuple[str, str, str] | None = None
     timed: tuple[tuple[str, int], ...] = ()
     overran: bool = False

@@ -9,6 +9,9 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     `is_inferred` says that no Event names it: it was the only pod nominated to the victim's node at that time.
     `priority` is None while the pod is not known, and `may_preempt` says that its preemptionPolicy is not Never;
     `class_name` is its PriorityClass, "" without one.
+
+    Of a preemption by a queue it is a workload: `uid` is that of the Workload, `kind` and `name` are those of its job,
+    and `quantity` is what all of its pods request (µGPU). A queue has rules of its own, so `priority` stays None.
     """
 
     uid: str
@@ -20,6 +23,8 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     priority: int | None = None
     may_preempt: bool = True
     class_name: str = ""
+    kind: str = ""
+    quantity: int = 0
 
 
 class Preemption(Struct, frozen=True, kw_only=True, gc=False):
@@ -28,6 +33,9 @@ class Preemption(Struct, frozen=True, kw_only=True, gc=False):
     `quantity` is the victim's allocation in µGPU; an earlier version did not keep `victim_priority`. `counted` is the
     (victim tier, preemptor tier) under which it was counted, None while the preemptor may still become known;
     `forbidden` are those under which it is counted as one that the priorities do not permit.
+
+    If a queue preempted the victim's workload for another one, `queue_rule` is its rule, "" for one that is not known;
+    None if the scheduler did. `preemptor_pods` are the pods of that workload on the node, by UID.
     """
 
     victim_uid: str
@@ -46,6 +54,8 @@ class Preemption(Struct, frozen=True, kw_only=True, gc=False):
     preemptor: Preemptor | None = None
     counted: tuple[str, str] | None = None
     forbidden: tuple[str, str] | None = None
+    queue_rule: str | None = None
+    preemptor_pods: tuple[str, ...] = ()
 
     @property
     def is_permitted(self) -> bool:

@@ -56,6 +56,13 @@ class Taken(Struct, frozen=True, gc=False):
     is_serving: bool = False
     started_us: int | None = None
 
+    def of(self, resource: str) -> int:
+        """How much of one resource it takes."""
+        for name, amount in self.amounts:
+            if name == resource:
+                return amount
+        return 0
+
 
 class Taint(Struct, frozen=True, gc=False):
     """A taint; `effect` is NoSchedule, NoExecute or PreferNoSchedule, of which the last one keeps no pod away."""

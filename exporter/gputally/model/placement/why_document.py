@@ -124,13 +124,19 @@ class PriorityNote(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PreemptedBy(Struct, frozen=True, kw_only=True, gc=False):
-    """The preemption of the pod; the preemptor's names are None for a user who may not know them, or if unknown."""
+    """The preemption of the pod; the preemptor's names are None for a user who may not know them, or if unknown.
+
+    A queue (`is_by_queue`) did so for a workload: `job_kind` and `job` are its job, and `pod` is None.
+    """
 
     at: datetime
     tier: str
     namespace: str | None
     pod: str | None
     is_inferred: bool
+    is_by_queue: bool = False
+    job_kind: str | None = None
+    job: str | None = None
 
 
 class WhyAnswer(Struct, frozen=True, kw_only=True):

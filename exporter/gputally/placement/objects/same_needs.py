@@ -15,6 +15,9 @@ def same(needs: Needs) -> Needs:
     """The first object that equals `needs`, of those that somebody keeps."""
     if (known := _SAME.get(needs)) and (found := known()):
         return found
+    if (base := impersonal(needs)) is not needs:
+        needs = replace(base, namespace=needs.namespace, class_name=needs.class_name)  # shares its parts
+        _IMPERSONAL[needs] = base
     _SAME[needs] = ref(needs)
     return needs
 
@@ -22,10 +25,8 @@ def same(needs: Needs) -> Needs:
 def impersonal(needs: Needs) -> Needs:
     """Without the names that decide nothing about nodes, so that pods of all namespaces and classes share a verdict."""
     if not (needs.namespace or needs.class_name):
-        return needs  # an entry for itself would never go
-    if (found := _IMPERSONAL.get(needs)) is None:
-        found = _IMPERSONAL[needs] = same(replace(needs, namespace="", class_name=""))
-    return found
+        return needs
+    return _IMPERSONAL.get(needs) or same(replace(needs, namespace="", class_name=""))
 
 
 def kept() -> int:

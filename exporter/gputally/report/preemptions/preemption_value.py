@@ -29,15 +29,22 @@ class PreemptionValue(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Given(Struct, kw_only=True):
-    """GPUs that a victim released, of which `free` ones are not taken yet."""
+    """GPUs that a victim released, of which `free` ones are not taken yet.
+
+    `takers` are the pods for which it was preempted, None if they are not known.
+    """
 
     victim_uid: str
-    preemptor_uid: str | None
+    takers: frozenset[str] | None
     released_us: int
     free: int
     taken: int = 0
     bought: int = 0
     stranded: int = 0
+
+    def is_for(self, pod: NodeBinding) -> bool:
+        """Whether the victim was preempted for this pod."""
+        return self.takers is not None and pod.pod_uid in self.takers
 
     def take(self, quantity: int, *, at_us: int) -> int:
         """Up to `quantity` of those that are free. Returns how many."""
@@ -85,10 +92,10 @@ def values_of(given: Sequence[Given], bindings: Iterable[NodeBinding], *, until_
         rest = pod.quantity
         waiting = [each for each in waiting if each.free]
         released = [each for each in waiting if each.released_us < pod.start_us + _TOLERANCE_US]
-        for each in sorted(released, key=lambda each: each.preemptor_uid != pod.pod_uid):
+        for each in sorted(released, key=lambda each: not each.is_for(pod)):
             taken = each.take(rest, at_us=pod.start_us)
             rest -= taken
-            if each.preemptor_uid == pod.pod_uid:
+            if each.is_for(pod):
                 each.taken += taken
                 each.bought += taken * (pod.end_us - pod.start_us)
     for each in waiting:
@@ -99,14 +106,14 @@ def values_of(given: Sequence[Given], bindings: Iterable[NodeBinding], *, until_
 def _given(disruption: DisruptionRecord, released_us: int, preemption: PreemptionRecord) -> Given:
     return Given(
         victim_uid=disruption.victim_uid,
-        preemptor_uid=preemption.preemptor_uid,
+        takers=preemption.takers,
         released_us=released_us,
         free=disruption.quantity,
     )
 
 
 def _value(given: Given) -> PreemptionValue:
-    is_known = given.preemptor_uid is not None
+    is_known = given.takers is not None
     return PreemptionValue(
         taken=given.taken if is_known else None,
         bought=given.bought if is_known else None,

@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.shared import shared
 from gputally.accounting.waiting.fit.packing import Packing
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.placement.pod_sizes import SIZES, Capacity
@@ -72,9 +73,11 @@ class Fitting:
             node = self._room.nodes.get(name)
             labels = self._labels_of(name)
             if node and (capacity := self._capacity(node)):
-                self._of[name] = labels, capacity
+                self._of[name] = shared((labels, capacity))
                 self._add(labels, capacity, sign=1)
-        self.is_complete = self.is_complete or not self._outdated
+        if not self._outdated:
+            self.is_complete = True
+            self._outdated.clear()  # frees the room of all nodes
 
     def _capacity(self, node: NodeRoom) -> Capacity | None:
         return fits_now(self._room.only(node), lambda _: (), self._rules).get(())

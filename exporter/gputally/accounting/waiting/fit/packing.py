@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 from gputally.accounting.few_uids import with_uid, without_uid
@@ -79,9 +80,11 @@ class Packing:
 
     def step(self) -> None:
         """Look at some of the jobs that have changed, once it is known what their pods take."""
-        for _ in range(min(len(self._due), MOST_JOBS) if self._room.is_complete else 0):
-            del self._due[job := next(iter(self._due))]
+        for job in tuple(islice(self._due, MOST_JOBS)) if self._room.is_complete else ():
+            del self._due[job]
             self._set(job, self._look(job))
+        if not self._due:
+            self._due.clear()  # frees the room of all jobs, which are due at the start
 
     def sums(self) -> dict[str, tuple[int, int]]:
         """Nodes used and needed by exported tier."""

@@ -1,0 +1,1 @@
+"""Workloads of queue systems: which were evicted, and for which others."""

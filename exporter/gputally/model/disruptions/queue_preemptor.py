@@ -1,0 +1,44 @@
+"""Which workload Kueue preempted another one for, as it writes that into the conditions of the victim."""
+
+import re
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+
+class QueueRule(StrEnum):
+    """Why a queue may preempt one workload for another, by the reasons of Kueue's condition `Preempted`."""
+
+    IN_CLUSTER_QUEUE = "InClusterQueue"
+    IN_COHORT_RECLAMATION = "InCohortReclamation"
+    IN_COHORT_FAIR_SHARING = "InCohortFairSharing"
+    IN_COHORT_RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+
+
+class QueuePreemptor(NamedTuple):
+    """The UID of the Workload that was to be admitted, and the rule; "" for what the message does not say."""
+
+    uid: str = ""
+    rule: str = ""
+
+
+_UID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_TEXT: Final = re.compile(
+    rf"Preempted to accommodate a workload \(UID: (?P<uid>{_UID})(?:, JobUID: [^\s,()]{{1,128}})?\) "
+    r"due to (?P<words>[A-Za-z ]{1,100})(?:;|$)"
+)
+"""Reads a bounded number of characters, however long the message is."""
+_RULES: Final = {
+    "prioritization in the ClusterQueue": QueueRule.IN_CLUSTER_QUEUE,
+    "reclamation within the cohort": QueueRule.IN_COHORT_RECLAMATION,
+    "Fair Sharing within the cohort": QueueRule.IN_COHORT_FAIR_SHARING,
+    "reclamation within the cohort while borrowing": QueueRule.IN_COHORT_RECLAIM_WHILE_BORROWING,
+}
+
+
+def queue_preemptor_in(message: str | None) -> QueuePreemptor:
+    """Whom the message names; nobody if it has another form.
+
+    Older versions name no job and no paths. Source: kueue pkg/scheduler/preemption/preemption.go, preemptionMessage.
+    """
+    found = _TEXT.match(message or "")
+    return QueuePreemptor(found["uid"], _RULES.get(found["words"], "")) if found else QueuePreemptor()
