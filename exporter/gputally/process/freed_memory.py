@@ -4,9 +4,9 @@ import ctypes
 from typing import Final
 
 _OPTIONS: Final = (
-    (-8, 1),  # M_ARENA_MAX: the threads that write the ledger share the memory of the main thread
-    (-3, 128 * 1024),  # M_MMAP_THRESHOLD: glibc raises it after the first large buffer, and keeps those that follow
-    (-1, 128 * 1024),  # M_TRIM_THRESHOLD
+    (-8, 1),  # M_ARENA_MAX: threads, such as those that write the ledger, share the memory of the main thread
+    (-3, 512 * 1024),  # M_MMAP_THRESHOLD: glibc raises it with each large buffer that is freed, and keeps the next ones
+    (-1, 2048 * 1024),  # M_TRIM_THRESHOLD: with less than a scrape uses, each scrape would ask for its memory anew
 )
 """Source: mallopt(3)."""
 
