@@ -5,8 +5,8 @@ from typing import Final
 
 _OPTIONS: Final = (
     (-8, 1),  # M_ARENA_MAX: threads, such as those that write the ledger, share the memory of the main thread
-    (-3, 512 * 1024),  # M_MMAP_THRESHOLD: glibc raises it with each large buffer that is freed, and keeps the next ones
-    (-1, 2048 * 1024),  # M_TRIM_THRESHOLD: with less than a scrape uses, each scrape would ask for its memory anew
+    (-3, 2 << 20),  # M_MMAP_THRESHOLD: left alone, it grows with each larger buffer that is freed
+    (-1, 4 << 20),  # M_TRIM_THRESHOLD: with less than a scrape uses, each one would ask for its memory anew
 )
 """Source: mallopt(3)."""
 

@@ -14,6 +14,8 @@ from gputally.ledger.sqlite.sqlite_errors import converted_errors
 APPLICATION_ID = 0x67707574  # "gput": identifies our files among SQLite databases
 _MAGIC = b"SQLite format 3\x00"
 _HEADER = 100
+_CACHE_KIB = 512
+"""Half a MiB instead of two: whole pages are cached by the operating system anyway."""
 BUSY_S = 5
 """How long to wait for another process that holds SQLite's own locks."""
 
@@ -87,6 +89,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         )  # fails for a read-only file, which SQLite opens silently
         _upgrade(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute("PRAGMA synchronous = FULL")  # NORMAL survives a killed process, but not a power failure
     except BaseException:
         connection.close()
