@@ -195,6 +195,6 @@ async def test_a_group_of_kubernetes_is_read_in_the_version_that_the_server_has(
             samples = await product.until(lambda found: total(found, "gputally_partial_gangs") == 1)
             assert total(samples, AVAILABLE, resource="podgroups.scheduling.k8s.io") == 1
             said = await run("why", "--url", product.url, "ml/c-3")
-            assert "2 of 3 pods of PodGroup ml/c are bound" in " ".join(said.out.split())
+            assert "2 of 3 pods of PodGroup ml/c have been bound" in " ".join(said.out.split())
         finally:
             await product.kill()
