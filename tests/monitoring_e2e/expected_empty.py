@@ -14,7 +14,7 @@ _ALWAYS: Final[Mapping[Key, str]] = {
     **dict.fromkeys((("pending", "Preemptions under way", each) for each in "ABC"), "victims stop within seconds"),
     **dict.fromkeys((("pending", "Pods not created, by reason", each) for each in "AB"), "no pod is refused"),
     **dict.fromkeys((("pending", "Wait time of pods not created", each) for each in "AB"), "no pod is refused"),
-    **dict.fromkeys((("pending", "Gangs that wait for their pods", each) for each in "ADE"), "there are no gangs"),
+    **dict.fromkeys((("pending", "Gangs that wait for their pods", each) for each in "ABCDE"), "there are no gangs"),
     ("tiers", "GPU-hours and cost by tier", "E"): "there are no gangs",
     ("tenants", "Tenants", "B"): "nothing happened in the period before the scenario",
     ("tenants", "Unobserved", "A"): "every end of a pod is observed",
