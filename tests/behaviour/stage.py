@@ -61,7 +61,8 @@ class Stage:
                 await self.api.delete(each)
         for pod in (await self.api.list(PODS))["items"]:
             meta = pod["metadata"]
-            await self.api.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", grace_seconds=0)
+            with suppress(Refused):  # its controller or a kubelet may have deleted it since
+                await self.api.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", grace_seconds=0)
         for each in self.made:
             await self.api.wait_for(each, lambda found: found is None)
 
