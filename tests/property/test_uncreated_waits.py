@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Condition, Event, Job, Kind
+from gputally.model.observation import Bookmark
 from gputally.model.rules import Rules
 from gputally.model.units import GPU_SECOND, to_datetime
-from tests.core.manifests import GPU_NAME, as_event, instant, us
+from tests.core.manifests import GPU_NAME, PodForm, as_event, instant, us
 from tests.core.policies import quota
 from tests.core.refusals import exceeded, parallel_job
 from tests.core.replay import Replay
@@ -21,12 +22,15 @@ from tests.property.examples import examples
 
 GPUS: Final = 8
 NAMES: Final = ("train", "other")
+WEB: Final = "web"
+"""A workload whose object is not read: the quota says how many GPUs one of its pods requests."""
 RULES: Final = Rules(watched=(Kind.FAILED_CREATES, Kind.QUOTAS), known_tiers=("train",))
 ADMISSION: Final = "admission webhook denied the request"
 RETRIED: Final = 1200
 HOUR: Final = 3600
 STEPS = st.one_of(
-    st.tuples(st.just("refuse"), st.sampled_from(NAMES), st.sampled_from([exceeded(), ADMISSION])),
+    st.tuples(st.just("refuse"), st.sampled_from((*NAMES, WEB, WEB)), st.sampled_from([exceeded(), ADMISSION])),
+    st.tuples(st.just("pod"), st.just(WEB), st.none()),
     st.tuples(st.just("lacks"), st.sampled_from(NAMES), st.integers(0, 4)),
     st.tuples(st.just("queue"), st.sampled_from(NAMES), st.integers(1, 4)),
     st.tuples(st.just("gone"), st.sampled_from(NAMES), st.none()),
@@ -65,14 +69,16 @@ class Naive:
         self.open: dict[str, tuple[int, str]] = {}
         """Missing pods, and the cause."""
         self.by_queue: dict[str, bool] = {}
-        self.charged: dict[str, dict[int, tuple[int, str]]] = {name: {} for name in NAMES}
+        self.created = 0
+        """When the latest pod of the workload that is not read was created."""
+        self.charged: dict[str, dict[int, tuple[int, str]]] = {name: {} for name in (*NAMES, WEB)}
 
     def advance(self, at: int) -> None:
         """Charge what lasts; a refusal that is not repeated pauses, and is forgotten after an hour."""
         for name, terms in self.open.items():
             self.charged[name].update(dict.fromkeys(range(self.now, min(at, self.fresh_until(name))), terms))
         self.now = at
-        for name in NAMES:
+        for name in (*NAMES, WEB):
             if name in self.open and self.fresh_until(name) < at:
                 self.paused[name] = self.fresh_until(name), at + HOUR
                 del self.open[name]
@@ -85,7 +91,7 @@ class Naive:
 
     def fresh_until(self, name: str) -> int:
         """Until when the last refusal is charged."""
-        return 10**9 if self.jobs[name].queued else self.refused[name].last + RETRIED
+        return 10**9 if name in self.jobs and self.jobs[name].queued else self.refused[name].last + RETRIED
 
     def end(self, name: str) -> None:
         """The wait is over."""
@@ -94,6 +100,9 @@ class Naive:
 
     def look(self, name: str) -> None:
         """What the workload waits for now."""
+        if name == WEB:
+            self.look_at_web()
+            return
         job, refused = self.jobs[name], self.refused.get(name)
         since = job.queued or (refused.first if refused else None)
         if not job.lacking or since is None:
@@ -105,7 +114,21 @@ class Naive:
             return
         self.by_queue[name] = job.queued is not None
         cause = "quota" if job.queued or (refused and refused.message != ADMISSION) else "other"
-        terms = self.open[name] = job.lacking, cause
+        self.charge(name, (job.lacking, cause), since)
+
+    def look_at_web(self) -> None:
+        """One pod is refused, until one is created."""
+        refused, created = self.refused.get(WEB), self.created if self.created > self.now - HOUR else 0
+        if refused and created >= refused.last:
+            self.end(WEB)
+        elif refused is None or refused.message == ADMISSION:
+            self.open.pop(WEB, None)
+        elif self.fresh_until(WEB) >= self.now:
+            self.charge(WEB, (1, "quota"), max(refused.first, created))
+
+    def charge(self, name: str, terms: tuple[int, str], since: int) -> None:
+        """It waits from now on, and during a pause if it did so before."""
+        self.open[name] = terms
         paused, _ = self.paused.pop(name, (self.now, 0))
         if since <= paused:
             self.charged[name].update(dict.fromkeys(range(paused, self.now), terms))
@@ -118,6 +141,8 @@ class World:
         self.replay = Replay(rules=RULES)
         self.naive, self.jobs = Naive(), {name: Workload() for name in NAMES}
         self.events: dict[str, Refused] = {}
+        self.pods: list[PodForm] = []
+        self.replay.relist(Kind.PODS, at=100, since=None)
         self.replay.relist_objects(Kind.JOBS, at=100)
         self.flush()
 
@@ -140,8 +165,12 @@ class World:
             self.see_job(name)
         existing = [each for each, job in self.jobs.items() if job.exists]
         self.replay.relist_objects(Kind.JOBS, *map(self.form, existing), at=at)
+        naive.created = max((each.created for each in self.pods), default=0)
         for name in self.events:
             self.see_event(name)
+        self.replay.see(*self.pods, at=at, since=saved)
+        self.replay.apply(Bookmark(kind=Kind.PODS, version="2000", at_us=us(at), since_us=us(at)))
+        self.replay.fleet.uncreated.read()
 
     def step(self, at: int, what: str, name: str | int | None, value: int | str | None) -> None:
         if what == "crash":
@@ -157,6 +186,8 @@ class World:
             assert isinstance(name, int)
             found = quota("training", {GPU_NAME: str(name)}, used={GPU_NAME: "1"})
             self.replay.see_object(Kind.QUOTAS, found, at=at)
+        elif what == "pod":
+            self.create_pod(at)
         elif what == "refuse":
             self.refuse(str(name), str(value), at)
         else:
@@ -167,6 +198,15 @@ class World:
         is_same = known and known.message == message and known.last > at - HOUR
         self.events[name] = Refused(message, known.first if known and is_same else at, at)
         self.see_event(name)
+
+    def create_pod(self, at: int) -> None:
+        by = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": WEB, "uid": f"uid-{WEB}", "controller": True}
+        name = f"{WEB}-{len(self.pods)}"
+        self.pods.append(PodForm(name=name, gpus=GPUS, created=at, scheduled=at, node="n", owners=(by,)))
+        self.replay.see(self.pods[-1], at=at)
+        self.naive.created = at
+        self.naive.look(WEB)
+        self.replay.fleet.uncreated.read()
 
     def change(self, name: str, what: str, value: int | str | None) -> None:
         job, was = self.jobs[name], self.jobs[name].exists
@@ -216,8 +256,9 @@ def charged(world: World) -> Counter[tuple[str, str]]:
     """GPU-seconds by exported tier and cause as the naive process charged them."""
     found = Counter[tuple[str, str]]()
     for name, seconds in world.naive.charged.items():
+        tier = {"train": "train", WEB: "unknown"}.get(name, "other")
         for pods, cause in seconds.values():
-            found["train" if name == "train" else "other", cause] += pods * GPUS
+            found[tier, cause] += pods * GPUS
     return found
 
 
@@ -236,12 +277,16 @@ def test_each_second_without_pods_is_charged_once_to_one_cause(history: list[tup
     counted = {labels: amount // GPU_SECOND for labels, amount in world.replay.true(Total.UNCREATED, end).items()}
     assert counted == charged(world)
     assert sum(world.replay.true(Total.UNCREATED_UNPRICED, end).values()) == sum(charged(world).values()) * GPU_SECOND
+    at_least = sum(world.replay.true(Total.UNCREATED_AT_LEAST, end).values())
+    assert at_least == len(world.naive.charged[WEB]) * GPUS * GPU_SECOND
     assert world.replay.true(Total.PENDING, end) == {}
 
 
 def event_of(name: str, event: Refused) -> Event:
-    """The Event of a Job, as one object whose last time changes."""
-    of = {"kind": "Job", "apiVersion": "batch/v1", "name": name, "uid": f"uid-{name}", "namespace": "ml"}
+    """The Event of a workload, as one object whose last time changes."""
+    kind = ("MPIJob", "kubeflow.org/v1") if name == WEB else ("Job", "batch/v1")
+    of = dict(zip(("kind", "apiVersion"), kind, strict=True))
+    of |= {"name": name, "uid": f"uid-{name}", "namespace": "ml"}
     return as_event(
         {
             "metadata": {"name": f"{name}.1", "namespace": "ml", "uid": f"event-{name}"},

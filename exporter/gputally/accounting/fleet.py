@@ -87,7 +87,7 @@ class Fleet:
         others = Others(self.nodes, self.jobs, self.coverage, self.policy)
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
-        self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.limiter, totals=self.totals)
+        self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.coverage, totals=self.totals)
         own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
         late = (*self.pods.gangs.parts, *self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)
@@ -107,6 +107,7 @@ class Fleet:
         for record, at_us in self.pods.reconcile():
             self.ends.pod_changed(record, at_us=at_us)
             self.waiting.pod_changed(record, at_us=at_us)
+            self.uncreated.pod_changed(record, at_us=at_us)
 
     def observe(self, observation: Observation) -> None:
         """Apply one observation; pod updates may stay pending until `reconcile` accounts them.

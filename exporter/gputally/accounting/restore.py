@@ -23,6 +23,7 @@ def restore(fleet: "Fleet", saved: Saved) -> None:
     fleet.nodes.restore(saved.nodes, since_us=saved.at_us)
     _restore_pods(fleet, saved)
     fleet.waiting.pods_restored(at_us=saved.at_us)
+    fleet.uncreated.pods_restored(fleet.pods.records.values(), at_us=saved.at_us)
     fleet.nodes.outdate_all(since_us=saved.at_us)
     fleet.nodes.catch_up(at_us=saved.at_us)
     fleet.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)

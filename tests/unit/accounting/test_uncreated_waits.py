@@ -1,5 +1,6 @@
 """What the time of pods that do not exist is charged to, and at what price."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 import pytest
@@ -8,16 +9,19 @@ from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.totals import Total
 from gputally.model.kube import Job, Kind
+from gputally.model.observation import Bookmark
 from gputally.model.placement.verdict import Reason
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
 from gputally.model.units import GPU_SECOND
-from tests.core.manifests import us
+from tests.core.manifests import GPU_NAME, PodForm, us
+from tests.core.policies import quota
 from tests.core.refusals import exceeded, failed_create, parallel_job
 from tests.core.replay import Replay
-from tests.unit.accounting.test_uncreated import ADMISSION, EVENTS, owner, refused_job, resolved, workload
+from tests.unit.accounting.test_uncreated import ADMISSION, EVENTS, HOUR, owner, refused_job, resolved, workload
 
 WATCHED = Rules(watched=(EVENTS,))
+CUSTOM = {"kind": "PyTorchJob", "apiVersion": "kubeflow.org/v1"}
 GPUS = 32
 """Of four pods with eight GPUs."""
 
@@ -92,13 +96,157 @@ def test_a_wait_that_ended_while_no_process_ran_is_not_continued(jobs: tuple[Job
     assert charged(found, at=300) == {("train", "quota"): 40 * GPUS}
 
 
-def test_an_event_alone_charges_nothing() -> None:
-    found = Replay(rules=WATCHED)
-    event = failed_create(exceeded(), name="web", kind="PyTorchJob", apiVersion="kubeflow.org/v1")
-    found.see_object(EVENTS, event, at=60)
+def following(rules: Rules = WATCHED) -> Replay:
+    """The pods are listed."""
+    found = Replay(rules=rules)
+    found.relist(Kind.PODS, at=10, since=None)
+    return found
 
-    assert charged(found, at=200) == {}
+
+def resume(to: Replay, *pods: PodForm, at: int) -> None:
+    """The watch of pods goes on after a restart, and is complete."""
+    to.see(*pods, at=at, since=100)
+    to.apply(Bookmark(kind=Kind.PODS, version="2000", at_us=us(at), since_us=us(at)))
+
+
+def refuse(to: Replay, message: str = "", *, at: int = 60, seen: float | None = None) -> None:
+    """An Event of a workload whose object is not read."""
+    event = failed_create(message or exceeded(), name="web", at=at, **CUSTOM)
+    to.see_object(EVENTS, event, at=at if seen is None else seen)
+
+
+def pod_of_web(at: int, name: str = "web-0") -> PodForm:
+    """A pod that the workload got then."""
+    by = CUSTOM | {"name": "web", "uid": "uid-web", "controller": True}
+    return PodForm(name=name, gpus=8, created=at, scheduled=at, node="n", owners=(by,))
+
+
+def test_a_workload_that_is_not_read_is_charged_the_pod_that_its_quota_refuses() -> None:
+    found = following()
+    refuse(found)
+
+    assert charged(found, at=160) == {("unknown", "quota"): 100 * 8}
+    assert found.gpu_seconds(160, Total.UNCREATED_AT_LEAST) == {("unknown", "quota"): 100 * 8}
+    assert found.gpu_seconds(160, Total.UNCREATED_UNPRICED) == {("unknown", "quota"): 100 * 8}
+    [wait] = found.memory.uncreated_waits.values()
+    assert (wait.tier, wait.tenant, wait.pods, wait.is_at_least) == ("unknown", "ml", 1, True)
+
+
+def test_what_is_known_exactly_is_no_lower_bound() -> None:
+    found = refused_job(at=60)
+
+    assert charged(found, at=70) == {("train", "quota"): 10 * GPUS}
+    assert found.gpu_seconds(70, Total.UNCREATED_AT_LEAST) == {}
+
+
+def test_the_tier_is_that_of_the_only_class_that_the_quota_counts() -> None:
+    found = following(Rules(watched=(EVENTS, Kind.QUOTAS), known_tiers=("train",)))
+    found.see_object(Kind.QUOTAS, quota("training", {GPU_NAME: "6"}, classes=("train",)), at=50)
+    refuse(found)
+
+    assert charged(found, at=70) == {("train", "quota"): 80}
+
+
+@pytest.mark.parametrize("message", [ADMISSION, exceeded(requested=0), exceeded(requested=257)])
+def test_a_wait_for_an_unknown_number_of_gpus_is_counted_and_not_charged(message: str) -> None:
+    found = following()
+    refuse(found, message)
+
+    assert charged(found, at=160) == {}
     assert not found.memory.uncreated_waits
+    assert sum(uncharged(found).values()) == 1
+    found.fleet.advance(us(60 + HOUR))
+    assert sum(uncharged(found).values()) == 0
+
+
+def test_a_workload_that_was_read_is_never_counted_as_uncharged() -> None:
+    found = refused_job(ADMISSION)
+    found.see_object(EVENTS, failed_create(ADMISSION, name="no-gpu-job"), at=60)
+    found.see_object(EVENTS, failed_create(ADMISSION, name="web", kind="ReplicaSet", apiVersion="apps/v1"), at=60)
+
+    assert uncharged(found) == {"quota_never": 0, "quota": 0, "refused": 0}
+
+
+def uncharged(of: Replay) -> Mapping[str, int]:
+    read = of.fleet.uncreated.read()
+    assert read
+    assert read.uncharged is not None
+    return read.uncharged
+
+
+def test_a_pod_of_the_workload_ends_its_wait_until_another_one_is_refused() -> None:
+    found = following()
+    refuse(found)
+    found.see(pod_of_web(70), at=70)
+    assert charged(found, at=100) == {("unknown", "quota"): 80}
+
+    refuse(found, at=110)
+    assert charged(found, at=120) == {("unknown", "quota"): 160}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_pod_that_was_created_before_the_refusal_does_not_end_it(is_first: bool) -> None:  # noqa: FBT001
+    found = following()
+    if is_first:
+        found.see(pod_of_web(50), at=60)
+    refuse(found)
+    found.see(pod_of_web(50), at=61)
+
+    assert charged(found, at=70) == {("unknown", "quota"): 80}
+
+
+def test_an_old_event_of_a_workload_that_got_a_pod_since_charges_nothing() -> None:
+    found = following()
+    found.see(pod_of_web(70), at=70)
+    refuse(found, at=60, seen=80)
+
+    assert charged(found, at=100) == {}
+
+
+def test_a_new_process_continues_a_lower_bound_unless_a_pod_came_meanwhile() -> None:
+    for pods, expected in (((), 160 * 8), ((pod_of_web(150),), 40 * 8)):
+        found = following()
+        refuse(found)
+        found.scrape(100)
+        found.restart()
+        refuse(found, at=60, seen=200)
+        assert charged(found, at=205) == {("unknown", "quota"): 40 * 8}
+        resume(found, *pods, at=210)
+        assert charged(found, at=220) == {("unknown", "quota"): expected}
+
+    refuse(found, at=230)
+    assert charged(found, at=240) == {("unknown", "quota"): 50 * 8}  # nothing for the time since the pod
+
+
+def test_a_lower_bound_does_not_replace_what_a_job_itself_may_confirm() -> None:
+    found = refused_job(at=60)
+    found.scrape(100)
+    found.restart()
+    found.see_object(EVENTS, failed_create(exceeded(), at=60), at=200)
+    assert charged(found, at=210) == {("train", "quota"): 40 * GPUS}
+
+    found.relist_objects(Kind.JOBS, parallel_job(), at=220)
+    assert charged(found, at=230) == {("train", "quota"): 170 * GPUS}
+
+
+def test_an_event_of_a_job_charges_nothing_once_the_jobs_are_listed() -> None:
+    found = following()
+    found.see_object(EVENTS, failed_create(exceeded()), at=60)
+    assert charged(found, at=61) == {("unknown", "quota"): 8}
+    found.relist_objects(Kind.JOBS, at=62)
+
+    assert charged(found, at=100) == {("unknown", "quota"): 16}
+
+
+def test_a_workload_that_can_be_read_after_all_is_charged_for_all_of_its_pods_from_then_on() -> None:
+    found = following()
+    replica_set = owner("ReplicaSet")
+    found.see_object(EVENTS, failed_create(exceeded(), name="web", kind="ReplicaSet", apiVersion="apps/v1"), at=60)
+    resolved(found, replica_set, None, at=60, is_known=False)
+    resolved(found, replica_set, workload(replicas=2), at=70)
+
+    assert charged(found, at=80) == {("unknown", "quota"): 80, ("other", "quota"): 160}
+    assert found.gpu_seconds(80, Total.UNCREATED_AT_LEAST) == {("unknown", "quota"): 80}
 
 
 def test_a_workload_is_charged_from_when_its_object_was_read() -> None:

@@ -62,6 +62,8 @@ class Total(StrEnum):
     """GPU-time of pods that workloads lacked, by cause; none of it is in `PENDING`."""
     UNCREATED_COST = "uncreated_cost"
     UNCREATED_UNPRICED = "uncreated_unpriced"
+    UNCREATED_AT_LEAST = "uncreated_at_least"
+    """Of `UNCREATED`, that of workloads that may have lacked more pods than are known."""
     UNOBSERVED = "unobserved"
     """GPU-time in observation gaps that may have been allocated but is not charged."""
     MEASURED = "measured"
@@ -92,7 +94,8 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.LOST, Total.LOST_COST, Total.LOST_AT_INTERVAL, Total.STALLED), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTION_LOST, Total.DISRUPTION_LOST_COST), ("tier", "tenant")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
-    **dict.fromkeys((Total.UNCREATED, Total.UNCREATED_COST, Total.UNCREATED_UNPRICED), ("tier",)),
+    **dict.fromkeys((Total.UNCREATED, Total.UNCREATED_COST), ("tier",)),
+    **dict.fromkeys((Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST), ("tier",)),
     **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME, Total.PHYSICAL, Total.UNMATCHED), ()),
 }
 """The bounded labels that the labels of each family begin with."""

@@ -1,21 +1,23 @@
 """Sums of pods that were not created, kept up to date with each workload that changes."""
 
 from collections import Counter
-from typing import Final
+from collections.abc import Callable
 
-from gputally.accounting.totals.label_limiter import LabelLimiter
-from gputally.model.placement.uncreated_workload import UNKNOWN_TIER, UncreatedWorkload
+from gputally.model.placement.uncreated_workload import UncreatedWorkload
 
 TierReason = tuple[str, str]
 TierTenant = tuple[str, str]
 
 
 class Sums:
-    """Pods and µGPU by complete tier and reason, and µGPU by complete tier and tenant of the quota that refuses."""
+    """Pods and µGPU by complete tier and reason, and µGPU by complete tier and tenant of the quota that refuses.
 
-    def __init__(self, limiter: LabelLimiter) -> None:
+    `shown_tier` is how a tier is exported.
+    """
+
+    def __init__(self, shown_tier: Callable[[str], str]) -> None:
         self.by_quota: Counter[TierTenant] = Counter()
-        self._shown: Final = limiter.shown
+        self._shown_tier = shown_tier
         self._pods: Counter[TierReason] = Counter()
         self._quantity: Counter[TierReason] = Counter()
         self._exported: set[TierReason] = set()
@@ -40,7 +42,7 @@ class Sums:
         """Pods and µGPU by exported tier and reason, including 0 for those that had some, so that alerts resolve."""
         found = dict.fromkeys(sorted(self._exported), (0, 0))
         for (tier, reason), pods in self._pods.items():
-            key = (tier if tier == UNKNOWN_TIER else self._shown("tier", tier)), reason
+            key = self._shown_tier(tier), reason
             known = found.get(key, (0, 0))
             found[key] = known[0] + pods, known[1] + self._quantity[tier, reason]
         self._exported.update(found)

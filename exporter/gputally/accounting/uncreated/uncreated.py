@@ -3,15 +3,15 @@
 It is all live state but for what was charged: after a restart, the Jobs and Events are listed again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 
+from gputally.accounting.coverage import Coverage
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.namespaces import Namespaces
-from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.failed_creates import KEPT_US, RETRIED_US, FailedCreates
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_workload
@@ -27,6 +27,8 @@ from gputally.model.kube import Event, Kind, Object
 from gputally.model.observation import WorkloadResolved
 from gputally.model.owner import Owner
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
+from gputally.model.placement.verdict import Reason
+from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 
@@ -45,7 +47,7 @@ class Uncreated(StatePart[Struct]):
         policy: Policy,
         namespaces: Namespaces,
         waits: WaitBook,
-        limiter: LabelLimiter,
+        coverage: Coverage,
         *,
         totals: Totals,
     ) -> None:
@@ -55,15 +57,21 @@ class Uncreated(StatePart[Struct]):
         self._jobs = UncreatedJobs(self.lacks, rules)
         self._queued = QueuedWorkloads(self.lacks, self._explained, rules)
         self._rules = rules
+        self._reads_events = waits.is_on and Kind.FAILED_CREATES in rules.watched
         self._namespaces = namespaces
         self._policy = policy
+        self._coverage = coverage
         self._terms = waits.terms
         self._lacking: dict[Key, Lacking] = {}
         self._evaluation = WorkloadEvaluation(rules, policy, self.failed, self._jobs, self._queued.states)
         self._known: dict[Key, UncreatedWorkload] = {}
+        self._uncharged: dict[Key, Reason] = {}
         self._outdated: dict[Key, int] = {}  # since when
         self._wanted: set[Owner] = set()
-        self._sums = Sums(limiter)
+        self._sums = Sums(waits.terms.shown_tier)
+        self._jobs_listed_us: int | None = None
+        self._started_us: int | None = None
+        self._knows_pods = False
         self._class_changes = 0
         self._namespace_changes = 0
         self._now_us = self._renewed_us = 0
@@ -95,6 +103,20 @@ class Uncreated(StatePart[Struct]):
             self._forget(key)
         self._outdate(key, at_us=at_us)
 
+    def pod_changed(self, record: PodRecord, *, at_us: int) -> None:
+        """A pod with GPUs is new or has changed: whatever refused it before has admitted it."""
+        if self._reads_events and (key := self._evaluation.pods.key_of(record)):
+            self._settle(key, before_us=at_us)
+            self._evaluation.pods.put(key, record.created_us)
+            if self.failed.of(*key):
+                self._outdate(key, at_us=at_us)
+
+    def pods_restored(self, records: Iterable[PodRecord], *, at_us: int) -> None:
+        """The pods of an earlier process."""
+        self._evaluation.pods.forget(at_us - KEPT_US)
+        for record in records:
+            self.pod_changed(record, at_us=at_us)
+
     def resolved(self, answer: WorkloadResolved) -> None:
         """A workload was looked up."""
         key = key_of(answer.owner)
@@ -118,11 +140,13 @@ class Uncreated(StatePart[Struct]):
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`."""
         self._now_us = max(self._now_us, now_us)
+        self._started_us = self._started_us or now_us
         if now_us >= self._renewed_us + _RENEW_US:  # prices change
             self._renewed_us = now_us
             self._outdate(*self._known, at_us=now_us)
         for owner in self.failed.silent(now_us - RETRIED_US):
             self._outdate(key_of(owner), at_us=now_us)
+        self._evaluation.pods.forget(now_us - KEPT_US)
         self._renew()  # silence pauses a wait before it ends one
         for owner in self.failed.silent(now_us - KEPT_US):
             self._expire(owner)
@@ -151,8 +175,12 @@ class Uncreated(StatePart[Struct]):
         if not self.is_on:
             return None
         self._renew()
-        is_watched = {Kind.FAILED_CREATES, Kind.QUOTAS} <= {*self._rules.watched}
-        return UncreatedNow(reasons=self._sums.reasons(), refused=dict(self._refused()) if is_watched else None)
+        is_watched = self._reads_events and Kind.QUOTAS in self._rules.watched
+        return UncreatedNow(
+            reasons=self._sums.reasons(),
+            refused=dict(self._refused()) if is_watched else None,
+            uncharged=self._uncharged_now() if self._reads_events else None,
+        )
 
     def _refused(self) -> Iterator[tuple[tuple[str, str], int]]:
         """By exported tier and tenant of the quotas, 0 too."""
@@ -162,6 +190,12 @@ class Uncreated(StatePart[Struct]):
             if shown := quotas.shown_as(key):
                 found[shown] += quantity
         yield from found.items()
+
+    def _uncharged_now(self) -> dict[str, int]:
+        found = dict.fromkeys((Reason.QUOTA_NEVER.value, Reason.QUOTA.value, Reason.REFUSED.value), 0)
+        for reason in self._uncharged.values():
+            found[reason.value] += 1
+        return found
 
     def _expire(self, owner: Owner) -> None:
         key = key_of(owner)
@@ -191,9 +225,15 @@ class Uncreated(StatePart[Struct]):
     def _renew(self) -> None:
         if self._class_changes != self._policy.classes.changes:
             self._class_changes = self._policy.classes.changes
-            self._outdate(*self._lacking, at_us=self._now_us)
+            self._outdate(*self._lacking, *self._known, at_us=self._now_us)
+        if self._jobs.listed_us and self._jobs_listed_us is None:
+            self._jobs_listed_us = self._jobs.listed_us
+            self._outdate(*(key_of(owner) for owner, _ in self.failed), at_us=self._jobs_listed_us)
         if self._namespace_changes != self._namespaces.changes:
             self._namespace_changes = self._namespaces.changes
+            self._outdate(*self._known, at_us=self._now_us)
+        if not self._knows_pods and self._started_us and self._coverage.complete_us(Kind.PODS) >= self._started_us:
+            self._knows_pods = True
             self._outdate(*self._known, at_us=self._now_us)
         for namespace in self._policy.quotas.drain_changed():
             self._outdate(*map(key_of, self.failed.in_namespace(namespace)), at_us=self._now_us)
@@ -202,28 +242,30 @@ class Uncreated(StatePart[Struct]):
         self._outdated.clear()
 
     def _renew_one(self, key: Key, at_us: int) -> None:
-        before, after = (
-            self._known.pop(key, None),
-            self._evaluation.of(key, self._lacking.get(key), now_us=self._now_us),
-        )
+        before, lacking = self._known.pop(key, None), self._lacking.get(key)
+        after = self._evaluation.of(key, lacking, now_us=self._now_us)
         if after:
             self._known[key] = after
+        self._uncharged.pop(key, None)
+        if not lacking and (reason := self._evaluation.uncharged(key, now_us=self._now_us)):
+            self._uncharged[key] = reason
         self._sums.replace(before, after, quota=self._quota_key(after))
         self._charge(key, after, at_us=at_us)
 
     def _charge(self, key: Key, workload: UncreatedWorkload | None, *, at_us: int) -> None:
-        """Charge what its own object says that it lacks: anyone may create Events, which alone charge nothing."""
-        if workload is None or workload.is_at_least:
-            self.waits.lacks_nothing(key, is_known=key not in self._lacking and not self.failed.of(*key), at_us=at_us)
-            return
-        refusal, is_queued = self.failed.of(*key), bool(self._lacking[key].queue)
+        """Charge what its own object says that it lacks, or of one that is not read the pod that its quota refuses."""
+        lacking, refusal = self._lacking.get(key), self.failed.of(*key)
+        is_queued = bool(lacking and lacking.queue)
         silent_us = refusal.at_us + RETRIED_US if refusal and not is_queued else self._now_us
         if silent_us < self._now_us:
             self.waits.pause(key, end_us=silent_us, at_us=at_us)
-            return
-        tenant = self._namespaces.tenant_in(key[0], workload.labels)
-        wait = self._terms.uncreated(workload, tenant, uid=key[1], is_queued=is_queued)
-        self.waits.charge(wait, since_us=workload.since_us, at_us=at_us)
+        if workload is None or key in self._uncharged:
+            is_known = not (lacking or refusal) or self._evaluation.is_admitted(key)
+            self.waits.lacks_nothing(key, is_known=is_known, at_us=at_us)
+        elif silent_us >= self._now_us and (self._knows_pods or not workload.is_at_least):
+            tenant = self._namespaces.tenant_in(key[0], workload.labels)
+            wait = self._terms.uncreated(workload, tenant, uid=key[1], is_queued=is_queued)
+            self.waits.charge(wait, since_us=workload.since_us, at_us=at_us)
 
     def _quota_key(self, workload: UncreatedWorkload | None) -> tuple[str, str] | None:
         """The complete tier and tenant of the watched quota that refuses the pods."""

@@ -19,13 +19,13 @@ class Lacks(Protocol):
 
 
 class UncreatedJobs(StatePart[Struct]):
-    """Passes on what each Job lacks. `is_listed` says that a list of Jobs was complete at any time."""
+    """Passes on what each Job lacks. `listed_us` is when a list of Jobs was complete for the first time, None before."""
 
     name = "uncreated_job"
     kinds = (Kind.JOBS,)
 
     def __init__(self, lacks: Lacks, rules: Rules) -> None:
-        self.is_listed = False
+        self.listed_us: int | None = None
         self._lacks = lacks
         self._rules = rules
         self._keys: dict[str, Key] = {}
@@ -49,6 +49,6 @@ class UncreatedJobs(StatePart[Struct]):
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
-        self.is_listed = True
+        self.listed_us = at_us if self.listed_us is None else self.listed_us
         for uid in self._keys.keys() - {*uids}:
             self.gone(uid, at_us=at_us)

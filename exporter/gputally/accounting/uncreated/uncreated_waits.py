@@ -36,6 +36,7 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         self._totals = totals
         self._is_on = is_on
         self._lines = Netting()
+        self._at_least = Netting()
         self._rows: dict[RowKey, UncreatedWait | None] = {}
         self._paused: dict[str, int | None] = {}
         """By key, when the pause is forgotten; None until the time is known."""
@@ -43,9 +44,12 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
     def charge(self, wait: UncreatedWait, *, since_us: int, at_us: int) -> None:
         """From `at_us` on, a workload waits as in `wait`, whose times do not matter.
 
-        A pause is charged, too, if the wait has lasted since before it, `since_us`.
+        A pause is charged, too, if the wait has lasted since before it, `since_us`. One of which more was known is left for
+        the workload itself to confirm.
         """
         last = self.known.get(wait.key)
+        if last and last.to_us is not None and wait.is_at_least and not last.is_at_least:
+            return
         if last is None:
             self._begin(wait, max(at_us, self._totals.accounting_start_us), at_us=at_us)
             return
@@ -116,6 +120,8 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         """Add what was charged since the last call to the counters."""
         families = {"time": Total.UNCREATED, "cost": Total.UNCREATED_COST, "unpriced": Total.UNCREATED_UNPRICED}
         post_priced(self._totals, self._lines, **families)
+        for labels, _, a, b, at_us in self._at_least.drain():
+            self._totals.shift(Total.UNCREATED_AT_LEAST, labels, a, b, at_us=at_us)
 
     def drain_rows(self) -> dict[RowKey, UncreatedWait | None]:
         """Waits that began, ended or changed since the last call; None for withdrawn ones."""
@@ -129,9 +135,15 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         """Replace a wait by another one, and correct the counters by the difference; one without time is withdrawn."""
         for sign, each in ((-1, before), (1, after)):
             if each:
-                self._lines.add(each.labels, each.price, sign * each.whole, (each.from_us, each.to_us), at_us=at_us)
+                self._add(each, sign * each.whole, at_us=at_us)
         if before:
             self._rows[before.namespace, before.uid, before.from_us] = None
         is_empty = after.to_us == after.from_us
         self._rows[after.namespace, after.uid, after.from_us] = None if is_empty else after
         self._store(after.key, after)
+
+    def _add(self, wait: UncreatedWait, rate: int, *, at_us: int) -> None:
+        span = wait.from_us, wait.to_us
+        self._lines.add(wait.labels, wait.price, rate, span, at_us=at_us)
+        if wait.is_at_least:
+            self._at_least.add(wait.labels, None, rate, span, at_us=at_us)

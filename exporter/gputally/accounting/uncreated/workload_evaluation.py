@@ -7,9 +7,11 @@ from msgspec.structs import replace
 
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.policy.quota_limits import is_gpu
+from gputally.accounting.policy.quotas import ANY
 from gputally.accounting.uncreated.failed_creates import FailedCreates
 from gputally.accounting.uncreated.lacking import Key, Lacking
 from gputally.accounting.uncreated.queued_workloads import QueueState
+from gputally.accounting.uncreated.recent_pods import RecentPods
 from gputally.accounting.uncreated.refusal import Refusal, reason_of
 from gputally.accounting.uncreated.uncreated_jobs import UncreatedJobs
 from gputally.model.owner import Owner
@@ -17,7 +19,7 @@ from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.uncreated_workload import UNKNOWN_TIER, UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.model.rules import Rules
-from gputally.model.units import US_PER_SECOND
+from gputally.model.units import GPU, US_PER_SECOND
 from gputally.shares.schemes import covered
 
 READABLE: Final = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet")})
@@ -26,10 +28,15 @@ _JOB: Final = ("batch/v1", "Job")
 _SILENT_US: Final = 1800 * US_PER_SECOND
 """How long an Event alone counts: nobody knows whether its workload still lacks pods."""
 _MOST_DEVICES: Final = 10**9
+_MOST_CHARGED: Final = 256 * GPU
+"""Of a pod that only an Event knows: no node has as many, and whoever creates the Event chooses the number."""
 
 
 class WorkloadEvaluation:
-    """Evaluates workloads by the classes, quotas and queues of now. `unreadable` are those that nobody may read."""
+    """Evaluates workloads by the classes, quotas and queues of now.
+
+    `unreadable` are those that nobody may read, `pods` the recent pods of controllers.
+    """
 
     def __init__(
         self,
@@ -40,6 +47,7 @@ class WorkloadEvaluation:
         queues: Mapping[Key, QueueState],
     ) -> None:
         self.unreadable: set[Key] = set()
+        self.pods = RecentPods()
         self._rules = rules
         self._policy = policy
         self._failed = failed
@@ -83,32 +91,61 @@ class WorkloadEvaluation:
             labels=lacking.labels,
         )
 
-    def _by_event(self, key: Key, refusal: Refusal, *, now_us: int) -> UncreatedWorkload | None:
-        """A workload whose object cannot be read, if a quota of GPUs refuses at least one of its pods."""
-        owner, quota = self._failed.owner_of(*key), refusal.quota
-        if owner is None or quota is None or not is_gpu(quota.what, self._rules) or not self._is_unread(owner):
+    def is_admitted(self, key: Key) -> bool:
+        """Whether a pod of the workload was created since one was refused, to the second of both."""
+        refusal = self._failed.of(*key)
+        return refusal is not None and self.pods.created_us(key) >= refusal.at_us - refusal.at_us % US_PER_SECOND
+
+    def uncharged(self, key: Key, *, now_us: int) -> Reason | None:
+        """Why pods of a workload are refused of which nothing says how many GPUs they request; None for others."""
+        refusal = self._failed.of(*key)
+        if refusal is None or not self._counts_alone(key, refusal, now_us=now_us):
             return None
-        if refusal.at_us <= now_us - _SILENT_US:
+        return reason_of(refusal.quota) if not 0 < self._quantity(refusal.quota) <= _MOST_CHARGED else None
+
+    def _by_event(self, key: Key, refusal: Refusal, *, now_us: int) -> UncreatedWorkload | None:
+        """A workload whose object is not read, if a quota of GPUs refuses at least one of its pods."""
+        owner, quantity = self._failed.owner_of(*key), self._quantity(refusal.quota)
+        if owner is None or not quantity or not self._counts_alone(key, refusal, now_us=now_us):
             return None
         quota = self._quota_now(key[0], refusal)
-        assert quota
         return UncreatedWorkload(
             owner=owner,
             job_kind=owner.reference.kind,
             job=owner.reference.name,
-            tier=UNKNOWN_TIER,
+            tier=self._tier_by(key[0], refusal.quota),
             class_name=None,
             pods=1,
-            quantity=covered(((quota.what, min(quota.needed, _MOST_DEVICES)),), (), self._rules),
-            since_us=refusal.first_us,
+            quantity=quantity,
+            since_us=max(refusal.first_us, self.pods.created_us(key)),
             reason=reason_of(quota),
             text=refusal.text,
             quota=quota,
         )
 
+    def _counts_alone(self, key: Key, refusal: Refusal, *, now_us: int) -> bool:
+        """Whether only an Event says that the workload lacks pods, and nothing has shown since that it does not."""
+        owner = self._failed.owner_of(*key)
+        is_unread = owner is not None and self._is_unread(owner)
+        return is_unread and refusal.at_us > now_us - _SILENT_US and not self.is_admitted(key)
+
+    def _quantity(self, quota: QuotaState | None) -> int:
+        """µGPU of a pod that a quota of GPUs refuses; 0 if the refusal does not say."""
+        if quota is None or not is_gpu(quota.what, self._rules):
+            return 0
+        return covered(((quota.what, min(quota.needed, _MOST_DEVICES)),), (), self._rules)
+
+    def _tier_by(self, namespace: str, quota: QuotaState | None) -> str:
+        """The tier of the pods that a watched quota counts, if they have the same."""
+        limit = self._policy.quotas.limit(namespace, quota.name, quota.what) if quota else None
+        tier = self._policy.quotas.tier_of(limit) if limit else ANY
+        return UNKNOWN_TIER if tier == ANY else tier
+
     def _is_unread(self, owner: Owner) -> bool:
         kind = kind_of(owner)
-        return not self._jobs.is_listed if kind == _JOB else kind not in READABLE or key_of(owner) in self.unreadable
+        if kind == _JOB:
+            return self._jobs.listed_us is None
+        return kind not in READABLE or key_of(owner) in self.unreadable
 
     def _quota_now(self, namespace: str, refusal: Refusal) -> QuotaState | None:
         """The quota that refused the pods, as it is now if ResourceQuotas are watched."""

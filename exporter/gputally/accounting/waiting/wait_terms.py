@@ -6,7 +6,7 @@ from gputally.accounting.shared import shared
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import NOBODY, LabelLimiter
 from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.uncreated_workload import UncreatedWorkload
+from gputally.model.placement.uncreated_workload import UNKNOWN_TIER, UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.model.placement.wait import CAUSE_OF, Occupant, Wait, WaitCause
 from gputally.model.pod import PodRecord
@@ -74,10 +74,15 @@ class WaitTerms:
             reason=workload.reason,
             cause=CAUSE_OF[workload.reason],
             is_queued=is_queued,
+            is_at_least=workload.is_at_least,
             from_us=0,
-            shown=self._shown("tier", workload.tier),
+            shown=self.shown_tier(workload.tier),
             price=self.price_of(workload.gpu_model, workload.tier),
         )
+
+    def shown_tier(self, tier: str) -> str:
+        """The exported tier of pods that do not exist."""
+        return tier if tier == UNKNOWN_TIER else self._shown("tier", tier)
 
     def price_of(self, model: str, tier: str) -> Price | None:
         """The price of a GPU-hour of the model for that tier; None without a model, or if the book has none.

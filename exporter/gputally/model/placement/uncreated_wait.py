@@ -18,6 +18,7 @@ class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
 
     `uid`, `kind` and `name` are those of the object that would create the pods, for the job of `job_kind` and `job`;
     of a workload with several sets of pods, each has its own `uid`. `is_queued`: a queue has not admitted them.
+    `is_at_least`: only an Event is known, so that it may have lacked more pods.
     `shown` is the exported tier; `price` is that of the GPU model that the pods select, None without one.
     """
 
@@ -34,6 +35,7 @@ class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     reason: Reason
     cause: WaitCause
     is_queued: bool = False
+    is_at_least: bool = False
     from_us: int
     to_us: int | None = None
     shown: str

@@ -27,6 +27,12 @@ def quota_refused(snapshot: Snapshot) -> Iterator[Row]:
         yield from (Row(key, quantity / GPU) for key, quantity in sorted(snapshot.uncreated.refused.items()))
 
 
+def uncharged(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every reason, 0 too; none unless refusals are watched."""
+    if snapshot.uncreated and snapshot.uncreated.uncharged is not None:
+        yield from (Row((reason,), count) for reason, count in snapshot.uncreated.uncharged.items())
+
+
 UNCREATED_PODS = Metric[Snapshot](
     name="gputally_uncreated_pods",
     kind=MetricType.GAUGE,
@@ -78,6 +84,25 @@ UNCREATED_UNPRICED = Metric[Snapshot](
     reference_only=True,
 )
 
+UNCREATED_AT_LEAST = Metric[Snapshot](
+    name="gputally_uncreated_at_least_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="Of these GPU-seconds, those of workloads whose object is not read: at least one pod, which a quota refused.",
+    labels=("tier", "cause"),
+    rows=gpu_seconds(Total.UNCREATED_AT_LEAST),
+    reference_only=True,
+)
+
+UNCHARGED_WORKLOADS = Metric[Snapshot](
+    name="gputally_uncreated_uncharged_workloads",
+    kind=MetricType.GAUGE,
+    help="Workloads whose pods are refused and whose wait is not charged, as their object is not read and nothing says "
+    "how many GPUs their pods request, if any, by reason.",
+    labels=("reason",),
+    rows=uncharged,
+    reference_only=True,
+)
+
 METRICS = (
     UNCREATED_PODS,
     UNCREATED_GPUS,
@@ -85,4 +110,6 @@ METRICS = (
     UNCREATED_GPU_SECONDS,
     UNCREATED_COST,
     UNCREATED_UNPRICED,
+    UNCREATED_AT_LEAST,
+    UNCHARGED_WORKLOADS,
 )
