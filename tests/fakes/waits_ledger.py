@@ -49,14 +49,14 @@ WAITS: Final = {
 
 
 def waits_ledger(folder: Path) -> Path:
-    """Red waits for 12.5 GPU-hours, and lacks pods for 40; blue waits for 4 that red holds, without a price."""
+    """Red waits for 12.5 GPU-hours, and lacks pods for 40 or more; blue waits for 4 that red holds, without a price."""
     path = folder / "l.db"
     rows = {
         (uid, each.from_us): WaitRow(uid=uid, namespace="ml", name=f"pod-{uid}", wait=each)
         for uid, waits in WAITS.items()
         for each in waits
     }
-    fewer = replace(QUOTA, from_us=us(2 * HOUR), to_us=us(3 * HOUR), pods=1, price=None)
+    fewer = replace(QUOTA, from_us=us(2 * HOUR), to_us=us(3 * HOUR), pods=1, price=None, is_at_least=True)
     lacking = {(each.namespace, each.uid, each.from_us): each for each in (QUOTA, fewer)}
     with SqliteLedger(path) as ledger:
         ledger.bind(CLUSTER)

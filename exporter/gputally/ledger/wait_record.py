@@ -35,7 +35,7 @@ class WaitTime(NamedTuple):
     """A part of a wait without changes, at the price of the GPU model that is selected, None without one.
 
     It is that of one pod; or unless `is_created`, that of a workload for `pods` pods that do not exist, with its UID
-    and name. `quantity` is µGPU of one pod.
+    and name, and with `is_at_least` for as many at least. `quantity` is µGPU of one pod.
     """
 
     namespace: str
@@ -53,3 +53,4 @@ class WaitTime(NamedTuple):
     occupying_tenant: str
     price: Price | None
     is_created: bool
+    is_at_least: bool = False

@@ -185,7 +185,7 @@ def test_a_pod_of_the_workload_ends_its_wait_until_another_one_is_refused() -> N
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_pod_that_was_created_before_the_refusal_does_not_end_it(is_first: bool) -> None:  # noqa: FBT001
+def test_a_pod_that_was_created_before_the_refusal_does_not_end_it(is_first: bool) -> None:  # noqa: FBT001 - pytest calls by name
     found = following()
     if is_first:
         found.see(pod_of_web(50), at=60)

@@ -52,8 +52,7 @@ class Total(StrEnum):
     """Jobs that preemptions ended, by outcome."""
     SCHEDULED = "scheduled"
     """Bound pods by tier and upper bound of their time to schedule (s), not cumulative."""
-    SCHEDULING_TIME = "scheduling_time"
-    """Sum of the times to schedule, µs."""
+    SCHEDULING_TIME = "scheduling_time"  # the sum of these times, µs
     PENDING = "pending"
     """GPU-time that pods waited, from their creation until they were bound or deleted, by cause."""
     PENDING_COST = "pending_cost"  # at the price of the GPU model that the pod selects
@@ -62,8 +61,7 @@ class Total(StrEnum):
     """GPU-time of pods that workloads lacked, by cause; none of it is in `PENDING`."""
     UNCREATED_COST = "uncreated_cost"
     UNCREATED_UNPRICED = "uncreated_unpriced"
-    UNCREATED_AT_LEAST = "uncreated_at_least"
-    """Of `UNCREATED`, that of workloads that may have lacked more pods than are known."""
+    UNCREATED_AT_LEAST = "uncreated_at_least"  # that of workloads that may have lacked more pods than are known
     UNOBSERVED = "unobserved"
     """GPU-time in observation gaps that may have been allocated but is not charged."""
     MEASURED = "measured"
@@ -93,8 +91,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED, Total.BUDGET_VIOLATIONS), ("tier", "tenant")),
     **dict.fromkeys((Total.LOST, Total.LOST_COST, Total.LOST_AT_INTERVAL, Total.STALLED), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTION_LOST, Total.DISRUPTION_LOST_COST), ("tier", "tenant")),
-    **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME), ("tier",)),
-    **dict.fromkeys((Total.UNCREATED, Total.UNCREATED_COST), ("tier",)),
+    **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME, Total.UNCREATED, Total.UNCREATED_COST), ("tier",)),
     **dict.fromkeys((Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST), ("tier",)),
     **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME, Total.PHYSICAL, Total.UNMATCHED), ()),
 }

@@ -19,7 +19,7 @@ class Lacks(Protocol):
 
 
 class UncreatedJobs(StatePart[Struct]):
-    """Passes on what each Job lacks. `listed_us` is when a list of Jobs was complete for the first time, None before."""
+    """Passes on what each Job lacks. `listed_us` is when a list of Jobs was first complete, None before."""
 
     name = "uncreated_job"
     kinds = (Kind.JOBS,)

@@ -9,8 +9,8 @@ class UncreatedNow(Struct, frozen=True, kw_only=True):
     """Sums of the pods with GPUs that workloads lack.
 
     `reasons` are pods and their µGPU by exported tier and reason. `refused` are the µGPU of pods that a quota refuses,
-    by the exported tier and tenant of the quota; None unless both are watched. `uncharged` are workloads by reason whose
-    wait is not charged, as nothing says how many GPUs their pods request; None unless refusals are watched.
+    by the exported tier and tenant of the quota; None unless both are watched. `uncharged` are workloads by reason
+    whose wait is not charged, as nothing says how many GPUs their pods request; None unless refusals are watched.
     """
 
     reasons: Mapping[tuple[str, str], tuple[int, int]] = {}

@@ -44,8 +44,8 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
     def charge(self, wait: UncreatedWait, *, since_us: int, at_us: int) -> None:
         """From `at_us` on, a workload waits as in `wait`, whose times do not matter.
 
-        A pause is charged, too, if the wait has lasted since before it, `since_us`. One of which more was known is left for
-        the workload itself to confirm.
+        A pause is charged, too, if the wait has lasted since before it, `since_us`. One of which more was known is left
+        for the workload itself to confirm.
         """
         last = self.known.get(wait.key)
         if last and last.to_us is not None and wait.is_at_least and not last.is_at_least:

@@ -14,9 +14,11 @@ from gputally.report.waits.wait_report_rows import PENDING, UNCREATED, WaitRepor
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
 _MEASURES: Final = tuple(name for name in WaitReportRow.__struct_fields__ if name not in ("labels", "currency"))
-_SHOWN: Final = ("gpu_hours", "unpriced", "cost", "share", "count", "p50_seconds", "p90_seconds", "max_seconds")
+_QUANTILES: Final = ("p50_seconds", "p90_seconds", "max_seconds")
+_SHOWN: Final = ("gpu_hours", "unpriced", "at_least", "cost", "share", "count", *_QUANTILES)
 _HEADS: Final = {
     "gpu_hours": "GPU-hours",
+    "at_least": "at least",
     "share": "share %",
     "count": "pods",
     "p50_seconds": "p50 s",
@@ -91,7 +93,8 @@ def _caption(found: WaitRows) -> str:
 
 def _table(found: WaitRows, columns: Sequence[str]) -> tuple[list[str], list[list[object]]]:
     """The columns for people; the last row is the total."""
-    has = {"unpriced": bool(found.total.unpriced), "cost": bool(found.total.currency)}  # no price is no cost of 0.00
+    has = {name: bool(getattr(found.total, name)) for name in ("unpriced", "at_least")}
+    has["cost"] = bool(found.total.currency)  # no price is no cost of 0.00
     shown = [name for name in _SHOWN if has.get(name, True)]
     head = [*(column.replace("_", " ") for column in columns), *_heads(shown, found.total.currency)]
     total = ("total", *[""] * (len(columns) - 1))

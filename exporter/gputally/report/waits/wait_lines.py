@@ -48,12 +48,14 @@ class WaitQuery(NamedTuple):
 class Waited(Struct, kw_only=True):
     """Waits of a line: GPU-time (µs·µGPU) and its cost by currency, "" for the part without a price.
 
+    `at_least` is the part, always without a price, of workloads that may have lacked more pods than are known.
     `spans` are how long each pod waited for it in the period, µs; of pods that do not exist, each workload. `pods` is
     their number, of a workload the most that it lacked at once.
     """
 
     time: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     cost: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    at_least: int = 0
     spans: "array[int]" = field(default_factory=lambda: array("q"))
     pods: int = 0
 
@@ -108,6 +110,7 @@ def _add(found: Waits, own: Iterator[WaitTime], query: WaitQuery, periods: Perio
 def _count(waited: Waited, part: WaitTime, span_us: int) -> None:
     gpu_time, currency = part.pods * part.quantity * span_us, part.price.currency if part.price else ""
     waited.time[currency] += gpu_time
+    waited.at_least += gpu_time * part.is_at_least
     if part.price:
         waited.cost[currency] += part.price.cost(gpu_time)
 

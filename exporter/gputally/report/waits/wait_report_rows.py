@@ -15,22 +15,24 @@ from gputally.report.waits.wait_lines import Labels, Waited, Waits
 _SHARE_PLACES: Final = 1
 PENDING: Final = "pending"
 UNCREATED: Final = "uncreated"
-_AMOUNTS: Final = ("gpu_hours", "unpriced", "cost")
+_AMOUNTS: Final = ("gpu_hours", "unpriced", "at_least", "cost")
 
 
 class WaitReportRow(Struct, frozen=True, kw_only=True):
     """A row; `pods` says whether they existed: `pending`, or `uncreated` if a quota, admission or queue held them back.
 
-    `unpriced` are those of the GPU-hours whose pods select no GPU model with a price. `share` is in percent of the
-    total cost, or of its GPU-hours where nothing is priced. `count` is the number of pods. The quantiles are of the
-    time that a pod waited in the period for what the row stands for; of uncreated pods, each workload counts once. They
-    and the count are None in the row that adds up others, which may have the same pods.
+    `unpriced` are those of the GPU-hours whose pods select no GPU model with a price, and `at_least` those of workloads
+    that may have lacked more pods than are known. `share` is in percent of the total cost, or of its GPU-hours where
+    nothing is priced. `count` is the number of pods. The quantiles are of the time that a pod waited in the period for
+    what the row stands for; of uncreated pods, each workload counts once. They and the count are None in the row that
+    adds up others, which may have the same pods.
     """
 
     labels: Labels
     pods: str
     gpu_hours: Decimal
     unpriced: Decimal
+    at_least: Decimal
     cost: Decimal
     share: Decimal
     count: int | None
@@ -53,6 +55,7 @@ class _WaitLine(NamedTuple):
     labels: Labels
     gpu_hours: Fraction
     unpriced: Fraction
+    at_least: Fraction
     cost: Fraction
     waited: Waited | None
 
@@ -80,8 +83,9 @@ def wait_rows(found: Waits, *, places: int, top: int | None, time_columns: Seque
 def _line(labels: Labels, waited: Waited, currency: str, *, has_unpriced: bool) -> _WaitLine:
     unpriced = waited.time.get("", 0) if has_unpriced else 0
     time = (waited.time.get(currency, 0) if currency else 0) + unpriced
-    cost = Fraction(waited.cost.get(currency, 0), COST_UNIT)
-    return _WaitLine(labels, Fraction(time, GPU_HOUR), Fraction(unpriced, GPU_HOUR), cost, waited)
+    at_least = waited.at_least if has_unpriced else 0
+    amounts = [Fraction(each, GPU_HOUR) for each in (time, unpriced, at_least)]
+    return _WaitLine._make((labels, *amounts, Fraction(waited.cost.get(currency, 0), COST_UNIT), waited))
 
 
 def _shown(lines: Sequence[_WaitLine], top: int | None, time_columns: Sequence[int]) -> list[_WaitLine]:
@@ -89,8 +93,8 @@ def _shown(lines: Sequence[_WaitLine], top: int | None, time_columns: Sequence[i
     if time_columns:
         first.sort(key=lambda each: [each.labels[column] for column in time_columns])
     if rest:
-        gpu_hours, unpriced, cost = (sum((getattr(each, name) for each in rest), Fraction()) for name in _AMOUNTS)
-        first.append(_WaitLine((OTHERS,) * len(rest[0].labels), gpu_hours, unpriced, cost, None))
+        amounts = (sum((getattr(each, name) for each in rest), Fraction()) for name in _AMOUNTS)
+        first.append(_WaitLine._make(((OTHERS,) * len(rest[0].labels), *amounts, None)))
     return first
 
 

@@ -8,7 +8,9 @@ from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.price import Price
 
 Row = tuple[Any, ...]
-UPSERT_UNCREATED: Final = "INSERT OR REPLACE INTO uncreated_waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+UPSERT_UNCREATED: Final = (
+    "INSERT OR REPLACE INTO uncreated_waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 DELETE_UNCREATED: Final = "DELETE FROM uncreated_waits WHERE namespace = ? AND workload_uid = ? AND from_us = ?"
 DELETE_OLD_UNCREATED: Final = """
 DELETE FROM uncreated_waits WHERE (namespace, workload_uid, from_us) IN (
@@ -37,4 +39,4 @@ def prices_of_waits(changes: Changes) -> Iterator[Price]:
 def _row(each: UncreatedWait) -> Row:
     workload = each.namespace, each.uid, each.from_us, each.to_us, each.kind, each.name, each.job_kind, each.job
     why = each.tier, each.tenant, each.pods, each.quantity, each.reason.value, each.cause.value
-    return *workload, *why, each.price.key if each.price else None
+    return *workload, *why, each.price.key if each.price else None, each.is_at_least

@@ -15,14 +15,14 @@ _PRICE: Final = ", ".join(("p.price_key", *(f"p.{column}" for column in PRICE)))
 _OVERLAPS: Final = "w.from_us < :end AND (w.to_us IS NULL OR w.to_us > :start)"
 _WAITS: Final = f"""
 SELECT w.namespace, w.pod_uid, w.from_us, w.to_us, w.name, w.tier, w.tenant, 1, w.quantity, w.reason, w.cause,
-       w.occupying_tier, w.occupying_tenant, {_PRICE}
+       w.occupying_tier, w.occupying_tenant, 0, {_PRICE}
 FROM waits w LEFT JOIN prices p ON p.price_key = w.price_key
 WHERE (w.pod_uid, w.from_us) > (:uid, :from) AND {_OVERLAPS}
 ORDER BY w.pod_uid, w.from_us LIMIT {_PAGE}
 """  # noqa: S608 (literals only)
 _UNCREATED: Final = f"""
 SELECT w.namespace, w.workload_uid, w.from_us, w.to_us, w.name, w.tier, w.tenant, w.pods, w.quantity, w.reason, w.cause,
-       '', '', {_PRICE}
+       '', '', w.is_at_least, {_PRICE}
 FROM uncreated_waits w LEFT JOIN prices p ON p.price_key = w.price_key
 WHERE (w.namespace, w.workload_uid, w.from_us) > (:namespace, :uid, :from) AND {_OVERLAPS}
 ORDER BY w.namespace, w.workload_uid, w.from_us LIMIT {_PAGE}
@@ -47,6 +47,6 @@ def _each_page(rows: Callable[..., list[Row]], query: str, bounds: Mapping[str, 
 
 
 def _time(row: Row, *, is_created: bool) -> WaitTime:
-    *own, reason, cause, tier, tenant, key, currency, per_gpu_hour, basis, purchase = row
+    *own, reason, cause, tier, tenant, is_at_least, key, currency, per_gpu_hour, basis, purchase = row
     price = None if key is None else price_of(key, currency, per_gpu_hour, basis, purchase)
-    return WaitTime._make((*own, Reason(reason), WaitCause(cause), tier, tenant, price, is_created))
+    return WaitTime._make((*own, Reason(reason), WaitCause(cause), tier, tenant, price, is_created, bool(is_at_least)))
