@@ -192,6 +192,9 @@ def an_hour() -> Snapshot:
     for name, model, pods in (("sweep", "", 2), ("priced", "NVIDIA-H100-80GB-HBM3", 1)):
         tape.seen(3510, parallel_job(name, gpus=4, tier="scavenger", parallelism=pods, model=model))
         tape.seen(3510, failed_create(exceeded(requested=4, used=4), name=name, at=3510), kind=Kind.FAILED_CREATES)
+    for name, message in (("unread", exceeded(requested=2, used=4)), ("unknown", "denied by a webhook")):
+        unread = failed_create(message, name=name, at=3510, kind="PyTorchJob", apiVersion="kubeflow.org/v1")
+        tape.seen(3510, unread, kind=Kind.FAILED_CREATES)
     return tape.scrape(3600)
 
 
