@@ -23,6 +23,7 @@ KUEUE = {"kueue.x-k8s.io/pod-group-name": "k"}
 COSCHEDULING = {"scheduling.x-k8s.io/pod-group": "c"}
 JOB = {"batch.kubernetes.io/job-name": "b", "batch.kubernetes.io/controller-uid": "job"}
 JOB_SET = {"jobset.sigs.k8s.io/jobset-name": "js", "jobset.sigs.k8s.io/jobset-uid": "u"}
+TASK = "volcano.sh/task-spec"
 RAY = {"ray.io/cluster": "r"}
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "b", "uid": "job", "controller": True}
 
@@ -65,10 +66,19 @@ def job(
     return msgspec.convert(manifest, Job)
 
 
-def group(kind: Kind, name: str, least: object, *, created: int = 1, uid: str = "", **meta: object) -> PodGroupObject:
-    """A PodGroup as its API declares a minimum; None for none."""
+def group(
+    kind: Kind,
+    name: str,
+    least: object,
+    *,
+    created: int = 1,
+    uid: str = "",
+    tasks: Mapping[str, object] | None = None,
+    **meta: object,
+) -> PodGroupObject:
+    """A PodGroup as its API declares a minimum, None for none, and Volcano also those of tasks."""
     named = {"name": name, "namespace": "ml", "uid": uid or f"uid-{name}", "creationTimestamp": instant(created)}
-    spec: Json = {"minMember": least}
+    spec: Json = {"minMember": least} | ({} if tasks is None else {"minTaskMember": tasks})
     if kind is Kind.CORE_GROUPS:
         spec = {"schedulingPolicy": {"basic": {}} if least is None else {"gang": {"minCount": least}}}
     return msgspec.convert({"metadata": named | meta, "spec": spec | {"queue": "q"}}, POD_GROUPS[kind])

@@ -161,11 +161,10 @@ def an_hour() -> Snapshot:
     tape = Tape()
     tape.seen(0, *(as_class(priority_class(tier, value)) for tier, value in TIERS.items()))
     tape.seen(0, *(as_namespace(namespace(name)) for name in ("ml", "serving")))
-    tape.seen(0, quota("training", {GPU_NAME: 6}, used={GPU_NAME: 4}, classes=("scavenger",)))
+    tape.seen(0, train(), quota("training", {GPU_NAME: 6}, used={GPU_NAME: 4}, classes=("scavenger",)))
     tape.listed(0, budget(0, labels={"training.kubeflow.org/job-name": "gang"}), kind=Kind.DISRUPTION_BUDGETS)
     tape.listed(0, node("n1", "NVIDIA-H100-80GB-HBM3", 8), node("n2", "NVIDIA-A100-SXM4-80GB", 4), kind=Kind.NODES)
     tape.listed(0)
-    tape.seen(0, train())
     for name, (tier, gpus, where, at) in BOUND.items():
         tape.seen(at + 20, pod(name, tier, gpus, node=where, created=5, scheduled=at, started=at + 20))
     tape.scrape(60)
@@ -192,9 +191,8 @@ def an_hour() -> Snapshot:
     for name, model, pods in (("sweep", "", 2), ("priced", "NVIDIA-H100-80GB-HBM3", 1)):
         tape.seen(3510, parallel_job(name, gpus=4, tier="scavenger", parallelism=pods, model=model))
         tape.seen(3510, failed_create(exceeded(requested=4, used=4), name=name, at=3510), kind=Kind.FAILED_CREATES)
-    for name, message in (("unread", exceeded(requested=2, used=4)), ("unknown", "denied by a webhook")):
-        unread = failed_create(message, name=name, at=3510, kind="PyTorchJob", apiVersion="kubeflow.org/v1")
-        tape.seen(3510, unread, kind=Kind.FAILED_CREATES)
+    unread = partial(failed_create, at=3510, kind="PyTorchJob", apiVersion="kubeflow.org/v1")
+    tape.seen(3510, unread(exceeded(requested=2), name="a"), unread("denied", name="b"), kind=Kind.FAILED_CREATES)
     return tape.scrape(3600)
 
 
@@ -205,8 +203,7 @@ def preempt(tape: Tape) -> None:
     tape.seen(600, held(deleted=600))
     victim, preemptor = (PodForm(name=name, uid=f"uid-{name}", node="n1") for name in ("train", "api"))
     tape.seen(600, as_event(preempted_event(victim, by=preemptor)))
-    last = held(deleted=600, finished=620, phase="Failed")
-    tape.gone(621, last)
+    tape.gone(621, held(deleted=600, finished=620, phase="Failed"))
     tape.seen(622, train("Failed"))
     tape.seen(650, api(scheduled=630, started=650))
 

@@ -14,6 +14,8 @@ def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
     rate = f", {money(gang.cost_per_hour, currency)} per hour" if gang.cost_per_hour is not None else ""
     cost = f" ({money(gang.cost, currency)} so far)" if gang.cost is not None else ""
     bound = f"{gang.bound} of {gang.needed} pods of {gang.kind} {gang.namespace}/{gang.name}"
+    if gang.tasks:
+        bound = f"{bound} ({listed([f'task {each.name}: {each.bound} of {each.needed}' for each in gang.tasks])})"
     have = "has" if gang.bound == 1 else "have"
     deadlock = f"; it and {listed(gang.deadlocked_with)} wait for each other" if gang.deadlocked_with else ""
     return f"{bound} {have} been bound for {since}, holding {gpus(gang.gpus)}{rate}{cost}{deadlock}"

@@ -12,6 +12,7 @@ from gputally.errors import MalformedObject
 from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, Texts
+from gputally.model.owner import is_name
 from gputally.model.pod import PodRecord
 from gputally.model.units import dated_us
 
@@ -47,6 +48,8 @@ They need one pod at a time, unless an annotation says otherwise. Source: volcan
 """
 _VOLCANO_JOBS: Final = "batch.volcano.sh/"
 _LONGEST_NAME: Final = 253
+_MOST_TASKS: Final = 64
+"""Tasks with a minimum in one group; jobs have a few, and anyone may declare more."""
 
 
 def named_group(pod: Pod) -> str:
@@ -88,10 +91,11 @@ def first_of(values: Texts | None, keys: tuple[str, ...]) -> str:
 
 
 class Declared(Struct, frozen=True, gc=False):
-    """How many `pods` a PodGroup needs at once, since `created_us`."""
+    """How many `pods` a PodGroup needs at once, since `created_us`; with `tasks`, at least so many of each of these."""
 
     pods: int
     created_us: int
+    tasks: tuple[tuple[str, int], ...] = ()
 
 
 def declared_by(found: Object, *, at_us: int) -> Declared | None:
@@ -117,7 +121,21 @@ def declared_by(found: Object, *, at_us: int) -> Declared | None:
         owners = meta.owner_references or ()
         if not any(each.api_version.startswith(_VOLCANO_JOBS) for each in owners):
             return None
-    return Declared(max(pods, NO_GANG), dated_us(meta.creation_timestamp, at_us))
+    tasks = _tasks_of(found, pods) if isinstance(found, VolcanoPodGroup) else ()
+    return Declared(max(pods, NO_GANG), dated_us(meta.creation_timestamp, at_us), tasks)
+
+
+def _tasks_of(found: VolcanoPodGroup, pods: int) -> tuple[tuple[str, int], ...]:
+    """The minimum of each task. Volcano ignores them all if their sum exceeds the minimum of the group.
+
+    Source: volcano pkg/scheduler/api/job_info.go, CheckTaskReady. Raises: MalformedObject for an impossible one.
+    """
+    declared, meta = found.spec.min_task_member or {}, found.metadata
+    if len(declared) > _MOST_TASKS or any(not 0 <= each <= MOST_PODS for each in declared.values()):
+        raise MalformedObject(meta.uid, f"PodGroup {meta.namespace}/{meta.name} has impossible minimums of tasks")
+    if sum(declared.values()) > pods:
+        return ()
+    return tuple(sorted((task, least) for task, least in declared.items() if least and is_name(task)))
 
 
 class DeclaredGroups(StatePart[Struct]):

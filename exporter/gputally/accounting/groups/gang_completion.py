@@ -1,18 +1,24 @@
 """When all pods of a gang ran at once for the first time: a pure function of the times of its pods."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
+from gputally.accounting.groups.pod_group import task_of
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.model.allocation import Outcome
 from gputally.model.pod import INCOMPLETE, PodRecord
 
+_NO_TASKS: Final[Mapping[str, int]] = {}
 
-def together_us(records: Iterable[PodRecord], size: int | None) -> int | None:
+
+def together_us(records: Iterable[PodRecord], size: int | None, tasks: Mapping[str, int] = _NO_TASKS) -> int | None:
     """When `size` of these pods ran for the first time, or all that belong to the gang if its size is not known.
 
-    None if that has not happened yet. A pod that succeeded did its part, so that it still counts.
+    Among them must be so many of each of the `tasks`. None if that has not happened yet. A pod that succeeded did its
+    part, so that it still counts.
     """
-    return _all_us(records) if size is None else _some_us(records, size)
+    return _all_us(records) if size is None else _some_us(records, size, tasks)
 
 
 def until_us(record: PodRecord) -> int:
@@ -22,21 +28,23 @@ def until_us(record: PodRecord) -> int:
     return min((each for each in (record.deletion_us, record.end_us) if each is not None), default=INCOMPLETE)
 
 
-def _some_us(records: Iterable[PodRecord], size: int) -> int | None:
-    running = 0
-    for at_us, change in sorted(_changes(records)):
+def _some_us(records: Iterable[PodRecord], size: int, tasks: Mapping[str, int]) -> int | None:
+    running, of_task = 0, Counter[str]()
+    for at_us, change, task in sorted(_changes(records)):
         running += change
-        if running >= size:
+        of_task[task] += change
+        if running >= size and all(of_task[each] >= least for each, least in tasks.items()):
             return at_us
     return None
 
 
-def _changes(records: Iterable[PodRecord]) -> Iterator[tuple[int, int]]:
-    """Starts and ends; of the same instant, ends come first."""
+def _changes(records: Iterable[PodRecord]) -> Iterator[tuple[int, int, str]]:
+    """Starts and ends with the task of the pod; of the same instant, ends come first."""
     for record in records:
         if record.started_us is not None and record.started_us < (end_us := until_us(record)):
-            yield record.started_us, 1
-            yield end_us, -1
+            task = task_of(record)
+            yield record.started_us, 1, task
+            yield end_us, -1, task
 
 
 def _all_us(records: Iterable[PodRecord]) -> int | None:

@@ -1,11 +1,13 @@
 """The pods of one gang, counted by how far they are."""
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
 from msgspec import Struct, field
 
 from gputally.accounting.groups.gang_completion import until_us
-from gputally.accounting.groups.pod_group import PodGroup
+from gputally.accounting.groups.pod_group import PodGroup, task_of
 from gputally.model.pod import INCOMPLETE, PodRecord
 
 
@@ -26,7 +28,8 @@ class GangMembers(Struct):
     `waiting` are the creation times of those that have not started, in order of arrival. `stated` is the size that
     pods state, 0 for none, `latest_us` the latest start. `has_lost` says that a pod is over. `told_us` is when the gang
     was complete, as the pods know it. `names` are the PodGroup objects that its pods name, "" for none;
-    `needs_object` says that the group is no gang unless its object says so.
+    `needs_object` says that the group is no gang unless its object says so. `tasks` are those of its pods, also of
+    earlier ones.
     """
 
     group: PodGroup
@@ -41,6 +44,7 @@ class GangMembers(Struct):
     told_us: int | None = None
     names: tuple[str, ...] = ()
     needs_object: bool = False
+    tasks: set[str] = field(default_factory=set)
 
     @property
     def bound(self) -> int:
@@ -59,6 +63,8 @@ class GangMembers(Struct):
             return False
         if before is not None:
             self.drop(record.uid)
+        elif task := task_of(record):
+            self.tasks.add(task)
         self.stages[record.uid] = stage
         self.counts[stage] += 1
         if stage < Stage.RUNNING:
@@ -73,6 +79,14 @@ class GangMembers(Struct):
         self.counts[stage] -= 1
         self.waiting.pop(uid, None)
         self.has_lost |= stage is Stage.OVER
+
+    def required(self, tasks: Iterable[tuple[str, str, int]]) -> Mapping[str, int]:
+        """How many pods of each task must run, by the minimums of tasks; those without known pods have no GPUs."""
+        found = Counter[str]()
+        for _, task, least in tasks:
+            if task in self.tasks:
+                found[task] += least
+        return found
 
     def may_be_complete(self, size: int | None) -> bool:
         """Whether it is worth to compare the times of all pods: no pod is missing as far as the counts know."""

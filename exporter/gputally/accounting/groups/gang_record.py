@@ -16,7 +16,8 @@ _MOST_PARTS: Final = 64
 class GangRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A gang. `parts` are the pods of its Jobs by their names in the JobSet, if Jobs say so.
 
-    `minimums` are what the PodGroup objects that its pods name declare, by the key of the object.
+    `minimums` are what the PodGroup objects that its pods name declare, by the key of the object, and `tasks` the
+    minimums of tasks that they declare, by object and task.
 
     `most` pods existed at once before it was complete, which it was at `complete_us`, but not before `not_before_us`.
     """
@@ -27,6 +28,12 @@ class GangRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     complete_us: int | None = None
     not_before_us: int = 0
     minimums: tuple[tuple[str, int], ...] = ()
+    tasks: tuple[tuple[str, str, int], ...] = ()
+
+
+def without_pods(known: GangRecord) -> GangRecord:
+    """The gang after its last pod is gone: its next pods are a new start."""
+    return replace(known, complete_us=None, not_before_us=0, minimums=(), tasks=())
 
 
 def with_job(known: GangRecord, job: GangJob, *, at_us: int) -> GangRecord:
@@ -52,11 +59,13 @@ def with_minimum(
     """
     minimums = dict(known.minimums)
     before = minimums.pop(name, None)
+    tasks = {each for each in known.tasks if each[0] != name}
     if declared:
         minimums[name] = declared.pods
-    if before == minimums.get(name) or len(minimums) > _MOST_PARTS:
+        tasks.update((name, *each) for each in declared.tasks)
+    changed = replace(known, minimums=tuple(sorted(minimums.items())), tasks=tuple(sorted(tasks)))
+    if changed == known or len(minimums) > _MOST_PARTS:
         return known
-    changed = replace(known, minimums=tuple(sorted(minimums.items())))
     if before is not None or declared is None:
         return replace(changed, not_before_us=max(known.not_before_us, at_us))
     if sum(minimums.values()) > max(known.most, 1) and not needs_object:

@@ -14,7 +14,7 @@ from gputally.accounting.groups.gang_completion import together_us, until_us
 from gputally.accounting.groups.gang_jobs import GangJobs
 from gputally.accounting.groups.gang_members import GangMembers, Stage
 from gputally.accounting.groups.gang_minimums import GangMinimums
-from gputally.accounting.groups.gang_record import GangRecord, with_job, with_minimum
+from gputally.accounting.groups.gang_record import GangRecord, with_job, with_minimum, without_pods
 from gputally.accounting.groups.gang_rules import (
     JOB,
     LEADER_WORKER_SET,
@@ -140,7 +140,7 @@ class GangStates(KeyedPart[GangRecord]):
     def restore(self, documents: Iterable[GangRecord], *, at_us: int) -> None:
         """See `StatePart.restore`; comes before the pods."""
         for each in documents:
-            known = each if self._reads_objects else replace(each, minimums=())
+            known = each if self._reads_objects else replace(each, minimums=(), tasks=())
             self.known[key_of(each.group)] = no_later(known, at_us, "complete_us", "not_before_us")
 
     def pod_restored(self, record: PodRecord) -> None:
@@ -245,7 +245,7 @@ class GangStates(KeyedPart[GangRecord]):
         known, size = self.known[gang.key], self.size_of(gang)
         if known.complete_us is None and gang.may_be_complete(size):
             records = (newest if newest and uid == newest.uid else self._records[uid] for uid in gang.stages)
-            complete_us = together_us(records, size)
+            complete_us = together_us(records, size, gang.required(known.tasks))
             if complete_us is not None:
                 self._store(gang.key, replace(known, complete_us=max(complete_us, known.not_before_us)))
         if self.known[gang.key].complete_us != gang.told_us:
@@ -293,7 +293,7 @@ class GangStates(KeyedPart[GangRecord]):
         if known is None or key in self.members:
             return
         if self._jobs.has(key) or (known.parts and not self._is_listed):
-            fresh = replace(known, complete_us=None, not_before_us=0, minimums=())
+            fresh = without_pods(known)
             if fresh != known:
                 self._store(key, fresh)
         else:

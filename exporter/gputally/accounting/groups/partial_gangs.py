@@ -1,13 +1,15 @@
 """The gangs of which some pods hold GPUs while others are not bound."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from gputally.accounting.groups.gang_members import GangMembers, Stage
 from gputally.accounting.groups.gang_rules import LEADER_WORKER_SET
-from gputally.accounting.groups.pod_group import PodGroup
+from gputally.accounting.groups.pod_group import PodGroup, task_of
 from gputally.accounting.pods.pods import Pods
-from gputally.model.placement.partial_gang import PartialGang, PartialSum
+from gputally.model.placement.partial_gang import PartialGang, PartialSum, TaskShort
+from gputally.model.pod import PodRecord
 
 MOST_PENDING: Final = 1000
 """Pending pods of one gang that are named."""
@@ -42,10 +44,12 @@ class PartialGangs:
         return [(self._records[uid].node, uid) for uid in gang.pods if uid in self._records]
 
     def _partial(self, gang: GangMembers) -> PartialGang | None:
-        needed = self._gangs.size_of(gang) or gang.present
+        size = self._gangs.size_of(gang)
         bound = {uid: self._records[uid] for uid, stage in gang.stages.items() if stage in (Stage.BOUND, Stage.RUNNING)}
         holding = {uid: each for uid, each in bound.items() if each.end_us is None and each.segments}
-        if not holding or len(bound) >= needed:
+        tasks = tuple(self._short(gang, bound.values())) if size else ()
+        missing = max((size or gang.present) - len(bound), sum(each.needed - each.bound for each in tasks))
+        if not holding or missing <= 0:
             return None
         last = next(iter(holding.values())).segments[-1]
         return PartialGang(
@@ -56,12 +60,19 @@ class PartialGangs:
             tier=last.labels[0],
             tenant=last.tenant,
             bound=len(bound),
-            needed=needed,
+            needed=len(bound) + missing,
             quantity=sum(part.quantity for each in holding.values() for part in each.segments if part.end_us is None),
             since_us=min(each.scheduled_us or each.created_us for each in holding.values()),
             pods=tuple(holding),
             pending=tuple(_pending(gang)[:MOST_PENDING]),
+            tasks=tasks,
         )
+
+    def _short(self, gang: GangMembers, bound: Iterable[PodRecord]) -> Iterator[TaskShort]:
+        """Its tasks with fewer bound pods than their minimum."""
+        if required := gang.required(self._gangs.known[gang.key].tasks):
+            found = Counter(map(task_of, bound))
+            yield from (TaskShort(task, found[task], n) for task, n in required.items() if found[task] < n)
 
 
 def _pending(gang: GangMembers) -> list[str]:

@@ -71,7 +71,13 @@ JOB_VERSION: Final = "volcano.sh/job-version"
 
 Source: volcano pkg/controllers/job/job_controller_util.go, createJobPod, and killJob in job_controller_actions.go.
 """
-GROUP_LABEL_KEYS: Final = frozenset(key for rule in _RULES for key in (*rule.keys, *rule.more)) | {RESTART_ATTEMPT}
+TASK: Final = "volcano.sh/task-spec"
+"""A label and an annotation: the task of a Volcano job that the pod is one of.
+
+Source: volcano pkg/controllers/job/job_controller_util.go, createJobPod; the scheduler reads the annotation.
+"""
+_OF_GROUPS: Final = (RESTART_ATTEMPT, TASK)
+GROUP_LABEL_KEYS: Final = frozenset(key for rule in _RULES for key in (*rule.keys, *rule.more)).union(_OF_GROUPS)
 
 
 def group_of(record: PodRecord) -> PodGroup | None:
@@ -93,6 +99,11 @@ def _group(rule: _Rule, namespace: str, value: Callable[[str], str | None]) -> P
 def attempt_of(record: PodRecord) -> int:
     """How often its controller had restarted the whole group when it created the pod; 0 if that is not counted."""
     return record.restarts or count_of(dict(record.labels).get(RESTART_ATTEMPT, ""))
+
+
+def task_of(record: PodRecord) -> str:
+    """The task of a Volcano job that the pod is one of; "" for none."""
+    return next((value for key, value in record.labels if key == TASK), "")
 
 
 def restarts_of(annotations: Texts | None) -> int:

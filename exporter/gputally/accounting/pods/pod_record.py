@@ -6,7 +6,7 @@ from gputally.accounting.pods.outcome import outcome_of
 from gputally.model.allocation import End, Ending, Gap
 from gputally.model.pod import PodRecord
 
-POD_READING = "5"
+POD_READING = "6"
 """Raise this when classification or accounting of pods changes: a restart then reprocesses earlier records."""
 
 

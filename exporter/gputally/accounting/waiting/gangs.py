@@ -1,11 +1,11 @@
 """Gangs: pods that their scheduler binds all at once, or not at all."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gputally.accounting.groups.declared_groups import (
     COSCHEDULING,
@@ -17,12 +17,12 @@ from gputally.accounting.groups.declared_groups import (
     group_key,
     named_group,
 )
-from gputally.accounting.groups.pod_group import count_of
+from gputally.accounting.groups.pod_group import TASK, count_of
 from gputally.accounting.waiting.plea import Plea
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
 from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import GangState
+from gputally.model.placement.situation import GangState, TaskState
 
 Gang = str
 """The key of its PodGroup; see `group_key`."""
@@ -46,6 +46,11 @@ def gang_of(pod: PlaceablePod) -> tuple[str, int]:
     return key, min(count_of(stated or ""), MOST_PODS) or _reported(pod)
 
 
+def task_of(pod: PlaceablePod) -> str:
+    """The task of a Volcano job that the pod is one of, as its scheduler reads it; "" for none."""
+    return (pod.metadata.annotations or NO_ANNOTATIONS).get(TASK) or (pod.metadata.labels or {}).get(TASK, "")
+
+
 def _display(gang: Gang) -> str:
     api, _, name = gang.split("/", 2)
     return f"{'Volcano ' if api == VOLCANO else ''}PodGroup {name}"
@@ -59,11 +64,15 @@ def _reported(pod: PlaceablePod) -> int:
 
 
 class _Pods(Struct):
-    """The members of a gang by UID, and whether each is bound; how many are, and how many must be, 0 if unknown."""
+    """The members of a gang by UID, and whether each is bound; how many are, and how many must be, 0 if unknown.
+
+    `task_of` has those that are one of a task.
+    """
 
     members: dict[str, bool]
     bound: int = 0
     least: int = 0
+    task_of: dict[str, str] = field(default_factory=dict)
 
 
 class Gangs:
@@ -80,7 +89,7 @@ class Gangs:
         self._states: dict[tuple[Gang, bool], GangState | None] = {}
         """What all members share, by whether it is guessed from the silence of the scheduler."""
 
-    def put(self, uid: str, gang: Gang, *, is_bound: bool, least: int) -> None:
+    def put(self, uid: str, gang: Gang, *, is_bound: bool, least: int, task: str = "") -> None:
         """A member was added or has changed, also from another gang."""
         if self._gang_of.get(uid, gang) != gang:
             self.drop(uid)
@@ -89,6 +98,8 @@ class Gangs:
             pods.bound += is_bound - pods.members.get(uid, False)
             pods.members[uid] = is_bound
             pods.least = least or pods.least
+            if task:
+                pods.task_of[uid] = task
             self._gang_of[uid] = gang
             self._change(gang)
 
@@ -97,6 +108,7 @@ class Gangs:
         if gang := self._gang_of.pop(uid, None):
             pods = self._pods[gang]
             pods.bound -= pods.members.pop(uid)
+            pods.task_of.pop(uid, None)
             if not pods.members:
                 del self._pods[gang]
             self._change(gang)
@@ -158,7 +170,22 @@ class Gangs:
             bound=pods.bound,
             waiting=() if is_mixed else tuple(waiting.items()),
             is_mixed=is_mixed,
+            tasks=tuple(self._tasks(gang, pods, pleas)),
         )
+
+    def _tasks(self, gang: Gang, pods: _Pods, pleas: Mapping[str, Plea]) -> Iterator[TaskState]:
+        """Its tasks with a minimum; those without any member have no GPUs."""
+        declared = self._declared.get(gang)
+        if declared is None or not declared.tasks:
+            return
+        members, waiting = Counter(pods.task_of.values()), defaultdict[str, list[str]](list)
+        for uid, task in pods.task_of.items():
+            if not pods.members[uid]:
+                waiting[task].append(uid)
+        for task, least in declared.tasks:
+            if count := members[task]:
+                needs = Counter(plea.needs for plea in filter(None, map(pleas.get, waiting[task])))
+                yield TaskState(task, least, count, count - len(waiting[task]), tuple(needs.items()))
 
     def _change(self, gang: Gang) -> None:
         self.changed.add(gang)

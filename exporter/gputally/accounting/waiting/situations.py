@@ -7,7 +7,7 @@ from gputally.accounting.groups.deadlocks import Deadlocks
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of_pod
-from gputally.accounting.waiting.gangs import Gangs, gang_of
+from gputally.accounting.waiting.gangs import Gangs, gang_of, task_of
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.plea import Plea, plea_of
 from gputally.accounting.waiting.taken_from import taken_from
@@ -158,7 +158,7 @@ class Situations:
         if not gang or pod.status.phase in ENDED_PHASES:
             self.gangs.drop(uid)
         else:
-            self.gangs.put(uid, gang, is_bound=is_bound, least=least)
+            self.gangs.put(uid, gang, is_bound=is_bound, least=least, task=task_of(pod))
 
     def _drop_plea(self, uid: str) -> None:
         if self.pleas.pop(uid, None):

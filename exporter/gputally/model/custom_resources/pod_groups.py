@@ -10,9 +10,15 @@ from gputally.model.objects.camel import Camel
 
 
 class MinMemberSpec(Camel, frozen=True):
-    """The spec of a PodGroup of Volcano or of scheduler-plugins."""
+    """The spec of a PodGroup of scheduler-plugins, and of others."""
 
     min_member: int | None = None
+
+
+class VolcanoGroupSpec(MinMemberSpec, frozen=True):
+    """The spec of a PodGroup of Volcano, with a minimum for each task."""
+
+    min_task_member: dict[str, int] | None = None
 
 
 class GangPolicy(Camel, frozen=True):
@@ -36,7 +42,7 @@ class GangSpec(Camel, frozen=True):
 class VolcanoPodGroup(Object, frozen=True):
     """scheduling.volcano.sh/v1beta1 PodGroup."""
 
-    spec: MinMemberSpec = field(default_factory=MinMemberSpec)
+    spec: VolcanoGroupSpec = field(default_factory=VolcanoGroupSpec)
 
 
 class CoschedulingPodGroup(Object, frozen=True):

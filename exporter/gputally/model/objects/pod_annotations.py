@@ -31,6 +31,7 @@ class PodAnnotations(Struct, frozen=True, gc=False):
     kube_group: str | None = field(default=None, name="scheduling.k8s.io/group-name")
     volcano_group: str | None = field(default=None, name="scheduling.volcano.sh/group-name")
     volcano_group_size: str | None = field(default=None, name="scheduling.volcano.sh/group-min-member")
+    volcano_task: str | None = field(default=None, name="volcano.sh/task-spec")
     volcano_job_version: str | None = field(default=None, name="volcano.sh/job-version")
     leader_worker_set_size: str | None = field(default=None, name="leaderworkerset.sigs.k8s.io/size")
     kueue_workload: str | None = field(default=None, name="kueue.x-k8s.io/workload")

@@ -4,13 +4,16 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from gputally.model.placement.partial_gang import TaskShort
+
 
 class GangEntry(Struct, frozen=True, kw_only=True, gc=False):
     """A gang of which `bound` of `needed` pods hold `gpus` GPUs since `since`, and wait for the others.
 
     So far, they held `gpu_hours`, for `cost`; `cost` and `cost_per_hour` are decimals, None if a price is missing.
     `deadlocked_with` names the gangs that wait for this one while it waits for them; of gangs of other tenants, a user
-    who is restricted to tenants sees only the tier.
+    who is restricted to tenants sees only the tier. `tasks` are those of Volcano with a minimum of their own that lack
+    pods.
     """
 
     kind: str
@@ -26,3 +29,4 @@ class GangEntry(Struct, frozen=True, kw_only=True, gc=False):
     cost: str | None
     cost_per_hour: str | None
     deadlocked_with: list[str] = []
+    tasks: list[TaskShort] = []

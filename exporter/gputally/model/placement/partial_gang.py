@@ -5,11 +5,20 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 
+class TaskShort(Struct, frozen=True, gc=False):
+    """A task of a gang, of which `bound` pods hold GPUs, and `needed` must."""
+
+    name: str
+    bound: int
+    needed: int
+
+
 class PartialGang(Struct, frozen=True, kw_only=True, gc=False):
     """A gang of which `bound` of `needed` pods hold `quantity` µGPU, since `since_us`, when the first one was bound.
 
     `kind` is that of its framework. `pods` are the UIDs of the pods that hold GPUs, `pending` of those that wait for
-    them; others may not exist. `tier` is exported, `tenant` is complete; both are those of one of the pods.
+    them; others may not exist. `tasks` are those with a minimum of their own that lack pods. `tier` is exported,
+    `tenant` is complete; both are those of one of the pods.
     """
 
     key: str
@@ -24,6 +33,7 @@ class PartialGang(Struct, frozen=True, kw_only=True, gc=False):
     since_us: int
     pods: tuple[str, ...]
     pending: tuple[str, ...]
+    tasks: tuple[TaskShort, ...] = ()
 
     @property
     def missing(self) -> int:

@@ -5,12 +5,25 @@ from msgspec import Struct
 from gputally.model.placement.needs import Needs
 
 
+class TaskState(Struct, frozen=True, gc=False):
+    """A task of a gang with a minimum of its own: `least` of its pods must run.
+
+    `members` of them exist, of which `bound` hold resources. `waiting` are the needs of the others and their number.
+    """
+
+    name: str
+    least: int
+    members: int
+    bound: int
+    waiting: tuple[tuple[Needs, int], ...] = ()
+
+
 class GangState(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """The gang of a waiting pod, which its scheduler binds at once: `least` pods of it must run.
 
     `members` of them exist, of which `bound` hold resources. `waiting` are the needs of the others and their number; by
     default, they are like the pod's own. `is_mixed` says that they differ in more ways than are told apart, so that
-    nobody knows whether they fit at once.
+    nobody knows whether they fit at once. `tasks` are those with a minimum of their own.
     """
 
     name: str
@@ -19,6 +32,7 @@ class GangState(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     bound: int = 0
     waiting: tuple[tuple[Needs, int], ...] = ()
     is_mixed: bool = False
+    tasks: tuple[TaskState, ...] = ()
 
 
 class QuotaState(Struct, frozen=True, kw_only=True, gc=False):

@@ -49,6 +49,7 @@ def _entry(now: PendingNow, gang: PartialGang, viewer: Viewer) -> GangEntry:
         cost=_cost(segments, now.at_us),
         cost_per_hour=cost_per_hour(_prices(now, gang)),
         deadlocked_with=list(_others(now, gang, viewer)),
+        tasks=list(gang.tasks),
     )
 
 

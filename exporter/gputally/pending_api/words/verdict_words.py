@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import Situation
+from gputally.model.placement.situation import GangState, Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.pending_api.words.amount_words import amount_words, bare_amount, listed
 from gputally.placement.objects.quota_usage import resource_of
 
+_MOST_TASKS: Final = 4
+"""Tasks of a gang that are named."""
 SHORT: Final[Mapping[Reason, str]] = {
     Reason.NO_SCHEDULER: "no scheduler",
     Reason.QUEUED: "queue",
@@ -157,8 +159,18 @@ def _gang(_: Verdict, situation: Situation) -> str:
     if gang is None:
         return "its gang is incomplete"
     if gang.members < gang.least:
-        return f"its gang {gang.name} is incomplete: {gang.members} of {gang.least} pods exist"
-    return f"its gang {gang.name} needs {gang.least} pods at once, of which {gang.bound} hold resources"
+        return f"its gang {gang.name} is incomplete: {gang.members} of {gang.least} pods exist{_tasks(gang)}"
+    if any(each.members < each.least for each in gang.tasks):
+        return f"its gang {gang.name} is incomplete: too few pods of a task exist{_tasks(gang)}"
+    needs = f"its gang {gang.name} needs {gang.least} pods at once, of which {gang.bound} hold resources"
+    return f"{needs}{_tasks(gang)}"
+
+
+def _tasks(gang: GangState) -> str:
+    """Its tasks that lack pods, or whose pods lack resources."""
+    missing = [f"task {each.name}: {each.members} of {each.least}" for each in gang.tasks if each.members < each.least]
+    unbound = [f"task {each.name}: {each.bound} of {each.least}" for each in gang.tasks if each.bound < each.least]
+    return f" ({listed((missing or unbound)[:_MOST_TASKS])})" if unbound else ""
 
 
 def _lacking(verdict: Verdict, _: Situation) -> str:

@@ -1,11 +1,11 @@
 """Whether the waiting members of a gang fit at once."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import Situation
+from gputally.model.placement.situation import GangState, Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason
 from gputally.placement.candidates import available_on, candidates_for, main_resource, with_enough
 from gputally.placement.exclusions import keys_of
@@ -19,6 +19,8 @@ MOST_NODES: Final = 1000
 """Nodes that are looked at for one gang, once for each kind of members: a millisecond or two."""
 _MOST_INDEXES: Final = 4
 """Sets of label keys and priorities of members: for each one, all nodes may have to be put in order."""
+_MOST_TASKS: Final = 4
+"""Tasks of a gang that are placed alone."""
 _ALONE: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
 
 
@@ -31,11 +33,43 @@ def gang_obstacles(needs: Needs, room: Room, situation: Situation, alone: Reason
         return
     if gang.members < gang.least:
         yield Obstacle(kind=ObstacleKind.GANG, what=f"{gang.name}: {MEMBERS}", needed=gang.least, free=gang.members)
+    for task in gang.tasks:
+        if task.members < task.least:
+            what = f"{gang.name}, task {task.name}: {MEMBERS}"
+            yield Obstacle(kind=ObstacleKind.GANG, what=what, needed=task.least, free=task.members)
     if alone in _ALONE and not gang.is_mixed:
         needed = max(gang.least - gang.bound, 0)
         found = fitting(gang.waiting or ((needs, needed),), room, needed)
         if found is not None and found < needed:
             yield Obstacle(kind=ObstacleKind.GANG, what=gang.name, needed=needed, free=found)
+        else:
+            yield from _tasks_that_do_not_fit(gang, room)
+
+
+def _tasks_that_do_not_fit(gang: GangState, room: Room) -> Iterator[Obstacle]:
+    """Enough members fit, but not as many of each task as must: of one alone, or of all of them at once."""
+    short = [(task, min(task.least, task.members) - task.bound) for task in gang.tasks]
+    short = [(task, needed) for task, needed in short if needed > 0 and task.waiting]
+    together = tuple(chain.from_iterable(_first(task.waiting, needed) for task, needed in short))
+    whole = sum(needed for _, needed in short)
+    fit = fitting(together, room, whole)
+    if fit is None or fit >= whole:
+        return
+    for task, needed in short[:_MOST_TASKS]:
+        found = fitting(task.waiting, room, needed)
+        if found is not None and found < needed:
+            what = f"{gang.name}, task {task.name}"
+            yield Obstacle(kind=ObstacleKind.GANG, what=what, needed=needed, free=found)
+            return
+    yield Obstacle(kind=ObstacleKind.GANG, what=gang.name, needed=whole, free=fit)
+
+
+def _first(waiting: Iterable[tuple[Needs, int]], most: int) -> Iterator[tuple[Needs, int]]:
+    """The same needs, of no more than so many members."""
+    for needs, count in waiting:
+        if most > 0:
+            yield needs, min(count, most)
+        most -= count
 
 
 def fitting(waiting: tuple[tuple[Needs, int], ...], room: Room, needed: int) -> int | None:
