@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 from hypothesis import assume, given
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.snapshot import publish
 from gputally.model.rules import OPTIONAL_RESOURCES
+from tests.core.gang_pods import TASK
 from tests.core.manifests import Json, NodeForm, instant, us
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes
@@ -29,6 +30,19 @@ NAMES: Mapping[Api, tuple[Json, Json]] = {
     "volcano": ({}, {"scheduling.k8s.io/group-name": "g"}),
 }
 """Labels and annotations of pods that name the group."""
+TASKS = ("ps", "worker")
+
+
+class Minimum(NamedTuple):
+    """How many pods are needed, and of Volcano how many of each task, unless these are more together."""
+
+    pods: int
+    tasks: Mapping[str, int] = {}
+
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """The minimums of tasks that count."""
+        return self.tasks if sum(self.tasks.values()) <= self.pods else {}
 
 
 @dataclass(frozen=True)
@@ -41,7 +55,7 @@ class Declaration:
     uid: str
     created: int
     known: int
-    changes: tuple[tuple[int, int], ...]
+    changes: tuple[tuple[int, Minimum], ...]
     gone: int | None
 
     def log(self, api: Api) -> Iterator[Told]:
@@ -50,9 +64,10 @@ class Declaration:
         if self.gone is not None:
             yield replace(self._told(api, self.changes[-1][1], at=self.gone, version=9), event="gone")
 
-    def _told(self, api: Api, least: int, *, at: int, version: int) -> Told:
+    def _told(self, api: Api, least: Minimum, *, at: int, version: int) -> Told:
         meta = {"name": "g", "namespace": "ml", "uid": self.uid, "creationTimestamp": instant(self.created)}
-        manifest = {"metadata": meta | {"resourceVersion": str(version)}, "spec": {"minMember": least}}
+        spec = {"minMember": least.pods} | ({"minTaskMember": least.tasks} if api == "volcano" else {})
+        manifest = {"metadata": meta | {"resourceVersion": str(version)}, "spec": spec}
         return Told(kind=api, event="seen", manifest=manifest, at=at, since=at)
 
 
@@ -78,7 +93,7 @@ class DeclaredGang:
         is_delayed = begun < told.at <= over and (told.kind != "pod" or told.event != "gone")
         return replace(told, at=over, since=begun) if is_delayed else told
 
-    def least(self, second: int) -> int | None:
+    def least(self, second: int) -> Minimum | None:
         """The minimum that counts then: since the creation, but changes only since they were observed.
 
         An object that replaces another one says when that was gone at the latest.
@@ -100,11 +115,13 @@ class DeclaredGang:
 
     def _is_complete(self, second: int) -> bool:
         least = self.least(second)
-        running = sum(each.started is not None and each.started <= second for each in self.members)
-        if least is not None and least <= len(self.members):
-            return running >= least
+        running = [each for each in self.members if each.started is not None and each.started <= second]
+        if least is not None and least.pods <= len(self.members):
+            known, tasks = Counter(map(task_of, self.members)), Counter(map(task_of, running))
+            needed = least.counted.items() if self.api == "volcano" else ()
+            return len(running) >= least.pods and all(tasks[task] >= n for task, n in needed if known[task])
         if least is None and self.api == "volcano":
-            return running > 0
+            return len(running) > 0
         stops = [each.stopped if each.started is None else each.started for each in self.members]
         return all(stop is not None and stop <= second for stop in stops)
 
@@ -116,11 +133,20 @@ class DeclaredGang:
         return +found
 
 
+def task_of(member: Member) -> str:
+    return member.form.labels.get(TASK, "")
+
+
+@st.composite
+def minimums(draw: Draw) -> Minimum:
+    return Minimum(draw(st.integers(2, 7)), draw(st.dictionaries(st.sampled_from(TASKS), st.integers(0, 4))))
+
+
 @st.composite
 def declarations(draw: Draw) -> tuple[Declaration, ...]:
     """Up to two objects of one name; the first is older than its pods."""
     times = sorted(draw(st.lists(st.integers(1, HORIZON - 1), min_size=8, max_size=8, unique=True)))
-    leasts = [draw(st.integers(2, 7)) for _ in times]
+    leasts = [draw(minimums()) for _ in times]
     found, since = [], draw(st.integers(1, 9))
     for number in range(draw(st.integers(0, 2))):
         known, *later = times[4 * number : 4 * number + 4]
@@ -141,12 +167,17 @@ def declared_gangs(draw: Draw) -> DeclaredGang:
     labels, annotations = NAMES[api]
     members = [draw(members_of(f"w{i}", labels, may_stop=False)) for i in range(draw(st.integers(1, 5)))]
     members = [replace(each, form=replace(each.form, annotations=annotations)) for each in members]
+    if api == "volcano" and draw(st.booleans()):
+        tasks = [{TASK: draw(st.sampled_from(TASKS))} for _ in members]
+        members = [
+            replace(each, form=replace(each.form, labels=task)) for each, task in zip(members, tasks, strict=True)
+        ]
     found = DeclaredGang(api=api, members=tuple(members), declarations=draw(declarations()), outage=draw(outages()))
     moments = {each.started for each in members} | {each.stopped for each in members}
     changed = [at for each in found.declarations for at, _ in each.changes] + [each.gone for each in found.declarations]
     seen = [found._seen(each) for each in changed if each is not None]
     given_up = any(each.started is None and each.stopped for each in members)
-    least = max((least for each in found.declarations for _, least in each.changes), default=0)
+    least = max((least.pods for each in found.declarations for _, least in each.changes), default=0)
     # what a pod was that was given up before anybody knew of a gang, nobody amends
     assume(not (api == "volcano" and given_up and least > len(members)))
     # within one second, nobody knows which of them came first

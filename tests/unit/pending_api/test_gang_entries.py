@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from gputally.model.custom_resources.pod_groups import PodGroupObject
 from gputally.model.kube import Kind
 from gputally.model.placement.gang_entry import GangEntry
+from gputally.model.placement.partial_gang import TaskShort
 from gputally.pending_api.pending_finder import why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer, read_pending
@@ -12,9 +14,11 @@ from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from gputally.pending_api.words.gang_entries import gang_entries
 from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.why_text import why_lines
+from tests.core.gang_pods import WATCHED
 from tests.core.manifests import PodForm, namespace, us
 from tests.core.replay import Replay
 from tests.fakes.stream import BOOK
+from tests.unit.accounting.test_gang_tasks import GROUP, bound, task_pods
 from tests.unit.accounting.test_partial_gangs import gang
 from tests.unit.pending_api.pending_world import Past, node
 
@@ -22,11 +26,13 @@ HOUR = 3610
 """An hour after the gangs were bound."""
 
 
-def pending(*pods: PodForm, gpus: int = 6) -> PendingNow:
-    replay = Replay(opened=0, book=BOOK)
+def pending(*pods: PodForm, gpus: int = 6, group: PodGroupObject | None = None) -> PendingNow:
+    replay = Replay(opened=0, book=BOOK, rules=WATCHED)
     replay.see_namespace(namespace("other"), at=0)
     replay.relist(Kind.NODES, node("n1", gpus), at=1, since=None)
     replay.relist(Kind.PODS, *pods, at=30, since=None)
+    if group:
+        replay.see_object(Kind.VOLCANO_GROUPS, group, at=31)
     for at in (HOUR - 10, HOUR - 5):
         replay.scrape(at)
     return read_pending(replay.fleet, now_us=us(HOUR), with_room=True)
@@ -64,6 +70,15 @@ def test_a_member_is_told_what_its_gang_holds_since_when_and_for_what() -> None:
     line = f"6 of 8 pods of TrainingJob ml/a have been bound for 1 h, {held}"
     assert f"Gang        {line}" in why(now, "a-7")
     assert f"Gang        {line}" in why(now, "a-0"), "also one that holds GPUs"
+
+
+def test_a_task_that_lacks_pods_is_named() -> None:
+    now = pending(*bound(task_pods(ps=2, worker=3), 4), group=GROUP)
+
+    [found] = gang_entries(now, ALL)
+    assert (found.bound, found.needed, found.tasks) == (4, 5, [TaskShort("worker", 2, 3)])
+    text = "\n".join(why(now, "worker-2"))
+    assert "4 of 5 pods of VolcanoJob ml/v (task worker: 2 of 3) have been bound for 1 h" in text
 
 
 def test_gangs_that_wait_for_each_other_are_named() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.model.placement.situation import GangState, QuotaState, Situation
+from gputally.model.placement.situation import GangState, QuotaState, Situation, TaskState
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.pending_api.words.verdict_words import MEANING, SHORT, obstacle_text, sentence
 
@@ -43,6 +43,24 @@ def verdict(reason: Reason, *obstacles: Obstacle, node: str = "", victims: tuple
             verdict(Reason.GANG),
             Situation(gang=GangState(name="train", least=8, members=8, bound=6)),
             "its gang train needs 8 pods at once, of which 6 hold resources",
+        ),
+        (
+            verdict(Reason.GANG),
+            Situation(gang=GangState(name="train", least=4, members=5, tasks=(TaskState("worker", 3, 2, 0),))),
+            "its gang train is incomplete: too few pods of a task exist (task worker: 2 of 3)",
+        ),
+        (
+            verdict(Reason.GANG),
+            Situation(
+                gang=GangState(
+                    name="train",
+                    least=4,
+                    members=5,
+                    bound=4,
+                    tasks=(TaskState("ps", 1, 2, 2), TaskState("worker", 3, 3, 2)),
+                )
+            ),
+            "its gang train needs 4 pods at once, of which 4 hold resources (task worker: 2 of 3)",
         ),
         (
             verdict(Reason.OTHER_RESOURCE, obstacle(ObstacleKind.RESOURCE, "memory", "g1"), node="g1"),
