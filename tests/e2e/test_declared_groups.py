@@ -71,9 +71,9 @@ def definition(group: str, version: str) -> Json:
     }
 
 
-def group_of(api: tuple[str, str], name: str, place: str, least: object) -> Json:
+def group_of(api: tuple[str, str], name: str, place: str, least: object, **spec: object) -> Json:
     own = metadata(name, place)
-    return {"apiVersion": "/".join(api), "kind": "PodGroup", "metadata": own, "spec": {"minMember": least}}
+    return {"apiVersion": "/".join(api), "kind": "PodGroup", "metadata": own, "spec": {"minMember": least} | spec}
 
 
 async def bound(api: Api, pod: Json, node: str) -> None:
@@ -167,6 +167,42 @@ async def test_pods_that_name_a_volcano_group_are_a_gang_by_its_minimum(api: Api
     await product.until(lambda found: total(found, "gputally_partial_gangs", tier=tier) == 0)
     await product.until(lambda found: total(found, ALLOCATED, tier=tier, state="running") > 0)
     assert total(await product.scrape(), ALLOCATED, tier=tier, state="gang_wait") > 0
+
+
+@pytest.mark.usefixtures("defined")
+async def test_a_gang_of_volcano_waits_for_the_minimum_of_each_task(api: Api, place: str, product: Product) -> None:
+    tier, task = f"{place}-gang", "volcano.sh/task-spec"
+    await api.create(gpu_node(f"{place}-node", gpus=8, pool=place))
+    await api.create(priority_class(tier, 100))
+    group = group_of(VOLCANO, "train", place, 4, minTaskMember={"ps": 1, "worker": 3})
+    await api.create(group)
+    pods = [
+        gpu_pod(
+            name,
+            place,
+            labels={"volcano.sh/job-name": "train", task: name[:-2]},
+            annotations={"scheduling.k8s.io/group-name": "train", task: name[:-2]},
+            priorityClassName=tier,
+            schedulerName="gangs",
+        )
+        for name in ("ps-0", "ps-1", "worker-0", "worker-1", "worker-2")
+    ]
+    for each in pods[:4]:
+        await api.create(each)
+        await bound(api, each, f"{place}-node")
+
+    await product.until(lambda found: total(found, "gputally_partial_gang_gpus", tier=tier) == 4)
+    await api.create(pods[4])
+    await product.until(lambda found: total(found, ALLOCATED, tier=tier, state="gang_wait") > 0)
+    said = " ".join((await run("why", "--url", product.url, f"{place}/worker-2")).out.split())
+    assert "4 of 5 pods of VolcanoJob" in said
+    assert "(task worker: 2 of 3)" in said
+
+    await api.patch(path(group), {"spec": {"minTaskMember": {"ps": 1, "worker": 2}}})
+    await product.until(lambda found: total(found, "gputally_partial_gangs", tier=tier) == 0)
+    await product.until(lambda found: total(found, ALLOCATED, tier=tier, state="running") > 0)
+    await api.patch(path(group), {"spec": {"minTaskMember": {"worker": -1}}})
+    await product.until(lambda found: total(found, "gputally_skipped_objects_total") == 1)
 
 
 async def test_a_group_of_kubernetes_is_read_in_the_version_that_the_server_has(

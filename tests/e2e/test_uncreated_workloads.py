@@ -10,7 +10,17 @@ import pytest
 from tests.behaviour.product import Product, total
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.manifests import Json, deployment, gpu_node, gpu_pod, job, metadata, priority_class, resource_quota
+from tests.cluster.manifests import (
+    Json,
+    deployment,
+    gpu_node,
+    gpu_pod,
+    job,
+    metadata,
+    priority_class,
+    resource_quota,
+    workload,
+)
 from tests.e2e.watching import watching
 from tests.fakes.command import run
 
@@ -29,6 +39,7 @@ EXPECTED = {
     "queued": ("queued", 3, 24),
 }
 """Reason, missing pods and their GPUs by job."""
+AT_LEAST = "gputally_uncreated_at_least_gpu_seconds_total"
 QUOTA = {"name": "training", "resource": "requests.nvidia.com/gpu", "requested": 4.0, "used": 4.0, "hard": 6.0}
 
 
@@ -73,8 +84,8 @@ async def test_each_workload_without_pods_has_its_verdict_until_its_pods_exist(
     api: Api, place: str, product: Product
 ) -> None:
     await furnish(api, place)
-    for workload in refused(place):
-        await api.create(workload)
+    for each in refused(place):
+        await api.create(each)
     await product.start()
 
     found = await lacking(product, place, lambda found: reasons(found) == EXPECTED)
@@ -97,6 +108,31 @@ async def test_each_workload_without_pods_has_its_verdict_until_its_pods_exist(
     samples = await product.scrape()
     assert total(samples, "gputally_uncreated_pods", tier=f"{place}-training") == 1
     assert total(samples, "gputally_quota_refused_gpus") == 0
+
+
+async def test_a_workload_that_is_not_read_is_charged_at_least_one_pod_until_it_has_one(
+    api: Api, place: str, product: Product
+) -> None:
+    await furnish(api, place)
+    old = pod("old", place, gpus=4)
+    old["metadata"]["labels"] |= {"app": "old"}
+    old["spec"] |= {"restartPolicy": "Always"}
+    await api.create(workload("v1", "ReplicationController", old, {"replicas": 2, "selector": {"app": "old"}}))
+    await product.start()
+
+    found = await lacking(product, place, lambda found: reasons(found) == {"old": ("quota", 1, 4)})
+    assert (found["old"]["is_at_least"], found["old"]["tier"]) == (True, "unknown")
+    await product.until(lambda found: total(found, AT_LEAST, tier="unknown", cause="quota") > 8)
+
+    quota = f"/api/v1/namespaces/{place}/resourcequotas/training"
+    await api.patch(quota, {"spec": {"hard": {"requests.nvidia.com/gpu": "64"}}})
+    await product.until(lambda found: total(found, "gputally_uncreated_pods", tier="unknown") == 0, within=120)
+    assert await lacking(product, place, lambda found: not found) == {}
+    samples = await product.scrape()
+    charged = total(samples, AT_LEAST, tier="unknown", cause="quota")
+    assert charged == total(samples, "gputally_uncreated_gpu_seconds_total", tier="unknown")
+    await asyncio.sleep(1)
+    assert total(await product.scrape(), AT_LEAST, tier="unknown", cause="quota") == charged
 
 
 async def furnish(api: Api, place: str) -> None:
