@@ -37,6 +37,7 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
         workloads=[pending_workload(each) for each in workloads[asked.offset : asked.offset + asked.limit]],
         workload_reasons=workload_reasons(workloads),
         workload_count=len(workloads),
+        unmeasured_count=sum(not each.quantity for each in workloads),
         gangs=gang_entries(now, viewer),
     )
 

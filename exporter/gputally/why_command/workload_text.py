@@ -17,7 +17,8 @@ _HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
 def workload_lines(workload: PendingWorkload, document: WhyDocument, *, width: int) -> Iterator[str]:
     """Which pods it lacks, for how long and why, with the evidence."""
     cost = money(workload.cost_per_hour, document.currency) if workload.cost_per_hour is not None else ""
-    what = f"{pods(workload.pods)} of {gpus(workload.gpus_per_pod)}{' each' * (workload.pods > 1)}"
+    size = "an unknown number of GPUs" if workload.gpus_per_pod is None else gpus(workload.gpus_per_pod)
+    what = f"{pods(workload.pods)} of {size}{' each' * (workload.pods > 1)}"
     lacks = f"{'at least ' * workload.is_at_least}{what}{f', {cost} per hour' * bool(cost)}"
     since = duration(_seconds(workload, document.at))
     yield from paragraph(f"{_name(workload)} has lacked {lacks}, for {since}: {workload.text}.", width)
@@ -36,10 +37,14 @@ def workload_table(document: PendingDocument, *, width: int) -> Iterator[str]:
     """How many pods workloads lack, and each of these workloads."""
     reasons = document.workload_reasons
     total, missing = sum(each.gpus for each in reasons), sum(each.pods for each in reasons)
-    one = document.workload_count == 1
-    subject = f"{document.workload_count:,} workload{' lacks' if one else 's lack'}"
+    count, unknown = document.workload_count - document.unmeasured_count, document.unmeasured_count
+    subject = f"{count:,} workload{' lacks' if count == 1 else 's lack'}"
     why = "; ".join(f"{each.pods:,} as {each.meaning}" for each in reasons)
-    yield from paragraph(f"{subject} {pods(missing)} with {gpus(total)}, which do not exist: {why}.", width)
+    if count:
+        yield from paragraph(f"{subject} {pods(missing)} with {gpus(total)}, which do not exist: {why}.", width)
+    if unknown:
+        whose = f"Pods of {unknown:,} {'more ' * bool(count)}workload{'s' * (unknown != 1)} are refused"
+        yield from paragraph(f"{whose}; nothing says how many GPUs they request, if any.", width)
     yield ""
     yield from table([_HEADS, *(_row(each, document.at) for each in document.workloads)], right=frozenset({0, 1, 3}))
     if more := document.workload_count - len(document.workloads):
@@ -49,7 +54,7 @@ def workload_table(document: PendingDocument, *, width: int) -> Iterator[str]:
 def _row(workload: PendingWorkload, at: datetime) -> tuple[str, ...]:
     least = "+" * workload.is_at_least
     return (
-        f"{count_words(workload.gpus)}{least}",
+        "?" if workload.gpus is None else f"{count_words(workload.gpus)}{least}",
         f"{workload.pods:,}{least}",
         workload.tier,
         duration(_seconds(workload, at)),

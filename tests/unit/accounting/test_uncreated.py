@@ -248,7 +248,7 @@ def test_an_event_alone_counts_one_pod_of_a_gpu_quota_while_it_is_repeated(kind:
     assert reasons(found, at=60 + HOUR // 2 + 10) == []
 
 
-def test_an_event_alone_says_nothing_about_gpus_unless_a_gpu_quota_refuses() -> None:
+def test_an_event_alone_says_how_many_gpus_only_if_a_gpu_quota_refuses() -> None:
     found = replay()
     cpu = "exceeded quota: q, requested: cpu=8, used: cpu=0, limited: cpu=4"
     for name, message in (("a", ADMISSION), ("b", cpu)):
@@ -257,7 +257,12 @@ def test_an_event_alone_says_nothing_about_gpus_unless_a_gpu_quota_refuses() -> 
         )
     found.see_object(EVENTS, failed_create(QUOTA, name="no-gpu-job"), at=60)  # GPU Jobs are known
 
-    assert reasons(found) == []
+    assert reasons(found) == [("a", "refused", 1), ("b", "quota_never", 1)]
+    assert [each.quantity for each in lacking(found)] == [0, 0]
+    now = found.scrape(100).uncreated
+    assert now
+    assert now.reasons == {}
+    assert reasons(found, at=60 + HOUR) == []
 
 
 def test_the_sums_follow_and_stay_as_0() -> None:

@@ -74,6 +74,21 @@ def test_workloads_are_counted_apart_from_pods() -> None:
     }
 
 
+def test_a_workload_of_which_no_request_is_known_comes_last_and_is_in_no_sum() -> None:
+    unknown = uncreated("web", class_name=None, pods=1, quantity=0, since_us=us(1), reason=Reason.REFUSED, quota=None)
+    document = pending_list(now(unknown, MINE), asked(), ALL)
+
+    assert [(each.name, each.gpus, each.gpus_per_pod) for each in document.workloads] == [
+        ("train", 16, 8),
+        ("web", None, None),
+    ]
+    assert (document.workload_count, document.unmeasured_count) == (2, 1)
+    assert [each.reason for each in document.workload_reasons] == ["quota_never"]
+    page = pending_page(document, asked())
+    assert "Workloads without pods: 1, which lack 2 pods with 16 GPUs, and 1 of which nothing says" in page
+    assert '<td class="number">at least 1</td><td class="number">unknown</td>' in page
+
+
 def test_a_workload_has_its_evidence_and_its_cost() -> None:
     [found] = pending_list(now(MINE), asked(), ALL).workloads
 

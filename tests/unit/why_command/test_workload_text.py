@@ -41,6 +41,8 @@ ALONE = replace(
     WORKLOAD, job="hvd", job_kind="MPIJob", class_name=None, pods=1, gpus=8, is_at_least=True, cost_per_hour=None
 )
 
+UNKNOWN = replace(ALONE, job="web", job_kind="RayCluster", gpus=None, gpus_per_pod=None, reason="refused")
+
 
 def why(*workloads: PendingWorkload, answers: int = 0, width: int = 100) -> list[str]:
     document = WhyDocument(at=NOON, currency="USD", answers=[ANSWER] * answers, workloads=[*workloads])
@@ -66,6 +68,14 @@ def test_of_a_workload_known_by_an_event_alone_the_least_is_told() -> None:
     assert "Class       tier training, tenant research" in lines
 
 
+def test_where_nothing_says_how_many_gpus_it_says_so() -> None:
+    [first, *_] = why(UNKNOWN)
+
+    assert first.startswith(
+        "ml/job/web (RayCluster) has lacked at least 1 pod of an unknown number of GPUs, for 26 min:"
+    )
+
+
 def test_an_answer_of_the_api_server_that_is_the_reason_is_told_once() -> None:
     refused = replace(WORKLOAD, quota=None, text="the API server refuses to create its pods: denied", message="denied")
 
@@ -86,7 +96,7 @@ def test_what_tenants_write_cannot_control_the_terminal() -> None:
     assert "\x1b" not in "".join(lines)
 
 
-def listed(*workloads: PendingWorkload, count: int = 0) -> list[str]:
+def listed(*workloads: PendingWorkload, count: int = 0, unmeasured: int = 0) -> list[str]:
     reason = PendingReason(
         reason="quota_never",
         meaning="they request more than their quota can ever admit",
@@ -105,6 +115,7 @@ def listed(*workloads: PendingWorkload, count: int = 0) -> list[str]:
         workloads=[*workloads],
         workload_reasons=[reason],
         workload_count=count or len(workloads),
+        unmeasured_count=unmeasured,
     )
     return list(pending_lines(document, subject="in namespace ml", width=100))
 
@@ -121,3 +132,19 @@ def test_a_list_has_the_workloads_after_the_pods() -> None:
         "  8+    1+  training  26 min  quota_never  ml/job/hvd (MPIJob)",
         "and 3 more; narrow it down by NAMESPACE or --tenant",
     ]
+
+
+def test_workloads_of_which_no_request_is_known_are_counted_apart() -> None:
+    assert listed(WORKLOAD, UNKNOWN, count=3, unmeasured=2)[2:] == [
+        "1 workload lacks 3 pods with 24 GPUs, which do not exist: 3 as they request more than their quota",
+        "can ever admit.",
+        "Pods of 2 more workloads are refused; nothing says how many GPUs they request, if any.",
+        "",
+        "GPUS  PODS  TIER       SINCE  REASON       WORKLOAD",
+        "  16     2  training  26 min  quota_never  ml/job/train",
+        "   ?    1+  training  26 min  refused      ml/job/web (RayCluster)",
+        "and 1 more; narrow it down by NAMESPACE or --tenant",
+    ]
+    assert listed(UNKNOWN, unmeasured=1)[2] == (
+        "Pods of 1 workload are refused; nothing says how many GPUs they request, if any."
+    )

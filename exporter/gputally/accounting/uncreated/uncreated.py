@@ -20,7 +20,13 @@ from gputally.accounting.uncreated.sums import Sums
 from gputally.accounting.uncreated.uncreated_jobs import UncreatedJobs
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
-from gputally.accounting.uncreated.workload_evaluation import READABLE, WorkloadEvaluation, key_of, kind_of
+from gputally.accounting.uncreated.workload_evaluation import (
+    MOST_CHARGED,
+    READABLE,
+    WorkloadEvaluation,
+    key_of,
+    kind_of,
+)
 from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.model.kube import Event, Kind, Object
@@ -65,7 +71,8 @@ class Uncreated(StatePart[Struct]):
         self._lacking: dict[Key, Lacking] = {}
         self._evaluation = WorkloadEvaluation(rules, policy, self.failed, self._jobs, self._queued.states)
         self._known: dict[Key, UncreatedWorkload] = {}
-        self._uncharged: dict[Key, Reason] = {}
+        self._unmeasured: dict[Key, UncreatedWorkload] = {}
+        """Of these, nothing says how many GPUs their pods request, if any."""
         self._outdated: dict[Key, int] = {}  # since when
         self._wanted: set[Owner] = set()
         self._sums = Sums(waits.terms.shown_tier)
@@ -161,7 +168,7 @@ class Uncreated(StatePart[Struct]):
     def workloads(self) -> Workloads:
         """All workloads that lack pods. Whoever wants to know may finish the list in a thread."""
         self._renew()
-        known = tuple(self._known.values())
+        known = (*self._known.values(), *self._unmeasured.values())
         places = {(each.owner.namespace, each.labels) for each in known}
         assets = {(each.gpu_model, each.tier) for each in known}
         return Workloads(
@@ -193,8 +200,9 @@ class Uncreated(StatePart[Struct]):
 
     def _uncharged_now(self) -> dict[str, int]:
         found = dict.fromkeys((Reason.QUOTA_NEVER.value, Reason.QUOTA.value, Reason.REFUSED.value), 0)
-        for reason in self._uncharged.values():
-            found[reason.value] += 1
+        too_large = (each for each in self._known.values() if each.is_at_least and each.quantity > MOST_CHARGED)
+        for each in (*self._unmeasured.values(), *too_large):
+            found[each.reason.value] += 1
         return found
 
     def _expire(self, owner: Owner) -> None:
@@ -243,12 +251,12 @@ class Uncreated(StatePart[Struct]):
 
     def _renew_one(self, key: Key, at_us: int) -> None:
         before, lacking = self._known.pop(key, None), self._lacking.get(key)
-        after = self._evaluation.of(key, lacking, now_us=self._now_us)
-        if after:
+        self._unmeasured.pop(key, None)
+        after = self._evaluation.of(key, lacking) if lacking else self._evaluation.by_event(key, now_us=self._now_us)
+        if after and after.quantity:
             self._known[key] = after
-        self._uncharged.pop(key, None)
-        if not lacking and (reason := self._evaluation.uncharged(key, now_us=self._now_us)):
-            self._uncharged[key] = reason
+        elif after:
+            self._unmeasured[key], after = after, None
         self._sums.replace(before, after, quota=self._quota_key(after))
         self._charge(key, after, at_us=at_us)
 
@@ -259,7 +267,7 @@ class Uncreated(StatePart[Struct]):
         silent_us = refusal.at_us + RETRIED_US if refusal and not is_queued else self._now_us
         if silent_us < self._now_us:
             self.waits.pause(key, end_us=silent_us, at_us=at_us)
-        if workload is None or key in self._uncharged:
+        if workload is None or (workload.is_at_least and workload.quantity > MOST_CHARGED):
             is_known = not (lacking or refusal) or self._evaluation.is_admitted(key)
             self.waits.lacks_nothing(key, is_known=is_known, at_us=at_us)
         elif silent_us >= self._now_us and (self._knows_pods or not workload.is_at_least):

@@ -28,7 +28,7 @@ _JOB: Final = ("batch/v1", "Job")
 _SILENT_US: Final = 1800 * US_PER_SECOND
 """How long an Event alone counts: nobody knows whether its workload still lacks pods."""
 _MOST_DEVICES: Final = 10**9
-_MOST_CHARGED: Final = 256 * GPU
+MOST_CHARGED: Final = 256 * GPU
 """Of a pod that only an Event knows: no node has as many, and whoever creates the Event chooses the number."""
 
 
@@ -54,13 +54,11 @@ class WorkloadEvaluation:
         self._jobs = jobs
         self._queues = queues
 
-    def of(self, key: Key, lacking: Lacking | None, *, now_us: int) -> UncreatedWorkload | None:
-        """The workload, from what its own object says that it lacks, if it was read."""
-        refusal = self._failed.of(*key)
-        if lacking is None:
-            return self._by_event(key, refusal, now_us=now_us) if refusal else None
+    def of(self, key: Key, lacking: Lacking) -> UncreatedWorkload | None:
+        """The workload, from what its own object says that it lacks; None if nothing refuses its pods."""
         if lacking.queue:
             return self._queued_workload(lacking)
+        refusal = self._failed.of(*key)
         if refusal is None:
             return None
         quota = self._quota_now(key[0], refusal)
@@ -96,17 +94,10 @@ class WorkloadEvaluation:
         refusal = self._failed.of(*key)
         return refusal is not None and self.pods.created_us(key) >= refusal.at_us - refusal.at_us % US_PER_SECOND
 
-    def uncharged(self, key: Key, *, now_us: int) -> Reason | None:
-        """Why pods of a workload are refused of which nothing says how many GPUs they request; None for others."""
-        refusal = self._failed.of(*key)
-        if refusal is None or not self._counts_alone(key, refusal, now_us=now_us):
-            return None
-        return reason_of(refusal.quota) if not 0 < self._quantity(refusal.quota) <= _MOST_CHARGED else None
-
-    def _by_event(self, key: Key, refusal: Refusal, *, now_us: int) -> UncreatedWorkload | None:
-        """A workload whose object is not read, if a quota of GPUs refuses at least one of its pods."""
-        owner, quantity = self._failed.owner_of(*key), self._quantity(refusal.quota)
-        if owner is None or not quantity or not self._counts_alone(key, refusal, now_us=now_us):
+    def by_event(self, key: Key, *, now_us: int) -> UncreatedWorkload | None:
+        """A workload whose object is not read: at least one of its pods is refused. None for any other."""
+        owner, refusal = self._failed.owner_of(*key), self._failed.of(*key)
+        if owner is None or refusal is None or not self._counts_alone(key, refusal, now_us=now_us):
             return None
         quota = self._quota_now(key[0], refusal)
         return UncreatedWorkload(
@@ -116,7 +107,7 @@ class WorkloadEvaluation:
             tier=self._tier_by(key[0], refusal.quota),
             class_name=None,
             pods=1,
-            quantity=quantity,
+            quantity=self._quantity(refusal.quota),
             since_us=max(refusal.first_us, self.pods.created_us(key)),
             reason=reason_of(quota),
             text=refusal.text,

@@ -19,7 +19,7 @@ class Workloads(NamedTuple):
     prices: Mapping[tuple[str, str], Price | None] = {}
 
     def described(self) -> list[UncreatedWorkload]:
-        """With their tenants and prices, the oldest first."""
+        """With their tenants and prices, the oldest first; at the end those of which no request is known."""
         found = [
             replace(
                 each,
@@ -28,4 +28,6 @@ class Workloads(NamedTuple):
             )
             for each in self.known
         ]
-        return sorted(found, key=lambda each: (each.since_us, each.owner.namespace, each.owner.reference.uid))
+        return sorted(
+            found, key=lambda each: (not each.quantity, each.since_us, each.owner.namespace, each.owner.reference.uid)
+        )

@@ -90,8 +90,8 @@ class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
     `kind` and `name` are those of the object that would create them, for the job of `job_kind` and `job`. `reason`, in
     words `text`, has held since `since`. `message` is what the API server answered, shortened. `cost_per_hour` is that
     of all these GPUs, None if a price is missing. With `is_at_least`, only an Event is known: it may lack more pods,
-    and its class is None. `helps` says what would help, `job_changes` what would if the workload changed; "" if nothing
-    is known.
+    its class is None, and the GPUs are None if nothing says how many its pods request, if any. `helps` says what would
+    help, `job_changes` what would if the workload changed; "" if nothing is known.
     """
 
     namespace: str
@@ -105,8 +105,8 @@ class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
     class_name: str | None
     pods: int
     is_at_least: bool
-    gpus: float
-    gpus_per_pod: float
+    gpus: float | None
+    gpus_per_pod: float | None
     gpu_model: str
     since: datetime
     reason: str
@@ -137,8 +137,9 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     first. `currency` is empty without a price book. `next` is the address of the next page. If no
     pod waits, `unknown` names the namespaces and tenants of the request that no pod with GPUs has: `tenant nobody`.
 
-    `workloads` lack pods, which are not among `pods`; `workload_reasons` are the sums of these missing pods. `gangs`
-    are the partial ones of the whole cluster, whatever the filters.
+    `workloads` lack pods, which are not among `pods`; `workload_reasons` are the sums of these missing pods, without
+    the workloads of which nothing says how many GPUs their pods request: `unmeasured_count` of `workload_count`.
+    `gangs` are the partial ones of the whole cluster, whatever the filters.
     """
 
     version: int = PENDING_VERSION
@@ -153,4 +154,5 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     workloads: list[PendingWorkload] = []
     workload_reasons: list[PendingReason] = []
     workload_count: int = 0
+    unmeasured_count: int = 0
     gangs: list[GangEntry] = []

@@ -16,7 +16,8 @@ class UncreatedWorkload(Struct, frozen=True, kw_only=True, gc=False):
 
     `owner` would create them, for the job of `job_kind` and `job`. `reason` has held since `since_us`. `quota` is the
     one that refuses a pod. `text` is what the API server answered, or of a queued workload its queue. Without its
-    template, all of it follows from an Event: `class_name` is None, and there are at least `pods`.
+    template, all of it follows from an Event: `class_name` is None, and there are at least `pods`. `quantity` is 0 if
+    nothing says what they request.
     """
 
     owner: Owner

@@ -41,8 +41,8 @@ def pending_workload(workload: UncreatedWorkload) -> PendingWorkload:
         class_name=workload.class_name,
         pods=workload.pods,
         is_at_least=workload.is_at_least,
-        gpus=workload.whole / GPU,
-        gpus_per_pod=workload.quantity / GPU,
+        gpus=workload.whole / GPU if workload.quantity else None,
+        gpus_per_pod=workload.quantity / GPU if workload.quantity else None,
         gpu_model=workload.gpu_model or ANY,
         since=to_datetime(workload.since_us),
         reason=workload.reason.value,
@@ -56,8 +56,8 @@ def pending_workload(workload: UncreatedWorkload) -> PendingWorkload:
 
 
 def workload_reasons(found: Iterable[UncreatedWorkload]) -> list[PendingReason]:
-    """The sums of each reason, those with the most GPUs first."""
-    return reason_sums(map(_line, found))
+    """The sums of each reason, those with the most GPUs first; without those of which no request is known."""
+    return reason_sums(_line(each) for each in found if each.quantity)
 
 
 def _line(workload: UncreatedWorkload) -> WaitLine:
