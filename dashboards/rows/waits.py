@@ -121,7 +121,8 @@ REASONS = Row(
             Look(
                 "Pods not created, by reason",
                 "Of workloads of all tenants. They do not exist, so no other panel counts them. Refused pods are known "
-                "if Events FailedCreate are watched: see docs/pending.md.",
+                "if Events FailedCreate are watched. Of workloads that are not read, one pod counts. See "
+                "docs/pending.md.",
                 empty="no workload lacks pods, as far as known",
                 width=12,
                 height=6,
@@ -135,7 +136,8 @@ REASONS = Row(
             Look(
                 "Wait time of pods not created",
                 "GPU-hours of the time range that workloads lacked, and what they would have cost, of pods that select "
-                "a GPU model with a price. No pending GPU-hour is among them.",
+                "a GPU model with a price. No pending GPU-hour is among them. Of workloads that are not read, one pod "
+                "counts, whose GPUs their quota states.",
                 empty="no workload lacked pods, as far as known",
                 width=12,
                 height=6,

@@ -10,7 +10,7 @@ from gputally.pending_api.workloads.workload_words import workload_sentence
 from tests.core.kueue import PYTORCH, condition, kueue_workload, unreserved
 from tests.core.manifests import Json, us
 from tests.core.policies import priority_class
-from tests.core.refusals import parallel_job
+from tests.core.refusals import exceeded, failed_create, parallel_job
 from tests.core.replay import Replay
 
 WORKLOADS = Kind.KUEUE_WORKLOADS
@@ -119,3 +119,18 @@ def test_a_workload_that_is_admitted_or_gone_waits_no_longer(how: str) -> None:
     assert waiting(found) == []
     found.see_object(WORKLOADS, workload, at=60)
     assert waiting(found) == [("PyTorchJob", "train", "queued", 2, 4)]
+
+
+def test_a_job_that_its_queue_holds_back_is_not_counted_by_an_earlier_refusal_as_well() -> None:
+    found = Replay(rules=Rules(watched=(WORKLOADS, Kind.FAILED_CREATES)))
+    found.relist_objects(Kind.JOBS, at=3)
+    event = failed_create(exceeded(), at=15, kind="PyTorchJob", apiVersion="kubeflow.org/v1", uid=PYTORCH["uid"])
+    found.see_object(Kind.FAILED_CREATES, event, at=15)
+    assert [each[2] for each in waiting(found)] == ["quota_never"]
+
+    queued = kueue_workload(unreserved(110))
+    found.see_object(WORKLOADS, queued, at=110)
+    assert [each[2] for each in waiting(found)] == ["queued"]
+
+    found.lose_object(WORKLOADS, queued, at=120)
+    assert [each[2] for each in waiting(found)] == ["quota_never"]

@@ -99,6 +99,7 @@ def test_a_verdict_is_a_sentence_with_its_names_and_numbers(found: Verdict, situ
             "quota q: 8 CPUs as limits needed, 0.5 left",
         ),
         (obstacle(ObstacleKind.GANG, "train"), "gang train: 8 pods at once, 2 possible"),
+        (obstacle(ObstacleKind.GANG, "train, task ps: members"), "gang train, task ps: 2 of 8 pods exist"),
         (obstacle(ObstacleKind.POLICY, "preemptionPolicy: Never"), "preemptionPolicy: Never"),
     ],
 )

@@ -73,6 +73,8 @@ class Uncreated(StatePart[Struct]):
         self._known: dict[Key, UncreatedWorkload] = {}
         self._unmeasured: dict[Key, UncreatedWorkload] = {}
         """Of these, nothing says how many GPUs their pods request, if any."""
+        self._uncharged: dict[Key, Reason] = {}
+        """The same, and those whose Event states an incredible number."""
         self._outdated: dict[Key, int] = {}  # since when
         self._wanted: set[Owner] = set()
         self._sums = Sums(waits.terms.shown_tier)
@@ -200,9 +202,8 @@ class Uncreated(StatePart[Struct]):
 
     def _uncharged_now(self) -> dict[str, int]:
         found = dict.fromkeys((Reason.QUOTA_NEVER.value, Reason.QUOTA.value, Reason.REFUSED.value), 0)
-        too_large = (each for each in self._known.values() if each.is_at_least and each.quantity > MOST_CHARGED)
-        for each in (*self._unmeasured.values(), *too_large):
-            found[each.reason.value] += 1
+        for reason in self._uncharged.values():
+            found[reason.value] += 1
         return found
 
     def _expire(self, owner: Owner) -> None:
@@ -217,7 +218,7 @@ class Uncreated(StatePart[Struct]):
         self._evaluation.unreadable.discard(key)
 
     def _explained(self, key: Key, *, at_us: int) -> None:
-        if key in self._lacking:
+        if key in self._lacking or self.failed.of(*key):
             self._outdate(key, at_us=at_us)
 
     def _outdate(self, *keys: Key, at_us: int) -> None:
@@ -253,6 +254,9 @@ class Uncreated(StatePart[Struct]):
         before, lacking = self._known.pop(key, None), self._lacking.get(key)
         self._unmeasured.pop(key, None)
         after = self._evaluation.of(key, lacking) if lacking else self._evaluation.by_event(key, now_us=self._now_us)
+        self._uncharged.pop(key, None)
+        if after and after.is_at_least and not 0 < after.quantity <= MOST_CHARGED:
+            self._uncharged[key] = after.reason
         if after and after.quantity:
             self._known[key] = after
         elif after:
@@ -267,7 +271,7 @@ class Uncreated(StatePart[Struct]):
         silent_us = refusal.at_us + RETRIED_US if refusal and not is_queued else self._now_us
         if silent_us < self._now_us:
             self.waits.pause(key, end_us=silent_us, at_us=at_us)
-        if workload is None or (workload.is_at_least and workload.quantity > MOST_CHARGED):
+        if workload is None or key in self._uncharged:
             is_known = not (lacking or refusal) or self._evaluation.is_admitted(key)
             self.waits.lacks_nothing(key, is_known=is_known, at_us=at_us)
         elif silent_us >= self._now_us and (self._knows_pods or not workload.is_at_least):

@@ -115,9 +115,12 @@ class WorkloadEvaluation:
         )
 
     def _counts_alone(self, key: Key, refusal: Refusal, *, now_us: int) -> bool:
-        """Whether only an Event says that the workload lacks pods, and nothing has shown since that it does not."""
+        """Whether only an Event says that the workload lacks pods, and nothing has shown since that it does not.
+
+        A queue says of the jobs that it holds back what they lack, of each set of pods.
+        """
         owner = self._failed.owner_of(*key)
-        is_unread = owner is not None and self._is_unread(owner)
+        is_unread = owner is not None and self._is_unread(owner) and key not in self._queues
         return is_unread and refusal.at_us > now_us - _SILENT_US and not self.is_admitted(key)
 
     def _quantity(self, quota: QuotaState | None) -> int:

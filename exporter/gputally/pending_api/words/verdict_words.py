@@ -8,6 +8,7 @@ from gputally.model.placement.situation import GangState, Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.pending_api.words.amount_words import amount_words, bare_amount, listed
 from gputally.placement.objects.quota_usage import resource_of
+from gputally.placement.verdicts.gang import MEMBERS
 
 _MOST_TASKS: Final = 4
 """Tasks of a gang that are named."""
@@ -149,6 +150,13 @@ def _bare(key: str, amount: int) -> str:
     return bare_amount(resource_of(key), amount)
 
 
+def _of_gang(obstacle: Obstacle) -> str:
+    name = obstacle.what.removesuffix(f": {MEMBERS}")
+    if name != obstacle.what:
+        return f"gang {name}: {obstacle.free} of {obstacle.needed} pods exist"
+    return f"gang {name}: {obstacle.needed} pods at once, {obstacle.free} possible"
+
+
 def _of_quota(each: Obstacle) -> str:
     name, _, key = each.what.rpartition(": ")
     return f"quota {name}: {quota_words(key, each.needed or 0)} needed, {_bare(key, each.free or 0)} left"
@@ -205,7 +213,7 @@ _OBSTACLES: Final[Mapping[ObstacleKind, Callable[[Obstacle], str]]] = {
     ObstacleKind.QUEUE: lambda each: f"queue: {each.what}" if each.what else "the queue has not admitted it",
     ObstacleKind.QUOTA: _of_quota,
     ObstacleKind.CLAIM: lambda each: f"ResourceClaim {each.what} is not allocated",
-    ObstacleKind.GANG: lambda each: f"gang {each.what}: {each.needed} pods at once, {each.free} possible",
+    ObstacleKind.GANG: _of_gang,
     ObstacleKind.SCHEDULER: lambda each: f"no scheduler named {each.what} is at work",
     ObstacleKind.UNMODELLED: lambda each: each.what,
 }
