@@ -125,12 +125,17 @@ class Preemptions(KeyedPart[Preemption]):
         self._keep(preemption)
         self._resolve(record.uid, at_us=at_us)
 
-    def queue_preempted(self, each: Disruption, on_node: Iterable[PodRecord], *, at_us: int) -> None:
-        """Update from a victim whose queue made room for another workload; the pods that are on its node now."""
+    def queue_preempted(
+        self, each: Disruption, on_node: Iterable[PodRecord], *, priority: int | None, at_us: int
+    ) -> None:
+        """Update from a victim whose queue made room for another workload; the pods that are on its node now.
+
+        `priority` is that of its own workload, None if it is not known.
+        """
         known = self.known.get(each.victim_uid)
         if known is None:
             self._open.add(each.victim_uid)
-        self._keep(by_queue(each, known, at_us=at_us))
+        self._keep(by_queue(each, known, priority=priority, at_us=at_us))
         self._resolve(each.victim_uid, at_us=at_us)
         for record in on_node:
             self.bound(record)
@@ -153,8 +158,18 @@ class Preemptions(KeyedPart[Preemption]):
         for victim_uid in self._by_queue.get(record.node, ()):
             known = self.known[victim_uid]
             is_new = record.scheduled_us is not None and record.uid not in known.preemptor_pods
-            if is_new and known.preemptor and self._workloads.has_created(known.preemptor.uid, record):
-                self._keep(replace(known, preemptor_pods=(*known.preemptor_pods, record.uid)))
+            if is_new and known.preemptor and self._workloads.has_created(known.preemptor, record):
+                pods = (*known.preemptor_pods, record.uid)
+                by = known.preemptor if known.preemptor.tier else self._by_pod(known.preemptor, record)
+                self._keep(replace(known, preemptor=by, preemptor_pods=pods))
+
+    def _by_pod(self, workload: Preemptor, record: PodRecord) -> Preemptor:
+        """What a pod says of a preemptor whose Workload is not known; the next `advance` counts it."""
+        pod = self._pod_of(record.uid)
+        if pod is None or self._workloads.get(workload.uid):
+            return workload
+        job = {"namespace": record.namespace, "kind": record.job_kind, "name": record.job}
+        return replace(workload, tier=pod.tier, tenant=pod.tenant, quantity=None, **job)
 
     def is_preemptor(self, victim_uid: str, pod_uid: str) -> bool:
         """Whether a pod preempted the victim, or is one of the workload that did."""
