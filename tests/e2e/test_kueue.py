@@ -31,7 +31,12 @@ PREEMPTOR = (
 async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Product]:
     """The aggregator with the rights that the chart grants for the watch of Workloads, not started yet."""
     async with watching(
-        api, control_plane, place, tmp_path, values=("kueueWorkloads",), resources=("workloads.kueue.x-k8s.io",)
+        api,
+        control_plane,
+        place,
+        tmp_path,
+        values=("kueueWorkloads",),
+        environment={"GPUTALLY_WATCH": "workloads.kueue.x-k8s.io"},
     ) as found:
         yield found
 
@@ -138,8 +143,8 @@ async def furnish(api: Api, place: str, *, lends_to: str = "") -> None:
         await api.create(manifest)
 
 
-def of_queue(place: str, name: str, *, gpus: int) -> Json:
-    """A suspended Job of the tier of that name."""
+def of_queue(place: str, name: str, *, gpus: int, pods: int = 1) -> Json:
+    """A suspended Job of the tier of that name, with so many GPUs in each of its pods."""
     pod = gpu_pod(
         name,
         place,
@@ -148,7 +153,7 @@ def of_queue(place: str, name: str, *, gpus: int) -> Json:
         priorityClassName=f"{place}-{name}",
         nodeSelector={"gputally.io/pool": place},
     )
-    found = job(pod, suspend=True)
+    found = job(pod, parallelism=pods, suspend=True)
     found["metadata"]["labels"] = {QUEUE: place}
     return found
 

@@ -168,9 +168,8 @@ class Disruptions(KeyedPart[Disruption]):
         """The disruption with the preemption of the job that it is part of, which never changes."""
         if each.job_preemption or each.cause not in JOB_PREEMPTIONS:
             return each
-        part = self._job_preemptions.part_of(each, at_us=at_us)
-        is_announced = self.announces and part.id == each.victim_uid
-        return replace(each, job_preemption=part.id, began_us=part.began_us, announced=is_announced)
+        part = self._job_preemptions.part_of(each, at_us=at_us, announces=self.announces)
+        return replace(each, job_preemption=part.id, announced=part.is_announced, began_us=part.began_us)
 
     def _uses_retry(self, record: PodRecord) -> bool:
         policy = self._other.policy_of(record)

@@ -1,6 +1,6 @@
 """Which pods were preempted together: one preemption of their job, however many preemptors it was for."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gputally.model.disruptions.disruption import OWN_JOB, QUEUE_CAUSES, Disruption
@@ -10,14 +10,25 @@ _Job = tuple[str, str, str, str, str, bool]
 """Namespace, kind and name, tier and tenant: a preemption of a job is that of one tenant; and whether by a queue."""
 
 
-class _First(NamedTuple):
-    """The first pod of a preemption of a job, and for which workload a queue preempted it. Times are µs.
+class Part(NamedTuple):
+    """The preemption of a job that a pod is part of, and whether a webhook is to get it.
 
-    Once the watch of pods is complete up to `open_until_us`, no pod is added.
+    `began_us` is when its first pod was observed, None if no queue preempted it.
     """
 
-    decided_us: int
+    id: str
+    is_announced: bool
     began_us: int | None
+
+
+class _First(NamedTuple):
+    """The first pod of a preemption of a job, and for which workload a queue preempted it.
+
+    It was decided at `decided_us`; once the watch of pods is complete up to `open_until_us`, no pod is added.
+    """
+
+    part: Part
+    decided_us: int
     open_until_us: int
     by: str
 
@@ -26,13 +37,6 @@ class _First(NamedTuple):
         apart_us = abs(each.decided_us - self.decided_us)
         is_same = bool(self.by) and self.by == each.by.uid
         return apart_us <= (QUEUE_TOGETHER_US if is_same else TOGETHER_US)
-
-
-class Part(NamedTuple):
-    """The preemption of a job that a pod is part of; `began_us` is None if no queue preempted it."""
-
-    id: str
-    began_us: int | None
 
 
 class JobPreemptions:
@@ -48,22 +52,23 @@ class JobPreemptions:
         self._jobs: dict[str, _Job] = {}
         """Where each is in `_firsts`: the job, tier or tenant of a victim may be learned later."""
 
-    def part_of(self, each: Disruption, *, at_us: int) -> Part:
-        """The preemption of its job that a victim is part of which is observed at `at_us`."""
-        known = self._open(each)
-        for uid, first in known.items():
-            if first.includes(each):
-                return Part(uid, first.began_us)
-        new = _first(each, began_us=at_us if each.cause in QUEUE_CAUSES else None)
-        self._add(known, each.victim_uid, _job_of(each), new)
-        return Part(each.victim_uid, new.began_us)
+    def part_of(self, each: Disruption, *, at_us: int, announces: bool) -> Part:
+        """The preemption of its job that a victim is part of which is observed at `at_us`.
+
+        With `announces`, a webhook is to get new ones.
+        """
+        if found := next((first for first in self._open(each) if first.includes(each)), None):
+            return found.part
+        new = Part(each.victim_uid, announces, at_us if each.cause in QUEUE_CAUSES else None)
+        self._add(each, new)
+        return new
 
     def restore(self, disruptions: Iterable[Disruption]) -> None:
         """Restore those of which any pod is known."""
         for each in sorted(disruptions, key=lambda each: each.job_preemption != each.victim_uid):
-            known = self._open(each) if each.job_preemption else {}
             if each.job_preemption and each.job_preemption not in self._jobs:
-                self._add(known, each.job_preemption, _job_of(each), _first(each, began_us=each.began_us))
+                self._add(each, Part(each.job_preemption, each.announced, each.began_us))
+        self.advance()
 
     def advance(self) -> None:
         """Forget those to which no pod is added any more."""
@@ -72,30 +77,23 @@ class JobPreemptions:
             if complete_us >= self._firsts[job][uid].open_until_us:
                 self._drop(uid)
 
-    def _add(self, known: dict[str, _First], uid: str, job: _Job, new: _First) -> None:
-        """A preemption of a job begins, beside those `known`."""
-        known[uid] = new
-        self._firsts[job] = known
-        self._jobs[uid] = job
+    def _add(self, each: Disruption, part: Part) -> None:
+        """A preemption of a job begins."""
+        until_us = each.decided_us + CLOSED_US if part.began_us is None else part.began_us + QUEUE_CLOSED_US
+        self._jobs[part.id] = job = _job_of(each)
+        self._firsts.setdefault(job, {})[part.id] = _First(part, each.decided_us, until_us, each.by.uid)
 
-    def _open(self, each: Disruption) -> dict[str, _First]:
+    def _open(self, each: Disruption) -> Iterator[_First]:
         """Those of the same job to which pods may be added."""
         complete_us = self._complete_us()
-        for uid, first in tuple(self._firsts.get(_job_of(each), {}).items()):
-            if complete_us >= first.open_until_us:
-                self._drop(uid)
-        return self._firsts.get(_job_of(each), {})
+        known = self._firsts.get(_job_of(each), {})
+        return (first for first in known.values() if complete_us < first.open_until_us)
 
     def _drop(self, uid: str) -> None:
         if job := self._jobs.pop(uid, None):
             del self._firsts[job][uid]
             if not self._firsts[job]:
                 del self._firsts[job]
-
-
-def _first(each: Disruption, *, began_us: int | None) -> _First:
-    until_us = each.decided_us + CLOSED_US if began_us is None else began_us + QUEUE_CLOSED_US
-    return _First(each.decided_us, began_us, until_us, each.by.uid)
 
 
 def _job_of(each: Disruption) -> _Job:

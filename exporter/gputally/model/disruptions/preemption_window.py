@@ -7,7 +7,7 @@ from gputally.model.units import US_PER_SECOND
 TOGETHER_US: Final = 10 * US_PER_SECOND
 """Pods of a job that are decided within this time of the first observed one are one preemption. kube-scheduler sends 50
 requests a second, two for each victim."""
-QUEUE_TOGETHER_US: Final = 120 * US_PER_SECOND
+QUEUE_TOGETHER_US: Final = 60 * US_PER_SECOND
 """The same for pods that a queue stopped for the same workload: controllers that delete pods send about 20 requests a
 second."""
 CLOSED_US: Final = 30 * US_PER_SECOND

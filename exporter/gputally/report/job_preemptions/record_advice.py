@@ -112,9 +112,7 @@ def _queue_priority(found: JobPreemption, tiers_only: bool) -> str | None:  # no
     if rules != {QueueRule.IN_CLUSTER_QUEUE} or theirs is None or own is None or own > theirs:
         return None
     above = f"that of tier {known[0].preemptor_tier}" if tiers_only else str(theirs)
-    return (
-        f"A workload with a priority above {above} would not have been preempted in its ClusterQueue; its own is {own}."
-    )
+    return f"A priority above {above} in its ClusterQueue would have prevented it; that of the workload is {own}."
 
 
 def _queue_quota(found: JobPreemption, _: bool) -> str | None:  # noqa: FBT001 - see _Check
