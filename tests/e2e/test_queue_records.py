@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -117,7 +116,7 @@ async def only_record(product: Product, place: str) -> Json:
     command = ("preemptions", "--window", "today", "--by", "job", "--where", f"namespace={place}", "--output", "json")
     said = await run(*command, "--ledger", str(product.ledger))
     assert said.status == 0, said.err
-    [record] = json.loads(said.out, parse_float=Decimal)["rows"]
+    [record] = json.loads(said.out)["rows"]
     return dict(record)
 
 
@@ -136,8 +135,8 @@ def expect_true(record: Json, forms: dict[str, list[Json]], workloads: dict[str,
     runs = [
         next(filter(None, (container_state(pod, "terminated") for pod in reversed(pods)))) for pods in forms.values()
     ]
-    lost = sum(GPUS * Decimal(seconds(each["finishedAt"]) - seconds(each["startedAt"])) for each in runs) / 3600
-    assert abs(record["lost_gpu_hours"] - lost) < Decimal("0.000001")
-    assert abs(record["lost_costs"]["USD"] - lost * PRICE) < Decimal("0.00001")
+    lost = sum(GPUS * (seconds(each["finishedAt"]) - seconds(each["startedAt"])) for each in runs) / 3600
+    assert record["lost_gpu_hours"] == pytest.approx(lost, abs=1e-6)
+    assert record["lost_costs"] == {"USD": pytest.approx(lost * float(PRICE), abs=1e-6)}
     assert seconds(record["released"]) == max(seconds(each["finishedAt"]) for each in runs)
     assert (record["lost_pods"], record["is_final"], record["replaced"]) == (PODS, True, None)

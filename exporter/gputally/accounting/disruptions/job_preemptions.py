@@ -10,7 +10,7 @@ _Job = tuple[str, str, str, str, str, bool]
 """Namespace, kind and name, tier and tenant: a preemption of a job is that of one tenant; and whether by a queue."""
 
 
-class Part(NamedTuple):
+class Assigned(NamedTuple):
     """The preemption of a job that a pod is part of, and whether a webhook is to get it.
 
     `began_us` is when its first pod was observed, None if no queue preempted it.
@@ -27,7 +27,7 @@ class _First(NamedTuple):
     It was decided at `decided_us`; once the watch of pods is complete up to `open_until_us`, no pod is added.
     """
 
-    part: Part
+    part: Assigned
     decided_us: int
     open_until_us: int
     by: str
@@ -52,14 +52,14 @@ class JobPreemptions:
         self._jobs: dict[str, _Job] = {}
         """Where each is in `_firsts`: the job, tier or tenant of a victim may be learned later."""
 
-    def part_of(self, each: Disruption, *, at_us: int, announces: bool) -> Part:
+    def part_of(self, each: Disruption, *, at_us: int, announces: bool) -> Assigned:
         """The preemption of its job that a victim is part of which is observed at `at_us`.
 
         With `announces`, a webhook is to get new ones.
         """
         if found := next((first for first in self._open(each) if first.includes(each)), None):
             return found.part
-        new = Part(each.victim_uid, announces, at_us if each.cause in QUEUE_CAUSES else None)
+        new = Assigned(each.victim_uid, announces, at_us if each.cause in QUEUE_CAUSES else None)
         self._add(each, new)
         return new
 
@@ -67,7 +67,7 @@ class JobPreemptions:
         """Restore those of which any pod is known."""
         for each in sorted(disruptions, key=lambda each: each.job_preemption != each.victim_uid):
             if each.job_preemption and each.job_preemption not in self._jobs:
-                self._add(each, Part(each.job_preemption, each.announced, each.began_us))
+                self._add(each, Assigned(each.job_preemption, each.announced, each.began_us))
         self.advance()
 
     def advance(self) -> None:
@@ -77,7 +77,7 @@ class JobPreemptions:
             if complete_us >= self._firsts[job][uid].open_until_us:
                 self._drop(uid)
 
-    def _add(self, each: Disruption, part: Part) -> None:
+    def _add(self, each: Disruption, part: Assigned) -> None:
         """A preemption of a job begins."""
         until_us = each.decided_us + CLOSED_US if part.began_us is None else part.began_us + QUEUE_CLOSED_US
         self._jobs[part.id] = job = _job_of(each)

@@ -8,14 +8,13 @@ as by `unknown` after a while.
 If a queue says that it evicted the victim's workload for another one, it names that in the same message.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
 from gputally.accounting.disruptions.nominations import Nomination, Nominations
-from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible
+from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible, preemptor_of
 from gputally.accounting.disruptions.queues.queue_preemption import by_queue
 from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
 from gputally.accounting.pods.segments import held
@@ -32,8 +31,6 @@ _PATIENCE_US = 60 * US_PER_SECOND
 """How long to wait for an Event; the scheduler sends it right after the deletion."""
 _KEEP_US = US_PER_HOUR
 """How long counted preemptions and unmatched Events are kept; the API server keeps Events for the same time."""
-
-_TEXT: Final = re.compile(r"Preempted by pod (?P<uid>[0-9a-f-]{36}) on node ")
 
 PodOf = Callable[[str], Preemptor | None]
 """The existing or recently deleted pod with that UID, and its tier."""
@@ -289,16 +286,3 @@ class Preemptions(KeyedPart[Preemption]):
             del on_node[uid]
             if not on_node:
                 del self._by_queue[preemption.node]
-
-
-def preemptor_of(event: Event) -> Preemptor | None:
-    """The preemptor that the Event names: in `related`, otherwise by the UID in its text.
-
-    kube-scheduler 1.36 omits `related`, by an oversight in pkg/scheduler/framework/preemption/executor.go; 1.27 and
-    1.28 name no preemptor in the text.
-    """
-    related = event.related
-    if related and related.uid:
-        return Preemptor(uid=related.uid, namespace=related.namespace, name=related.name)
-    match = _TEXT.match(event.message or "")
-    return Preemptor(uid=match["uid"], namespace="", name="") if match else None
