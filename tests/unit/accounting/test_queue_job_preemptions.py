@@ -9,11 +9,12 @@ from gputally.model.disruptions.disruption import Disruption
 from gputally.model.disruptions.preemption_window import QUEUE_CLOSED_US
 from gputally.model.kube import Kind
 from gputally.model.rules import Rules
-from gputally.model.units import US_PER_SECOND
+from gputally.model.units import GPU, US_PER_SECOND
 from tests.core.kueue import PYTORCH, evicted, kueue_workload, preempted_for
 from tests.core.manifests import Json, NodeForm, PodForm
 from tests.core.replay import Replay
 from tests.unit.accounting.test_job_preemptions import sets, together
+from tests.unit.accounting.test_lost_work import loss
 from tests.unit.accounting.test_queue_preemptors import DELETED, EVICTED, HIGH_UID, PREEMPTED, VICTIM, WAITING, says
 
 GANG = VICTIM, replace(VICTIM, name="b")
@@ -171,3 +172,33 @@ def test_evictions_for_other_reasons_are_no_preemptions_of_jobs() -> None:
     delete(replay)
 
     assert {each.job_preemption for each in records(replay).values()} == {""}
+
+
+JOB_LABELS = {"batch.kubernetes.io/job-name": "train", "batch.kubernetes.io/controller-uid": "uid-train"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "labels"),
+    [
+        (PYTORCH, {"training.kubeflow.org/job-name": "train"}),
+        (PYTORCH | {"apiVersion": "batch/v1", "kind": "Job"}, JOB_LABELS),
+    ],
+)
+def test_what_a_job_lost_that_its_queue_stopped_is_final_once_all_pods_have_ended(
+    owner: Json, labels: dict[str, str]
+) -> None:
+    a, b = (replace(form, owners=(owner,), labels=labels) for form in GANG)
+    replay = running(a, b)
+    says(replay, WAITING, kueue_workload(evicted(EVICTED), owner=owner), at=EVICTED)
+    delete(replay, a, b)
+    end(replay, a, at=DELETED + 1)
+    replay.scrape(DELETED + 10)
+    assert not loss(replay, "uid-a").is_final
+
+    end(replay, b, at=DELETED + 11)
+    replay.scrape(DELETED + 20)
+
+    for uid, ran in (("uid-a", DELETED + 1 - 100), ("uid-b", DELETED + 11 - 100)):
+        found = loss(replay, uid)
+        assert (found.is_final, found.members, found.stalled_gpu_time) == (True, 1, 0)
+        assert found.gpu_time == 2 * GPU * ran * US_PER_SECOND
