@@ -13,7 +13,8 @@ from gputally.model.units import GPU, US_PER_SECOND
 from tests.core.kueue import PYTORCH, evicted, kueue_workload, preempted_for
 from tests.core.manifests import Json, NodeForm, PodForm
 from tests.core.replay import Replay
-from tests.unit.accounting.test_job_preemptions import sets, together
+from tests.unit.accounting import test_job_preemptions
+from tests.unit.accounting.test_job_preemptions import sets
 from tests.unit.accounting.test_lost_work import loss
 from tests.unit.accounting.test_queue_preemptors import DELETED, EVICTED, HIGH_UID, PREEMPTED, VICTIM, WAITING, says
 
@@ -36,6 +37,12 @@ def delete(replay: Replay, *forms: PodForm, at: int = DELETED) -> None:
 
 def end(replay: Replay, form: PodForm, *, at: int) -> None:
     replay.lose(replace(form, deleted=DELETED, phase="Failed", finished=at, exit_code=143, version=3), at=at + 1)
+
+
+def together(replay: Replay) -> set[frozenset[str]]:
+    """The names of the pods of each preemption of a job; all are in one, which is that of one of the victims."""
+    assert all(each.job_preemption for each in records(replay).values())
+    return test_job_preemptions.together(replay)
 
 
 def records(replay: Replay) -> Mapping[str, Disruption]:

@@ -228,8 +228,6 @@ class LostWorkPart(StatePart[PodLoss]):
         others += [present_member(self._pods[uid]) for uid in self.groups.members(group) - kept - self._victims.keys()]
         lost = [ended_member(self.losses[uid].work) for uid in victims]
         suspended_us = self._jobs.suspended_us(group.namespace, job_uid_of(group))
-        if any(self._victims[uid] is Cause.QUEUE_PREEMPTION for uid in victims):
-            suspended_us = now_us  # a queue stops all pods of a workload
         return verdict_of(group.on_loss, lost, others, now_us=now_us, suspended_us=suspended_us)
 
     def _charge(self, group: PodGroup, verdict: GroupVerdict, victims: AbstractSet[str], *, to: str) -> None:
