@@ -79,7 +79,8 @@ async def named_as_preemptor(api: Api, place: str, product: Product) -> None:
     [low] = [each for each in workloads if owner_of(each) == "low"]
     [high] = [each for each in workloads if owner_of(each) == "high"]
     message = condition(low, "Evicted")["message"]
-    assert f"(UID: {high['metadata']['uid']}, JobUID: " in message
+    job_uid = high["metadata"]["ownerReferences"][0]["uid"]
+    assert f"(UID: {high['metadata']['uid']}, JobUID: {job_uid}) " in message
 
     [row] = await taken_by_preemptors(product, place)
     assert {name: row[name] for name in PREEMPTOR} == {
@@ -99,6 +100,15 @@ async def named_as_preemptor(api: Api, place: str, product: Product) -> None:
 
 def owner_of(workload: Json) -> str:
     return str(workload["metadata"]["ownerReferences"][0]["name"])
+
+
+async def record_of(product: Product, place: str) -> Json:
+    """The only record of a job."""
+    command = ("preemptions", "--window", "today", "--by", "job", "--where", f"namespace={place}", "--output", "json")
+    said = await run(*command, "--ledger", str(product.ledger))
+    assert said.status == 0, said.err
+    [record] = json.loads(said.out)["rows"]
+    return dict(record)
 
 
 async def taken_by_preemptors(product: Product, place: str) -> list[Json]:
@@ -134,6 +144,10 @@ async def test_a_queue_reclaims_gpus_for_a_workload_whatever_the_priorities(
         assert total(samples, "gputally_forbidden_preemptions_total", **pair) == 0
         [row] = await taken_by_preemptors(product, place)
         assert (row["queue_rule"], row["preemptor"], row["taken_gpus"]) == ("InCohortReclamation", "low", 2)
+        record = await record_of(product, place)
+        assert record["rules"] == ["InCohortReclamation (reclamation within the cohort)"]
+        assert (record["job"], record["preemptors"]) == ("high", [f"{place}/low"])
+        assert "quota" in {each["name"] for each in record["advice"]}
 
 
 async def furnish(api: Api, place: str, *, lends_to: str = "") -> None:

@@ -1,7 +1,6 @@
 """The record of a job that a real Kueue preempts: against the truth, and once, whenever the aggregator is killed."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,8 @@ from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import Json, conduct
 from tests.cluster.objects import Items, condition, container_state, seconds
 from tests.e2e.queue_system import API, kueue
-from tests.e2e.test_kueue import furnish, is_running, of_queue, owner_of, path
+from tests.e2e.test_kueue import furnish, is_running, of_queue, owner_of, path, record_of
 from tests.e2e.watching import watching
-from tests.fakes.command import run
 from tests.fakes.webhook import Endpoint, Receiver
 
 pytestmark = [
@@ -53,7 +51,7 @@ async def test_a_preempted_job_has_one_true_record_that_is_delivered_once(
             "SELECT result FROM preemption_deliveries WHERE result NOTNULL", lambda rows: len(rows) == 1
         )
         await again(product)
-        record = await only_record(product, place)
+        record = await record_of(product, place)
         workloads = {owner_of(each): each for each in (await api.get(collection(place)))["items"]}
     await endpoint.stop()
     forms = {uid: [pod for _, pod, _ in recorder.forms[uid]] for uid in victims}
@@ -110,14 +108,6 @@ def is_evicted(items: Items) -> bool:
 
 def uids(items: Items) -> set[str]:
     return {each["metadata"]["uid"] for each in items}
-
-
-async def only_record(product: Product, place: str) -> Json:
-    command = ("preemptions", "--window", "today", "--by", "job", "--where", f"namespace={place}", "--output", "json")
-    said = await run(*command, "--ledger", str(product.ledger))
-    assert said.status == 0, said.err
-    [record] = json.loads(said.out)["rows"]
-    return dict(record)
 
 
 def expect_true(record: Json, forms: dict[str, list[Json]], workloads: dict[str, Json], place: str) -> None:

@@ -113,6 +113,7 @@ def test_the_priorities_in_the_queue_are_those_of_both_workloads(stated: int | N
     says(replay, high, kueue_workload(evicted(EVICTED, message=preempted_for(HIGH_UID)), priority=7), at=EVICTED)
     stop(replay)
     says(replay, kueue_workload(evicted(END + 9, message=preempted_for(HIGH_UID)), priority=8), at=END + 9)
+    replay.see(replace(VICTIM, name="again", created=END + 10, scheduled=END + 11, started=END + 12), at=END + 12)
 
     assert counted(replay, LATER) == HIGH
     preemption = found(replay)
