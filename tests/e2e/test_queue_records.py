@@ -11,7 +11,7 @@ from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import Json, conduct
 from tests.cluster.objects import Items, condition, container_state, seconds
-from tests.e2e.queue_system import API, kueue
+from tests.e2e.queue_system import API, CLASS, kueue, workload_class
 from tests.e2e.test_kueue import furnish, is_running, of_queue, owner_of, path, record_of
 from tests.e2e.watching import watching
 from tests.fakes.webhook import Endpoint, Receiver
@@ -22,6 +22,8 @@ pytestmark = [
 ]
 
 GPUS, PODS = 2, 2
+PRIORITY = 5000
+"""Of the preemptor in its queue, whatever the priority of its pods."""
 DELIVERED_WITHIN = 120
 
 
@@ -74,7 +76,10 @@ async def preempted(api: Api, place: str, product: Product) -> list[str]:
     for pod, after in zip(victims, ("1s", "6s"), strict=True):
         await api.patch(f"{pods}/{pod['metadata']['name']}", {"metadata": {"annotations": conduct(stop_after=after)}})
     await asyncio.sleep(3)  # times have whole seconds, and the pods have to lose more than that
-    await api.create(of_queue(place, "high", gpus=GPUS * PODS))
+    await api.create(workload_class(f"{place}-urgent", PRIORITY))
+    high = of_queue(place, "high", gpus=GPUS * PODS)
+    high["metadata"]["labels"][CLASS] = f"{place}-urgent"
+    await api.create(high)
     await api.wait_for_items(collection(place), is_evicted)
     await again(product)
     await api.wait_for_items(pods, lambda items: victims[0]["metadata"]["uid"] not in uids(items))
@@ -118,10 +123,11 @@ def expect_true(record: Json, forms: dict[str, list[Json]], workloads: dict[str,
     assert (record["job_kind"], record["job"], record["tier"]) == ("Job", "low", f"{place}-low")
     assert (record["preemptors"], record["preemptor_tiers"]) == ([f"{place}/high"], [f"{place}-high"])
     assert seconds(record["decided"]) == seconds(condition(low, "Evicted")["lastTransitionTime"])
-    theirs, own = high["spec"]["priority"], low["spec"]["priority"]
-    why = f"InClusterQueue (prioritization in the ClusterQueue): priority {theirs} before priority {own}"
+    assert high["spec"]["priorityClassRef"]["kind"] == "WorkloadPriorityClass"
+    own = low["spec"]["priority"]
+    why = f"InClusterQueue (prioritization in the ClusterQueue): priority {PRIORITY} before priority {own}"
     assert (record["rules"], record["is_permitted"]) == ([why], None)
-    assert any(f"A priority above {theirs} " in each["text"] for each in record["advice"])
+    assert any(f"A priority above {PRIORITY} " in each["text"] for each in record["advice"])
     runs = [
         next(filter(None, (container_state(pod, "terminated") for pod in reversed(pods)))) for pods in forms.values()
     ]

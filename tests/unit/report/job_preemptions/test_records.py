@@ -103,11 +103,14 @@ def test_the_rule_names_what_permitted_it(by: PreemptionRecord | None, rule: str
     assert rule_of(by, tiers_only=True) == for_tenants
 
 
-def test_with_tiers_alone_nothing_else_of_the_preemptor_is_in_the_record() -> None:
-    found = row(tiers_only=True)
+@pytest.mark.parametrize(("by", "cause"), [(BY, Cause.PREEMPTION), (BY_QUEUE, Cause.QUEUE_PREEMPTION)])
+def test_with_tiers_alone_nothing_else_of_the_preemptor_is_in_the_record(by: PreemptionRecord, cause: Cause) -> None:
+    found = row(line(by=by, cause=cause), tiers_only=True)
 
     assert found.preemptors is None
-    assert not any(word in repr(found) + record_text(found) for word in ("prod", "chat-0", "inference", "10000"))
+    assert len(found.advice) == 2
+    hidden = ("prod", "chat", "inference", str(by.preemptor_priority))
+    assert not any(word in repr(found) + record_text(found) for word in hidden)
 
 
 def test_the_text_says_what_happened_what_it_cost_and_what_would_have_helped() -> None:
