@@ -98,8 +98,8 @@ def test_a_workload_whose_pods_name_no_class_has_the_tier_of_its_own(spec: Json,
     replay = Replay(rules=rules)
     replay.see(NodeForm(name="n1", gpus=8), at=1)
     replay.see(VICTIM, at=100)
-    spec = {"tier": ""} | spec
-    preemptor = kueue_workload(unreserved(900), name="wl-high", uid=HIGH_UID, owner=HIGH_OWNER, **spec)
+    own: Json = {"tier": ""} | spec
+    preemptor = kueue_workload(unreserved(900), name="wl-high", uid=HIGH_UID, owner=HIGH_OWNER, **own)
     says(replay, preemptor, PREEMPTED, at=EVICTED)
     stop(replay)
 
