@@ -56,21 +56,24 @@ WORKLOADS = (
 PODS = (*map(deleted, VICTIMS), *map(ended, VICTIMS), lambda replay, at: replay.see(TAKER, at=at))
 
 
-def again(replay: Replay, _: float) -> None:
+def written(replay: Replay, _: float) -> None:
     replay.flush()
+
+
+def killed(replay: Replay, _: float) -> None:
+    """A new process, which observes again what was not written."""
     replay.restart()
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Step]:
-    """Both watches are in order, each for itself; the process may restart after each event."""
+    """Both watches are in order, each for itself; the process may be killed after each event."""
     pending, steps = [list(WORKLOADS), list(PODS)], list[Step]()
     while pending:
         watch = draw(st.sampled_from(pending))
         steps.append(watch.pop(0))
         pending = [each for each in pending if each]
-        if draw(st.integers(0, 3)) == 0:
-            steps.append(again)
+        steps += draw(st.sampled_from(((), (), (written,), (killed,), (written, killed))))
     return steps
 
 
@@ -80,11 +83,17 @@ def test_each_victim_is_counted_once_for_the_workload_that_was_admitted_instead(
     replay = Replay(rules=Rules(watched=(Kind.KUEUE_WORKLOADS,)))
     replay.see(NodeForm(name="n1", gpus=8), at=1)
     replay.see(*VICTIMS, at=100)
-    ids = dict[str, str]()
+    ids, unwritten = dict[str, str](), list[Step]()
     for number, step in enumerate(steps):
         step(replay, END + 1 + number)
-        if step is again:
+        if step is written:
             ids = expect_kept(replay, ids)
+            unwritten.clear()
+        elif step is killed:
+            for each in unwritten:
+                each(replay, END + 1 + number)
+        else:
+            unwritten.append(step)
     replay.scrape(LAST + 20)
     replay.flush()
     replay.restart()
