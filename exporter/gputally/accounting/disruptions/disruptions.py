@@ -108,6 +108,15 @@ class Disruptions(KeyedPart[Disruption]):
             self._aftermath.leave(record, at_us=at_us)
         self._judge(record, at_us, is_gone=is_gone)
 
+    def advance(self, now_us: int) -> None:
+        """Judge again those that a queue turns out to have evicted; forget those older than an hour, without pods."""
+        self._judge_evictions(now_us)
+        for uid, each in tuple(self.known.items()):
+            if each.noticed_us < now_us - _KEEP_US and uid not in self._pods.records:
+                self._forget(uid)
+        self._aftermath.advance(now_us)
+        self._job_preemptions.advance()
+
     def _judge(self, record: PodRecord, at_us: int, *, is_gone: bool) -> None:
         known = self.known.get(record.uid)
         reported = reported_of(record, self._suspended_us, self._evicted, is_gone=is_gone)
@@ -117,15 +126,6 @@ class Disruptions(KeyedPart[Disruption]):
             self._keep(self._renewed(record, known, reported, at_us), at_us=at_us)
         elif known:
             self._withdraw(known, at_us)
-
-    def advance(self, now_us: int) -> None:
-        """Judge again those that a queue turns out to have evicted; forget those older than an hour, without pods."""
-        self._judge_evictions(now_us)
-        for uid, each in tuple(self.known.items()):
-            if each.noticed_us < now_us - _KEEP_US and uid not in self._pods.records:
-                self._forget(uid)
-        self._aftermath.advance(now_us)
-        self._job_preemptions.advance()
 
     def _renewed(self, record: PodRecord, known: Disruption | None, reported: Disrupted, at_us: int) -> Disruption:
         terms = record.terms[-1]
