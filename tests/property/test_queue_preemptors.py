@@ -90,8 +90,8 @@ def test_each_victim_is_counted_once_for_the_workload_that_was_admitted_instead(
             ids = expect_kept(replay, ids)
             unwritten.clear()
         elif step is killed:
-            for each in unwritten:
-                each(replay, END + 1 + number)
+            for missed in unwritten:
+                missed(replay, END + 1 + number)
         else:
             unwritten.append(step)
     replay.scrape(LAST + 20)
