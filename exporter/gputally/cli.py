@@ -133,9 +133,10 @@ def _add_demo_flags(command: argparse.ArgumentParser) -> None:
     shown = command.add_mutually_exclusive_group().add_argument
     shown(
         "--scenario",
-        choices=("s1", "s2"),
+        choices=("s1", "s2", "waits"),
         default="s1",
-        help="s1: inference by day, training by night; s2: four tiers, tenants with quotas [default: s1]",
+        help="s1: inference by day, training by night; s2: four tiers, tenants with quotas; waits: pods that wait for "
+        "different reasons, such as deadlocked gangs and inverted priorities [default: s1]",
     )
     shown("--trace", metavar="FILE", type=Path, help="replay the pods of this CSV instead, to its end")
     add(
