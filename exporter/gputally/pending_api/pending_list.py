@@ -12,6 +12,7 @@ from gputally.pending_api.pending_pods import chosen, pending_document, pending_
 from gputally.pending_api.pending_request import PendingRequest
 from gputally.pending_api.why_answers import helps_of, rank_of
 from gputally.pending_api.words.amount_words import listed, pods_words
+from gputally.pending_api.words.finding_entries import finding_entries
 from gputally.pending_api.words.gang_entries import gang_entries
 from gputally.pending_api.words.suggestion_words import ACTOR_WORDS
 from gputally.pending_api.workloads.pending_workloads import chosen_workloads, pending_workload, workload_reasons
@@ -38,6 +39,7 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
         workload_reasons=workload_reasons(workloads),
         workload_count=len(workloads),
         gangs=gang_entries(now, viewer),
+        findings=finding_entries(now, found, viewer),
     )
 
 

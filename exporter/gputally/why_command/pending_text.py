@@ -4,7 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gputally.ledger_commands.plain_text import printable
-from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason, PendingTenant
+from gputally.model.placement.pending_document import (
+    PendingDocument,
+    PendingFinding,
+    PendingPod,
+    PendingReason,
+    PendingTenant,
+)
 from gputally.pending_api.words.amount_words import count_words
 from gputally.pending_api.words.duration_words import duration
 from gputally.why_command.gang_words import gang_words
@@ -33,6 +39,8 @@ def _pods(document: PendingDocument, subject: str, width: int) -> Iterator[str]:
     if document.currency and (without := sum(each.unpriced_gpus for each in document.reasons)):
         verb = "has" if without == 1 else "have"
         yield f"{gpus(without)} {verb} no price: only pods that select one GPU model with a price have one"
+    for finding in document.findings:
+        yield from headed(finding.finding.capitalize(), _finding(finding, document), width=width)
     for gang in document.gangs[:_MOST_GANGS]:
         yield from headed("Gang", gang_words(gang, document.currency, now=document.at), width=width)
     if hidden := len(document.gangs) - _MOST_GANGS:
@@ -62,6 +70,14 @@ def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
     rows = [heads, *((*_sums(each, document), each.reason, each.meaning) for each in document.reasons)]
     for line, (*_, meaning) in zip(table(rows, right=frozenset(range(len(heads) - 2))), rows, strict=True):
         yield from wrapped_cell(line, start=len(line) - len(meaning), width=width)
+
+
+def _finding(finding: PendingFinding, document: PendingDocument) -> str:
+    """How many pods wait that should come first, who comes before them, and which ones wait for the longest time."""
+    more = f" and {finding.pods - len(finding.names):,} more" if finding.pods > len(finding.names) else ""
+    since = duration((document.at - finding.oldest).total_seconds())
+    what = f"{pods(finding.pods)} for {gpus(finding.gpus)}, up to {since}"
+    return f"{what}: {finding.meaning}: {', '.join(finding.names)}{more}"
 
 
 def _tenants(document: PendingDocument) -> Iterator[str]:

@@ -3,8 +3,8 @@
 - Two PyTorchJobs have half of their pods each, and wait for each other: kube-scheduler places no gangs.
 - Inference has the priority of training, one digit short of what was meant, and gets no GPU that training holds.
 - An evaluation, whose class never preempts, needs a whole node. Sweeps of a lower priority get every GPU before it.
-- A pod asks for more GPUs than a node has, one for a model that no node has, one waits at a gate, and a Job asks for
-  more than its quota can ever admit.
+- A pod asks for more GPUs than a node has, one for a model that no node has, one waits at a gate, and the pods of a Job
+  name a PriorityClass that does not exist.
 """
 
 from dataclasses import replace
@@ -28,6 +28,8 @@ NEVER_PREEMPTS: Final = "training-standard"
 TEAMS: Final = {"ml-inference": "serving", "ml-training": "foundation", "ml-vision": "vision", "sandbox": ""}
 """Teams by namespace; one namespace has no team."""
 GATE: Final = "example.org/budget-approval"
+NO_CLASS: Final = "training-lowest"
+"""No PriorityClass has this name."""
 
 _H100: Final = "NVIDIA-H100-80GB-HBM3"
 _A100: Final = "NVIDIA-A100-SXM4-80GB"
@@ -113,9 +115,9 @@ class WaitingPods:
         gated = workloads.bare_pod(replace(_FINETUNE, app="ablation"), "ablation")
         gated["spec"]["schedulingGates"] = [{"name": GATE}]
         self._registry.create("pods", gated, "ml-training")
-        self._registry.create("resourcequotas", workloads.quota("training-low", 1), "sandbox")
-        refused = replace(_SWEEP, app="classifier", gpus=2)
-        self._registry.create("jobs", workloads.job(refused, refused.app, parallelism=1, completions=1), "sandbox")
+        refused = workloads.job(_SWEEP, "classifier", parallelism=1, completions=1)
+        refused["spec"]["template"]["spec"]["priorityClassName"] = NO_CLASS
+        self._registry.create("jobs", refused, "sandbox")
 
     def _ask_for_more(self) -> None:
         with log_rejections():

@@ -10,7 +10,7 @@ from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.blame import blame
 from gputally.accounting.waiting.fit.fitting import Fitting
 from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
-from gputally.accounting.waiting.rank_findings import RankFindings
+from gputally.accounting.waiting.rank_findings import ClassFindings, RankFindings
 from gputally.accounting.waiting.situations import Situations
 from gputally.accounting.waiting.verdicts import Verdicts
 from gputally.accounting.waiting.wait_book import WaitBook
@@ -118,6 +118,10 @@ class Waiting(StatePart[PodWait]):
         )
         is_known = self.live.is_judgeable and self.live.is_complete and self.fitting.is_complete
         return self.fitting.added_to(now, self.live.changed) if is_known else now
+
+    def findings(self) -> dict[str, ClassFindings]:
+        """The findings about the order of priorities as of the last looks, by the UID of each pod that has any."""
+        return self._findings.by_pod()
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.seen`; comes after `Pods` has seen the pod."""
