@@ -52,9 +52,8 @@ class PendingNow(NamedTuple):
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known. `risks`
     are the running pods that would lose work. `room`, `policy`, the price `book` and the `assets` by node are empty
     unless they were asked for. `default_class` is that of pods that name none, "" for none. `packing` has the nodes of
-    jobs, `uncreated` the workloads that lack pods. `findings` are those about the order of priorities, by the UID of the
-    pod that waits. `gangs` are the partial ones, and `deadlocks` the keys of those that
-    wait for each other.
+    jobs, `uncreated` the workloads that lack pods. `findings` are those about the order of priorities, by the UID of
+    the pod that waits. `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
     """
 
     at_us: int
@@ -120,7 +119,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         assets=_assets(fleet) if with_room else {},
         packing=dict(fleet.waiting.fitting.packing.of),
         uncreated=fleet.uncreated.workloads(),
-        findings=fleet.waiting.findings(),
+        findings=fleet.waiting.findings.by_pod(),
         gangs=tuple(fleet.waiting.situations.partial_gangs.gangs.read().values()),
         deadlocks=tuple(fleet.waiting.situations.partial_gangs.found),
     )

@@ -1,4 +1,4 @@
-"""The routes of waiting pods: `/api/v1/pending`, `/api/v1/why`, `/api/v1/what-if` and the page `/pending`."""
+"""The routes of waiting pods: the page `/pending`, and `pending`, `why`, `what-if` and `fits` of `/api/v1`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,10 +13,12 @@ from msgspec.structs import replace
 from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
 from gputally.export.web import compressed, joined
+from gputally.model.placement.fits_document import FITS_PATH
 from gputally.model.placement.pending_document import PENDING_PATH
 from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH
 from gputally.model.placement.why_document import NOT_FOUND_HEADER, WHY_PATH
 from gputally.pending_api.evaluation import Evaluation, TooBusy
+from gputally.pending_api.forecasts.fits_request import FitsRequest, fits_document
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import planned_classes, planned_pods
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
@@ -59,6 +61,7 @@ class PendingRoutes:
         return (
             web.get(PENDING_PATH, _guarded(self.pending)),
             web.get(WHY_PATH, _guarded(self.why)),
+            web.get(FITS_PATH, _guarded(self.fits)),
             web.get(WHAT_IF_PATH, _guarded(self.what_if)),
             web.post(WHAT_IF_PATH, _guarded(self.what_if_of_manifest)),
             web.get(PENDING_PAGE_PATH, _guarded(self.page)),
@@ -82,6 +85,11 @@ class PendingRoutes:
         """Why a pod waits."""
         asked, viewer = WhyRequest.of(_parameters(request)), Viewer(TENANTS.get())
         return await self._answered(request, lambda now: _encoded(why_document(now, asked, viewer, past=self._past)))
+
+    async def fits(self, request: web.Request) -> web.Response:
+        """What pod sizes fit now."""
+        asked, viewer = FitsRequest.of(_parameters(request)), Viewer(TENANTS.get())
+        return await self._answered(request, lambda now: _encoded(fits_document(now, asked, viewer)))
 
     async def what_if(self, request: web.Request) -> web.Response:
         """The forecast of a pod with these parameters."""

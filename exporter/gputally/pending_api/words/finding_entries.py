@@ -21,7 +21,7 @@ _HIDDEN: Final = "other pods hold such GPUs, although these should precede them"
 
 
 def findings_of(now: PendingNow, uid: str) -> dict[str, int]:
-    """The GPUs of pods that should not precede this one, by the kind of finding; a starved pod is not also outranked."""
+    """The GPUs of pods that should not precede this one, by the kind; a starved pod is not also outranked."""
     found = dict(now.findings.get(uid, ()))
     if FindingKind.STARVATION in found:
         found.pop(FindingKind.OUTRANKED, None)
