@@ -41,6 +41,7 @@ def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
         form=form,
         reasons=tuple(Reason),
         gpus=sum(each.gpus for each in document.reasons),
+        unpriced=sum(each.unpriced_gpus for each in document.reasons),
         json_link=f"{PENDING_PATH}?{urlencode({name: value for name, value in form.items() if value})}".rstrip("?"),
         count=count_words,
         age=lambda since: duration((document.at - since).total_seconds()),

@@ -30,7 +30,7 @@ def suggestions(
     """
     state, by_name = Attempt(needs, room, situation), {each.name: each for each in classes}
     single = [(change,) for change in _single(verdict, state, classes)]
-    all_at_once = tuple(_remedies(verdict, room))
+    all_at_once = tuple(_remedies(verdict, state))
     several = [all_at_once] if len(all_at_once) > 1 else []
     tried = (_tried(state, changes, by_name) for changes in (*single, *several))
     return tuple(sorted((each for each in tried if each), key=_cost_to_others))
@@ -78,12 +78,14 @@ def _another_node(verdict: Verdict, state: Attempt) -> Iterator[SuggestedChange]
         yield SuggestedChange(kind=ChangeKind.ADD_NODE, node=verdict.node)
 
 
-def _remedies(verdict: Verdict, room: Room) -> Iterator[SuggestedChange]:
-    """One change for each obstacle, the pod's own where there is one."""
+def _remedies(verdict: Verdict, state: Attempt) -> Iterator[SuggestedChange]:
+    """One change for each obstacle, the pod's own where there is one; another node where nobody ends by itself."""
     for obstacle in verdict.obstacles:
-        own = [*_of_pod(obstacle), *_of_cluster(obstacle, room)]
+        own = [*_of_pod(obstacle), *_of_cluster(obstacle, state.room)]
         if obstacle.kind is ObstacleKind.SIZE and obstacle.free:
             own = [SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=obstacle.what, amount=obstacle.free)]
+        if not own and obstacle.kind is ObstacleKind.RESOURCE:
+            own = [*_another_node(verdict, state)]
         yield from own[:1]
 
 
