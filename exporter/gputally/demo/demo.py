@@ -36,8 +36,8 @@ _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CHAOS_SECONDS: Final = 5.0
 """Real seconds between two faults of --chaos."""
 _POLL_SECONDS: Final = 0.1
-_WATCHED: Final = ("poddisruptionbudgets", "events/FailedCreate")
-"""Optional resources that the simulated cluster has. It has ResourceQuotas too, but counts nothing against them."""
+_WATCHED: Final = ("poddisruptionbudgets", "resourcequotas", "events/FailedCreate")
+"""Optional resources that the simulated cluster has."""
 _BUDGETS_SECONDS: Final = 20.0
 """Real seconds, some hours of the simulation."""
 

@@ -72,7 +72,8 @@ def node(pool: NodePool, index: int) -> Doc:
 
 def gpu_node(name: str, pool: NodePool, *, zone: str = _ZONES[0], offered: Mapping[str, int], machine: str = "") -> Doc:
     """A Node of `pool` that offers its GPUs as these resources; `machine` defaults to its name."""
-    general = {"cpu": str(12 * pool.gpus), "memory": f"{170 * pool.gpus}Gi", "pods": "110"}
+    units = max(pool.gpus, *offered.values())
+    general = {"cpu": str(12 * units), "memory": f"{170 * units}Gi", "pods": "110"}
     quantities = general | {resource: str(units) for resource, units in offered.items()}
     labels = {
         "kubernetes.io/hostname": name,

@@ -3,8 +3,9 @@
 - Two PyTorchJobs have half of their pods each, and wait for each other: kube-scheduler places no gangs.
 - Inference has the priority of training, one digit short of what was meant, and gets no GPU that training holds.
 - An evaluation, whose class never preempts, needs a whole node. Sweeps of a lower priority get every GPU before it.
-- A pod asks for more GPUs than a node has, one for a model that no node has, one waits at a gate, and the pods of a Job
-  name a PriorityClass that does not exist.
+- Some GPUs stay free, as pods without GPUs have taken the CPUs beside them, so one of the sweeps waits.
+- A pod asks for more GPUs than a node has, one for a model that no node has, one waits at a gate. The pods of one Job
+  need more than its quota can ever admit, those of another one name a PriorityClass that does not exist.
 """
 
 from dataclasses import replace
@@ -49,8 +50,9 @@ _SERVER: Final = Work(
     gpu_model=_A100,
     starts_after_us=45 * SECOND_US,
 )
-_FINETUNE: Final = Work(app="finetune", kind="training", tier="training-standard", gpus=2, gpu_model=_A100)
+_FINETUNE: Final = Work(app="finetune", kind="training", tier="training-standard", gpu_model=_A100)
 _DISTILLATION: Final = Work(app="distill", kind="training", tier="training-low", gpu_model=_T4)
+_PREPROCESSING: Final = Work(app="preprocess", kind="batch", tier="training-low", gpus=0, gpu_model=_T4, cpus=24)
 _SWEEP: Final = Work(
     app="sweep",
     kind="training",
@@ -104,18 +106,22 @@ class WaitingPods:
         """One pod stays on each node, so that sweeps which end together never leave a whole node."""
         for size in ("small", "tiny"):
             self._registry.create("pods", workloads.bare_pod(_DISTILLATION, f"distill-{size}"), "ml-vision")
+            self._registry.create("pods", workloads.bare_pod(_PREPROCESSING, f"preprocess-{size}"), "ml-vision")
         job = workloads.job(_SWEEP, _SWEEP.app, parallelism=5, completions=_ENDLESS)
         self._registry.create("jobs", job, "ml-vision")
 
     def _create_misfits(self) -> None:
         too_large = replace(_PRETRAIN, app="llm", gpus=16)
         self._registry.create("pods", workloads.bare_pod(too_large, "llm-16-gpus"), "ml-training")
-        mistyped = replace(_FINETUNE, app="transcode", gpus=1, gpu_model=_A100.removesuffix("B"))
+        mistyped = replace(_FINETUNE, app="transcode", gpu_model=_A100.removesuffix("B"))
         self._registry.create("pods", workloads.bare_pod(mistyped, "transcode"), "ml-vision")
-        gated = workloads.bare_pod(replace(_FINETUNE, app="ablation"), "ablation")
+        gated = workloads.bare_pod(replace(_FINETUNE, app="ablation", gpus=2), "ablation")
         gated["spec"]["schedulingGates"] = [{"name": GATE}]
         self._registry.create("pods", gated, "ml-training")
-        refused = workloads.job(_SWEEP, "classifier", parallelism=1, completions=1)
+        self._registry.create("resourcequotas", workloads.quota("training-low", 1), "sandbox")
+        beyond = replace(_SWEEP, app="classifier", gpus=2)
+        self._registry.create("jobs", workloads.job(beyond, beyond.app, parallelism=1, completions=1), "sandbox")
+        refused = workloads.job(_SWEEP, "regression", parallelism=1, completions=1)
         refused["spec"]["template"]["spec"]["priorityClassName"] = NO_CLASS
         self._registry.create("jobs", refused, "sandbox")
 

@@ -15,7 +15,8 @@ _IMAGE = "registry.example.org/ml/{app}:1.4.2"
 class Work:
     """A pod's requests and behaviour; times in µs; `lasts_us` None means forever.
 
-    `gpu_model` is the one that it selects, as GPU Feature Discovery names it; "" for none.
+    `gpu_model` is the one that it selects, as GPU Feature Discovery names it; "" for none. `cpus` are by default those
+    that go with its GPUs.
     """
 
     app: str
@@ -23,6 +24,7 @@ class Work:
     tier: str = ""
     gpus: int = 1
     gpu_model: str = ""
+    cpus: int | None = None
     starts_after_us: int = 0
     lasts_us: int | None = None
     stops_after_us: int = 0
@@ -52,7 +54,8 @@ def template(work: Work, *, restart: str) -> Doc:
 
 def _container(work: Work) -> Doc:
     limits = {GPU: str(work.gpus)} if work.gpus else {}
-    requests = {"cpu": str(max(1, 8 * work.gpus)), "memory": f"{max(1, 64 * work.gpus)}Gi"}
+    cpus = max(1, 8 * work.gpus) if work.cpus is None else work.cpus
+    requests = {"cpu": str(cpus), "memory": f"{max(1, 64 * work.gpus)}Gi"}
     resources = {"requests": requests, "limits": limits} if limits else {"requests": requests}
     return {"name": "main", "image": _IMAGE.format(app=work.app), "resources": resources}
 

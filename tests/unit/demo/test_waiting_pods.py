@@ -16,6 +16,7 @@ CASES = {
     "ml-vision/vlm-pretrain-worker-0": "capacity",
     "ml-inference/llm-api": "inversion",
     "ml-vision/evaluate": "never_preempts",
+    "ml-vision/sweep": "cpu_or_memory",
     "ml-training/llm-16-gpus": "impossible",
     "ml-vision/transcode": "excluded",
     "ml-training/ablation": "gated",
@@ -64,7 +65,10 @@ async def test_every_case_is_shown_as_it_is_called(url: str) -> None:
     assert [name.startswith("ml-inference/llm-api-") for name in kinds(found)["inversion"]] == [True]
     priced = {each["pod"]: (each["gpu_model"], each["cost_per_hour"]) for each in found["pods"]}
     assert priced["evaluate"] == ("Tesla-T4", "1.4")
-    assert [(each["name"], each["reason"]) for each in found["workloads"]] == [("classifier", "refused")]
+    assert {each["name"]: each["reason"] for each in found["workloads"]} == {
+        "classifier": "quota_never",
+        "regression": "refused",
+    }
     found = await pending(url, lambda document: all(each["deadlocked_with"] for each in document["gangs"]))
     assert {partner for each in found["gangs"] for partner in each["deadlocked_with"]} == GANGS
     assert {(each["bound"], each["needed"]) for each in found["gangs"]} == {(1, 2)}
@@ -76,5 +80,6 @@ async def test_every_case_is_shown_as_it_is_called(url: str) -> None:
         'gputally_pending_finding_pods{finding="starvation",tier="training-standard"}',
         'gputally_partial_gangs{tier="training-high"}',
         "gputally_deadlocked_gangs",
-        'gputally_stranded_gpus{gpu_model="Tesla-T4",pool="t4-pool",reason="fragment"}',
+        'gputally_stranded_gpus{gpu_model="Tesla-T4",pool="t4-pool",reason="cpu"}',
+        'gputally_stranded_gpus{gpu_model="NVIDIA-A100-SXM4-80GB",pool="a100-pool",reason="fragment"}',
     )
