@@ -8,9 +8,9 @@ from gputally_sim.scenarios.workloads import Work
 
 _EXAMPLES: Final = {
     "s1": ("ml-vision", "evaluate-pairs", Work(app="evaluate", kind="training", tier="training-standard", gpus=2)),
-    "s2": ("tenant-alpha", "llm-16-gpus", Work(app="llm", kind="training", tier="gpu-training", gpus=16)),
+    "s2": ("tenant-alpha", "llm-16-gpus", Work(app="llm", kind="training", gpus=16)),
 }
-"""By scenario: namespace, name and what it requests, which is more than any node has."""
+"""By scenario: namespace, name and what it requests, which is more than any node has. No quota of s2 counts it."""
 
 
 def waiting_example(scenario: str) -> str:

@@ -105,6 +105,7 @@ async def test_a_restricted_user_sees_own_pods_and_of_others_only_tier_and_gpus(
         _, pending = await read(client, "/api/v1/pending", helps="true")
         _, why = await read(client, "/api/v1/why", namespace="ml", pod="a")
         _, what_if = await read(client, "/api/v1/what-if", gpus="8", **{"class": "top"})
+        fits_status, fits = await read(client, "/api/v1/fits")
         async with client.get("/pending") as answer:
             page = await answer.text()
         status, _ = await read(client, "/api/v1/why", namespace="rivals", pod="foreign")
@@ -113,7 +114,8 @@ async def test_a_restricted_user_sees_own_pods_and_of_others_only_tier_and_gpus(
     assert status == 404, "whether it exists is not theirs to know"
     hidden = [each for each in why["answers"][0]["occupants"] if each["pod"] is None]
     assert [(each["tier"], each["gpus"]) for each in hidden] == [("serving", 6.0)]
-    everything = json.dumps([pending, why, what_if]) + page
+    assert (fits_status, [each["pool"] for each in fits["pools"]]) == (200, [None])
+    everything = json.dumps([pending, why, what_if, fits]) + page
     assert everything.count("secret-node") == everything.count('"pod": "other"'), "only where a pod of theirs runs"
     for secret in ('serve"', "uid-serve", "uid-x", "foreign", "rivals"):
         assert secret not in everything
