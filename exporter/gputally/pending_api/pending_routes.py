@@ -22,11 +22,11 @@ from gputally.pending_api.forecasts.fits_request import FitsRequest, fits_docume
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import planned_classes, planned_pods
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
+from gputally.pending_api.pages.pending_page import PENDING_HEADERS, pending_page
 from gputally.pending_api.past_pods import PastPods
 from gputally.pending_api.pending_finder import NoSuchPods, NotYetJudged, why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import PendingNow, Viewer, WaitsUnexplained
-from gputally.pending_api.pending_page import PENDING_HEADERS, pending_page
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from gputally.report_api.report_request import InvalidRequest, expect_known
 

@@ -6,7 +6,7 @@ from typing import Final
 from gputally.model.placement.fits_document import FitsDocument, PoolFits
 from gputally.model.placement.pod_sizes import SIZES, Stranded
 from gputally.pending_api.words.amount_words import byte_words, count_words, gpu_words
-from gputally.why_command.text_lines import gpus, headed, paragraph, table
+from gputally.why_command.text_lines import headed, paragraph, table
 
 _NOT_YET: Final = "It is not yet known what fits: the pods on the nodes with GPUs are still being listed. Ask again."
 _NONE: Final = "No node has GPUs."
@@ -42,7 +42,7 @@ def _headline(document: FitsDocument) -> str:
     cores = f"{document.cpu_cores:g} CPU{'' if document.cpu_cores == 1 else 's'}"
     needs = f"{cores} and {byte_words(document.memory_bytes)} memory"
     verb = "is" if free == 1 else "are"
-    return f"{gpus(free)} {verb} free{lost}. Pods that fit now, each size by itself, with {needs} for each GPU:"
+    return f"{gpu_words(free)} {verb} free{lost}. Pods that fit now, each size by itself, with {needs} for each GPU:"
 
 
 def _table(pools: Sequence[PoolFits]) -> Iterator[str]:

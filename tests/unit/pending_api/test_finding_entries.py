@@ -6,9 +6,9 @@ import msgspec
 
 from gputally.model.placement.pending_document import PendingDocument
 from gputally.model.placement.priority_finding import FindingKind
+from gputally.pending_api.pages.pending_page import pending_page
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
-from gputally.pending_api.pending_page import pending_page
 from gputally.pending_api.pending_request import PendingRequest
 from gputally.why_command.pending_text import pending_lines
 from tests.unit.pending_api.pending_world import holds, node, waits, world

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from gputally.model.kube import Kind
 from gputally.model.placement.gang_entry import GangEntry
+from gputally.pending_api.pages.pending_page import pending_page
 from gputally.pending_api.pending_finder import why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer, read_pending
-from gputally.pending_api.pending_page import pending_page
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from gputally.pending_api.words.gang_entries import gang_entries
 from gputally.why_command.pending_text import pending_lines
