@@ -41,6 +41,7 @@ FILTERED: Final = frozenset(
         WHAT_IF_PATH,
         FITS_PATH,
         "/pending",
+        "/pending/why",
         "/api/v1/openapi.json",
     }
 )

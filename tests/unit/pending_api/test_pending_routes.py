@@ -1,7 +1,9 @@
 """`/api/v1/pending`, `/api/v1/why`, `/api/v1/what-if` and `/pending` over real sockets."""
 
 import asyncio
+import html
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,8 +18,11 @@ from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.what_if_document import BODY_BYTES
 from gputally.model.placement.why_document import NOT_FOUND_HEADER
 from gputally.pending_api import evaluation, pending_routes
-from gputally.pending_api.pending_now import PendingNow, WaitsUnexplained
+from gputally.pending_api.pending_finder import why_document
+from gputally.pending_api.pending_now import ALL, PendingNow, WaitsUnexplained
+from gputally.pending_api.pending_request import WhyRequest
 from gputally.pending_api.pending_routes import BODIES, PendingRoutes
+from gputally.why_command.why_text import why_lines
 from tests.fakes.policies import SiteClient
 from tests.unit.export.test_web import site
 from tests.unit.pending_api.pending_world import Past, holds, node, waits, world
@@ -106,16 +111,18 @@ async def test_a_restricted_user_sees_own_pods_and_of_others_only_tier_and_gpus(
         _, why = await read(client, "/api/v1/why", namespace="ml", pod="a")
         _, what_if = await read(client, "/api/v1/what-if", gpus="8", **{"class": "top"})
         fits_status, fits = await read(client, "/api/v1/fits")
-        async with client.get("/pending") as answer:
-            page = await answer.text()
+        _, page = await read(client, "/pending")
+        _, why_page = await read(client, "/pending/why", namespace="ml", pod="a")
+        page_status, _ = await read(client, "/pending/why", namespace="rivals", pod="foreign")
         status, _ = await read(client, "/api/v1/why", namespace="rivals", pod="foreign")
 
     assert [each["pod"] for each in pending["pods"]] == ["a", "b"]
-    assert status == 404, "whether it exists is not theirs to know"
+    assert (status, page_status) == (404, 404), "whether it exists is not theirs to know"
+    assert "<td>pods of others</td>" in why_page
     hidden = [each for each in why["answers"][0]["occupants"] if each["pod"] is None]
     assert [(each["tier"], each["gpus"]) for each in hidden] == [("serving", 6.0)]
     assert (fits_status, [each["pool"] for each in fits["pools"]]) == (200, [None])
-    everything = json.dumps([pending, why, what_if, fits]) + page
+    everything = json.dumps([pending, why, what_if, fits]) + page + why_page
     assert everything.count("secret-node") == everything.count('"pod": "other"'), "only where a pod of theirs runs"
     for secret in ('serve"', "uid-serve", "uid-x", "foreign", "rivals"):
         assert secret not in everything
@@ -209,6 +216,22 @@ async def test_a_page_begins_with_the_reasons_and_escapes_names() -> None:
     assert 'value="&lt;b&gt;"' in empty
     assert page.index("Reasons") < page.index("capacity</a>") < page.index("ml/a")
     assert "<script" not in page
+
+
+async def test_the_page_of_a_pod_says_what_gputally_why_says() -> None:
+    async with served() as client:
+        _, found = await read(client, "/pending")
+        status, page = await read(client, "/pending/why", namespace="ml", pod="a")
+        wrong, _ = await read(client, "/pending/why", namespace="ml")
+
+    assert '<a href="/pending/why?namespace=ml&amp;pod=a">ml/a</a>' in found
+    assert (status, wrong) == (200, 400)
+    text = html.unescape(re.sub(r"<[^>]*>", "", page))
+    document = why_document(state(), WhyRequest("ml", "a", ""), ALL, past=Past())
+    shown = [line.partition("  ")[2].strip() for line in why_lines(document, width=10_000) if line[:1] not in ("", " ")]
+    assert [each for each in shown if each not in text and not each.startswith(("- ", "GPUS"))] == []
+    for change in document.answers[0].helps:
+        assert change.text in text
 
 
 async def test_the_form_of_the_page_filters_with_the_fields_that_are_filled_in() -> None:
