@@ -36,9 +36,10 @@ async def measure(loader: Loader, aggregator: Aggregator, *, waiting: int, other
     verdicts = Verdicts(aggregator)
     await asyncio.to_thread(verdicts.until_all, waiting)
     known_s = time.monotonic() - ready
-    first_ms, _ = await asyncio.to_thread(scraped, aggregator.connection())
+    connection = aggregator.connection()  # one for all scrapes, as Prometheus keeps its own
+    first_ms, _ = await asyncio.to_thread(scraped, connection)
     await asyncio.sleep(SETTLE_SECONDS)
-    scrapes = [scraped(aggregator.connection())[0] for _ in range(SCRAPES)]
+    scrapes = [scraped(connection)[0] for _ in range(SCRAPES)]
     follow: list[float] = []
     async with background(loader, events_per_second=EVENTS_PER_SECOND, nodes=CHURNED):
         for number in range(CHANGES):

@@ -18,6 +18,10 @@ MODELS = {
     "NVIDIA-A10G": "g5.48xlarge",
 }
 POOLS_PER_MODEL = 2
+_PODS_OF_A_JOB = 4
+_PODS_OF_A_REPLICA_SET = 10
+_PODS_OF_A_TEAM = 20
+"""As many as whole Jobs and whole ReplicaSets have."""
 MARKER = "marker"
 """A namespace and team only for measurements."""
 ZONES = ("eu-central-1a", "eu-central-1b", "eu-central-1c")
@@ -107,11 +111,11 @@ def _node_conditions() -> Iterator[Json]:
 
 def pod(number: int, *, name: str = "", place: str = "", tier: str = "", on: str = "") -> Json:
     """Pod `number`, bound but not started; team and tier are derived from the number unless given."""
-    chance = random.Random(number)
+    chance = random.Random(number // _PODS_OF_A_TEAM)  # an owner is in the namespace of its pods, which are alike
     place = place or f"team-{chance.randrange(TEAMS):02d}"
     tier = tier or chance.choice(list(TIERS))
     owner = _job(number) if tier in ("training", "best-effort") else _replica_set(number)
-    name = name or f"{owner['name']}-{chance.getrandbits(32):08x}"
+    name = name or f"{owner['name']}-{random.Random(number).getrandbits(32):08x}"
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -135,11 +139,13 @@ def binding(pod: Json, node: str) -> Json:
 
 
 def _job(number: int) -> Json:
-    return _owner("batch/v1", "Job", f"finetune-llama-{number // 4:06d}", number // 4)
+    of = number // _PODS_OF_A_JOB
+    return _owner("batch/v1", "Job", f"finetune-llama-{of:06d}", of)
 
 
 def _replica_set(number: int) -> Json:
-    return _owner("apps/v1", "ReplicaSet", f"serve-llama-{number // 10:05d}-7d4b9c8f5d", number // 10)
+    of = number // _PODS_OF_A_REPLICA_SET
+    return _owner("apps/v1", "ReplicaSet", f"serve-llama-{of:05d}-7d4b9c8f5d", of)
 
 
 def _owner(version: str, kind: str, name: str, number: int) -> Json:

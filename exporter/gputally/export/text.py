@@ -31,6 +31,9 @@ _EXPONENTS: Final = tuple(f"e+{digits - 1:02d}" for digits in range(20))
 _SPARE: Final = 256
 """Label sets that may be cached in addition to twice those of the last scrape."""
 
+_NULL: Final = b"null"
+"""JSON for all that is not finite."""
+
 Rows: TypeAlias = Iterable[Row | HistogramRow]
 """The rows of one metric, all of the type that its kind determines."""
 
@@ -50,10 +53,35 @@ def _family(metric: Metric[Any], rows: Rows, *, openmetrics: bool) -> bytes:
     """The text of one family. Encoded at once, as all lines together take more memory than their text."""
     if metric.kind is MetricType.HISTOGRAM:
         lines = _histograms(metric, list(cast("Iterable[HistogramRow]", rows)), created=openmetrics)
+    elif metric.kind is MetricType.COUNTER:
+        lines = _samples(metric, _by_column(cast("Iterable[Row]", rows)), created=openmetrics)
     else:
-        created = openmetrics and metric.kind is MetricType.COUNTER
-        lines = _samples(metric, _by_column(cast("Iterable[Row]", rows)), created=created)
+        return _gauge(metric, _by_column(cast("Iterable[Row]", rows)), openmetrics=openmetrics)
     return "".join((header(metric, openmetrics=openmetrics), *lines)).encode()
+
+
+def _gauge(metric: Metric[Any], samples: Columns, *, openmetrics: bool) -> bytes:
+    """The text of a gauge, that of the last scrape if it has not changed: most do not within seconds."""
+    latest = _latest(metric, openmetrics=openmetrics)
+    if samples.values != latest.values or samples.labels != latest.labels:
+        lines = _samples(metric, samples, created=False)
+        latest.text = "".join((header(metric, openmetrics=openmetrics), *lines)).encode()
+        latest.values, latest.labels = samples.values, samples.labels
+    return latest.text
+
+
+class _Latest:
+    """The last text of a gauge, and what it shows."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.values: Sequence[float] = ()
+        self.labels: Sequence[tuple[str, ...]] = ()
+
+
+@lru_cache(maxsize=4096)
+def _latest(metric: Metric[Any], *, openmetrics: bool) -> _Latest:
+    return _Latest(header(metric, openmetrics=openmetrics).encode())
 
 
 def registry_text(registry: CollectorRegistry, *, openmetrics: bool) -> bytes:
@@ -70,7 +98,10 @@ def numbers(values: Iterable[float]) -> list[str]:
     The JSON encoder is 15 times as fast as `repr`, with the same result except for very large and very small values.
     """
     floats = [value * 1.0 for value in values]
-    texts = msgspec.json.encode(floats).decode()[1:-1].split(",")
+    encoded = msgspec.json.encode(floats)
+    texts = encoded.decode()[1:-1].split(",")
+    if _NULL not in encoded and max(floats, default=0) < _LARGEST and min(filter(None, floats), default=1) >= _SMALLEST:
+        return texts if floats else []
     return [
         text if not value or _SMALLEST <= value < _LARGEST else _unusual(value, text)
         for value, text in zip(floats, texts, strict=False)  # no values give one empty text

@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
+from sys import intern
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gputally.model.kube import OwnerReference
 
@@ -54,7 +56,9 @@ class Lookup(StrEnum):
 def controller_of(references: Iterable[OwnerReference] | None) -> OwnerReference | None:
     """The reference to the managing owner; None if such an owner cannot exist, so that no oversized data is stored."""
     found = next((each for each in references or () if each.controller), None)
-    return found if found and can_exist(found) else None
+    if not found or not can_exist(found):
+        return None
+    return replace(found, kind=intern(found.kind), api_version=intern(found.api_version))  # the same for thousands
 
 
 def can_exist(reference: OwnerReference) -> bool:

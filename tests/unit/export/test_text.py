@@ -1,6 +1,9 @@
+from math import isnan
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Gauge, PlatformCollector, ProcessCollector, generate_latest
 
 from gputally.catalog.metric import Columns, Metric, MetricType, Row
@@ -67,6 +70,21 @@ def test_a_series_renders_alike_at_every_scrape() -> None:
     assert first == second
 
 
+@pytest.mark.parametrize("openmetrics", [False, True])
+def test_a_gauge_shows_each_change(*, openmetrics: bool) -> None:
+    first: list[tuple[str, float]] = [("a", 1), ("b", 2)]
+    unknown: list[tuple[str, float]] = [("a", float("nan"))]
+    another: list[tuple[str, float]] = [("a", 1), ("b", 3)]
+    other_pool: list[tuple[str, float]] = [("a", 1), ("c", 3)]
+    for pools in (first, first, another, other_pool, other_pool[1:], [], [], first, unknown, unknown):
+        text = render([(TIERS, [Row(("prod", pool), value) for pool, value in pools])], openmetrics=openmetrics)
+        samples = [line for line in text.decode().splitlines() if not line.startswith("#")]
+        assert samples == [
+            f'gputally_gpus{{pool="{pool}",tier="prod"}} {"NaN" if isnan(value) else float(value)}'
+            for pool, value in pools
+        ]
+
+
 @pytest.mark.parametrize("values", [(), ("prod",), ("prod", "a", "b")])
 def test_a_row_that_does_not_fit_its_labels_is_refused(values: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="zip"):
@@ -125,6 +143,13 @@ def test_no_numbers_are_no_texts() -> None:
 )
 def test_a_number_is_written_as_go_writes_it(value: float, text: str) -> None:
     assert numbers([value]) == [text]
+
+
+@example([1.0, float("nan")])
+@example([1.0, float("inf")])
+@given(st.lists(st.floats() | st.floats(-10, 2e6) | st.integers(-(10**20), 10**20)))
+def test_many_numbers_are_written_as_each_alone(values: list[float]) -> None:
+    assert numbers(values) == [numbers([value])[0] for value in values]
 
 
 def test_memory_follows_what_is_exposed() -> None:
