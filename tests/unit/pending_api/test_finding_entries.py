@@ -63,6 +63,7 @@ def test_the_page_has_them_too_and_is_without_the_table_if_there_are_none() -> N
     empty = pending_page(pending_list(found()._replace(findings={}), FIRST_POD, ALL), FIRST_POD)
 
     assert "<td>pods of lower priority got such GPUs later, and cannot be preempted for them</td>" in page
+    assert '<a href="/pending/why?namespace=ml&amp;pod=d">ml/d</a>' in page
     assert "should not precede" not in empty
 
 

@@ -31,6 +31,12 @@ def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
         age=lambda since: duration((document.at - since).total_seconds()),
         missing=sum(each.pods for each in document.workload_reasons),
         missing_gpus=sum(each.gpus for each in document.workload_reasons),
-        why_job=lambda each: f"{WHY_PAGE_PATH}?{urlencode({'namespace': each.namespace, 'job': each.job})}",
-        why=lambda pod: f"{WHY_PAGE_PATH}?{urlencode({'namespace': pod.namespace, 'pod': pod.pod})}",
+        why_job=lambda each: _page_of(each.namespace, job=each.job),
+        why=lambda pod: _page_of(pod.namespace, pod=pod.pod),
+        why_named=lambda name: _page_of(name.partition("/")[0], pod=name.partition("/")[2]),
     )
+
+
+def _page_of(namespace: str, **named: str) -> str:
+    """The address of the page about a pod or a job."""
+    return f"{WHY_PAGE_PATH}?{urlencode({'namespace': namespace, **named})}"
