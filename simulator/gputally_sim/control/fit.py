@@ -12,7 +12,7 @@ from gputally_sim.quantities import amount_of
 
 _encode = msgspec.json.Encoder().encode
 _NOT_TOLERATED = frozenset({"NoSchedule", "NoExecute"})
-_DECISIVE = ("priority", "preemptionPolicy", "nodeSelector", "tolerations")
+_DECISIVE = ("priority", "preemptionPolicy", "nodeSelector", "tolerations", "resourceClaims")
 _TAINTS_OF_STATUS = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.kubernetes.io/unreachable"}
 
 
@@ -112,6 +112,8 @@ def misfit(pod: PodNeeds, node: NodeState, *, without: Collection[str] = ()) -> 
         return Misfit((f"node(s) had untolerated taint {{{taint}}}",))
     if (selector := pod.spec.get("nodeSelector")) and not matches(selector, node.labels):
         return Misfit(("node(s) didn't match Pod's node affinity/selector",))
+    if pod.spec.get("resourceClaims"):  # no node has devices for claims
+        return Misfit(("cannot allocate all claims",))
     return _shortage(pod, node, without)
 
 

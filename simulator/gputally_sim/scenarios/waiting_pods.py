@@ -4,8 +4,9 @@
 - Inference has the priority of training, one digit short of what was meant, and gets no GPU that training holds.
 - An evaluation, whose class never preempts, needs a whole node. Sweeps of a lower priority get every GPU before it.
 - Some GPUs stay free, as pods without GPUs have taken the CPUs beside them, so one of the sweeps waits.
-- A pod asks for more GPUs than a node has, one for a model that no node has, one waits at a gate. The pods of one Job
-  need more than its quota can ever admit, those of another one name a PriorityClass that does not exist.
+- A pod asks for more GPUs than a node has, one for two GPUs of which each is on another node, one for a model that no
+  node has. One waits at a gate, one for Kueue, one for a ResourceClaim, one for a scheduler that nobody runs.
+- The pods of a Job need more than its quota can ever admit, those of another one name a class that does not exist.
 """
 
 from dataclasses import replace
@@ -28,7 +29,6 @@ TIERS: Final = {
 NEVER_PREEMPTS: Final = "training-standard"
 TEAMS: Final = {"ml-inference": "serving", "ml-training": "foundation", "ml-vision": "vision", "sandbox": ""}
 """Teams by namespace; one namespace has no team."""
-GATE: Final = "example.org/budget-approval"
 NO_CLASS: Final = "training-lowest"
 """No PriorityClass has this name."""
 
@@ -61,6 +61,13 @@ _SWEEP: Final = Work(
     starts_after_us=20 * SECOND_US,
     lasts_us=25 * MINUTE_US,
 )
+_UNSCHEDULED: Final = {
+    "ablation": {"schedulingGates": [{"name": "example.org/budget-approval"}]},
+    "distributed": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]},
+    "alignment": {"resourceClaims": [{"name": "gpus", "resourceClaimName": "two-gpus"}]},
+    "rendering": {"schedulerName": "volcano"},
+}
+"""What keeps these pods from being scheduled, by their names."""
 _EVALUATION: Final = Work(app="evaluate", kind="training", tier=NEVER_PREEMPTS, gpus=4, gpu_model=_T4)
 
 
@@ -78,6 +85,8 @@ class WaitingPods:
         self._fill_a100s()
         self._fill_t4s()
         self._create_misfits()
+        self._create_unscheduled()
+        self._create_refused()
         self._registry.agenda.after(_SCALED_AFTER_US, self._ask_for_more)
 
     def _create_objects(self) -> None:
@@ -115,9 +124,16 @@ class WaitingPods:
         self._registry.create("pods", workloads.bare_pod(too_large, "llm-16-gpus"), "ml-training")
         mistyped = replace(_FINETUNE, app="transcode", gpu_model=_A100.removesuffix("B"))
         self._registry.create("pods", workloads.bare_pod(mistyped, "transcode"), "ml-vision")
-        gated = workloads.bare_pod(replace(_FINETUNE, app="ablation", gpus=2), "ablation")
-        gated["spec"]["schedulingGates"] = [{"name": GATE}]
-        self._registry.create("pods", gated, "ml-training")
+        scattered = replace(_FINETUNE, app="export", tier="training-low", gpus=2)
+        self._registry.create("pods", workloads.bare_pod(scattered, "export"), "ml-vision")
+
+    def _create_unscheduled(self) -> None:
+        """Pods at which the scheduler does not look, or for whose claim no node has a device."""
+        for name, spec in _UNSCHEDULED.items():
+            pod = workloads.bare_pod(replace(_FINETUNE, app=name, gpus=2), name)
+            self._registry.create("pods", pod | {"spec": pod["spec"] | spec}, "ml-training")
+
+    def _create_refused(self) -> None:
         self._registry.create("resourcequotas", workloads.quota("training-low", 1), "sandbox")
         beyond = replace(_SWEEP, app="classifier", gpus=2)
         self._registry.create("jobs", workloads.job(beyond, beyond.app, parallelism=1, completions=1), "sandbox")

@@ -19,7 +19,11 @@ CASES = {
     "ml-vision/sweep": "cpu_or_memory",
     "ml-training/llm-16-gpus": "impossible",
     "ml-vision/transcode": "excluded",
+    "ml-vision/export": "fragmented",
     "ml-training/ablation": "gated",
+    "ml-training/distributed": "queued",
+    "ml-training/alignment": "claim",
+    "ml-training/rendering": "no_scheduler",
 }
 """The verdict of each pod that waits; of pods with a generated name, what is before it."""
 GANGS = {"TrainingJob ml-training/llm-pretrain", "TrainingJob ml-vision/vlm-pretrain"}

@@ -166,3 +166,14 @@ def test_a_node_takes_no_more_pods_than_it_may_have() -> None:
     assert condition(read(world, "b"), "PodScheduled")["message"].startswith(
         "0/1 nodes are available: 1 Too many pods."
     )
+
+
+def test_a_pod_with_a_resource_claim_waits_for_it() -> None:
+    world = small_world(nodes=1)
+    claiming = pod("a")
+    claiming["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimName": "two-gpus"}]
+    add(world, claiming)
+    world.run_for(seconds(1))
+
+    message = condition(read(world, "a"), "PodScheduled")["message"]
+    assert message.startswith("0/1 nodes are available: 1 cannot allocate all claims.")
