@@ -66,7 +66,7 @@ def test_a_job_gets_its_pod_once_the_quota_has_room() -> None:
     world.registry.create("jobs", job, NAMESPACE)
     world.run_for(MINUTE_US // 2)
     refused = [doc for doc in world.store.docs("events") if doc["reason"] == "FailedCreate"]
-    world.run_for(MINUTE_US)
+    world.run_for(5 * MINUTE_US)
 
     assert refused
     assert read(world, "j", "jobs")["status"]["active"] == 1
