@@ -80,7 +80,7 @@ def occupant_lines(
     if not occupants:
         return
     shown = occupants[:_MOST_OCCUPANTS]
-    rows = [[head.upper() for head in OCCUPANT_HEADS], *(occupant_cells(each, currency) for each in shown)]
+    rows = [[each.upper() for each in OCCUPANT_HEADS], *(occupant_cells(each, currency) for each in shown)]
     used = [column for column in range(len(OCCUPANT_HEADS)) if any(row[column] for row in rows[1:])]
     chosen = [[row[column] for column in used] for row in rows]
     right = frozenset(place for place, column in enumerate(used) if column in OCCUPANT_NUMBERS)
