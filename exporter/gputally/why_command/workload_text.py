@@ -6,10 +6,10 @@ from typing import Final
 
 from gputally.model.placement.pending_document import PendingDocument, PendingWorkload
 from gputally.model.placement.why_document import WhyDocument
-from gputally.pending_api.words.amount_words import count_words
+from gputally.pending_api.words.amount_words import count_words, gpu_words, money, pod_words
 from gputally.pending_api.words.duration_words import duration
 from gputally.pending_api.words.quota_words import quota_line
-from gputally.why_command.text_lines import gpus, headed, headed_if, money, paragraph, pods, table
+from gputally.why_command.text_lines import headed, headed_if, paragraph, table
 
 _HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
 
@@ -17,7 +17,7 @@ _HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
 def workload_lines(workload: PendingWorkload, document: WhyDocument, *, width: int) -> Iterator[str]:
     """Which pods it lacks, for how long and why, with the evidence."""
     cost = money(workload.cost_per_hour, document.currency) if workload.cost_per_hour is not None else ""
-    what = f"{pods(workload.pods)} of {gpus(workload.gpus_per_pod)}{' each' * (workload.pods > 1)}"
+    what = f"{pod_words(workload.pods)} of {gpu_words(workload.gpus_per_pod)}{' each' * (workload.pods > 1)}"
     lacks = f"{'at least ' * workload.is_at_least}{what}{f', {cost} per hour' * bool(cost)}"
     since = duration(_seconds(workload, document.at))
     yield from paragraph(f"{_name(workload)} has lacked {lacks}, for {since}: {workload.text}.", width)
@@ -39,7 +39,7 @@ def workload_table(document: PendingDocument, *, width: int) -> Iterator[str]:
     one = document.workload_count == 1
     subject = f"{document.workload_count:,} workload{' lacks' if one else 's lack'}"
     why = "; ".join(f"{each.pods:,} as {each.meaning}" for each in reasons)
-    yield from paragraph(f"{subject} {pods(missing)} with {gpus(total)}, which do not exist: {why}.", width)
+    yield from paragraph(f"{subject} {pod_words(missing)} with {gpu_words(total)}, which do not exist: {why}.", width)
     yield ""
     yield from table([_HEADS, *(_row(each, document.at) for each in document.workloads)], right=frozenset({0, 1, 3}))
     if more := document.workload_count - len(document.workloads):
