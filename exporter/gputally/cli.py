@@ -26,7 +26,7 @@ from gputally.ledger_commands.rerate.rerate_flags import add_rerate_command
 from gputally.ledger_commands.waits.wait_flags import add_waits_command
 from gputally.posture_command.posture_flags import add_posture_command
 from gputally.setting import Parser, add_flags
-from gputally.why_command.why_flags import add_what_if_command, add_why_command
+from gputally.why_command.why_flags import add_fits_command, add_what_if_command, add_why_command
 
 _PLUGIN = "kubectl gputally"
 _STATUSES = (
@@ -69,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
     add_why_command(commands)
     add_what_if_command(commands)
+    add_fits_command(commands)
     _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
     add_report_command(commands)
     add_explain_command(commands)
@@ -133,9 +134,10 @@ def _add_demo_flags(command: argparse.ArgumentParser) -> None:
     shown = command.add_mutually_exclusive_group().add_argument
     shown(
         "--scenario",
-        choices=("s1", "s2"),
+        choices=("s1", "s2", "waits"),
         default="s1",
-        help="s1: inference by day, training by night; s2: four tiers, tenants with quotas [default: s1]",
+        help="s1: inference by day, training by night; s2: four tiers, tenants with quotas; waits: pods that wait for "
+        "different reasons, such as deadlocked gangs and inverted priorities [default: s1]",
     )
     shown("--trace", metavar="FILE", type=Path, help="replay the pods of this CSV instead, to its end")
     add(

@@ -9,6 +9,7 @@ from gputally_sim.control.deployments import Deployments
 from gputally_sim.control.disruption import Budgets
 from gputally_sim.control.jobs import Jobs
 from gputally_sim.control.owners import Owners
+from gputally_sim.control.quotas import Quotas
 from gputally_sim.control.recorder import EventExpiry
 from gputally_sim.control.scheduler import Scheduler
 from gputally_sim.naming import Naming
@@ -39,6 +40,7 @@ class Simulation:
             Deployments(self.registry, owners),
             Jobs(self.registry, owners),
             Budgets(self.registry),
+            Quotas(self.registry),
             EventExpiry(self.registry),
         )
         self._populate()

@@ -29,10 +29,10 @@ def evicted(at: int, *, reason: str = "Preempted", status: str = "True", message
     return condition("Evicted", status, at=at, reason=reason, message=message)
 
 
-def preempted_for(uid: str, *, why: str = "prioritization in the ClusterQueue") -> str:
+def preempted_for(uid: str, *, why: str = "prioritization in the ClusterQueue", job_uid: str = "UNKNOWN") -> str:
     """The message of Kueue 0.19.2 for a Workload that it preempted."""
     paths = "preemptor path: /gpus; preemptee path: /gpus"
-    return f"Preempted to accommodate a workload (UID: {uid}, JobUID: {uid}) due to {why}; {paths}"
+    return f"Preempted to accommodate a workload (UID: {uid}, JobUID: {job_uid}) due to {why}; {paths}"
 
 
 def unreserved(at: int, *, reason: str = "Pending", message: str = "") -> Json:

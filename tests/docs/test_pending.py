@@ -5,9 +5,12 @@ import argparse
 from gputally.cli import parser
 from gputally.model.placement.verdict import Reason
 from gputally.pending_api.forecasts.manifest_pods import READERS
+from gputally.why_command.fits_text import fits_lines
+from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.what_if_text import what_if_lines
 from gputally.why_command.why_text import why_lines
 from tests.docs.pages import TEXTS, blocks, table
+from tests.unit.why_command.fits_documents import FINDINGS, FITS
 from tests.unit.why_command.what_if_documents import EXAMPLE
 from tests.unit.why_command.why_documents import ANSWER, why
 
@@ -15,8 +18,10 @@ PAGE = TEXTS["docs/pending.md"]
 
 
 def test_the_example_is_what_the_command_prints() -> None:
-    shown, forecast = blocks(PAGE, "text")
+    shown, findings, forecast, fits = blocks(PAGE, "text")
 
+    assert findings in "\n".join(pending_lines(FINDINGS, subject="", width=96))
+    assert fits.splitlines() == list(fits_lines(FITS, width=96))
     assert shown.splitlines() == list(why_lines(why(ANSWER), width=96))
     assert forecast.splitlines() == list(what_if_lines(EXAMPLE, width=96))
 
@@ -38,7 +43,7 @@ def test_every_kind_of_manifest_is_named() -> None:
 
 
 def test_the_examples_of_the_help_parse() -> None:
-    for name in ("why", "what-if"):
+    for name in ("why", "what-if", "fits"):
         [commands] = [each for each in parser()._actions if isinstance(each, argparse._SubParsersAction)]
         lines = (commands.choices[name].epilog or "").splitlines()
         shown = [line.split("  ", 3)[1].strip() for line in lines if line.startswith("  ") and "gputally" in line]

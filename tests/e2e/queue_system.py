@@ -23,6 +23,7 @@ _CERTIFICATES = Path("/etc/kueue/metrics/certs")
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 API = "kueue.x-k8s.io/v1beta2"
 QUEUE = "kueue.x-k8s.io/queue-name"
+CLASS = "kueue.x-k8s.io/priority-class"
 
 
 @asynccontextmanager
@@ -105,6 +106,11 @@ def _queue(place: str, name: str, *, gpus: int, cohort: str) -> list[Json]:
         ),
         _object("LocalQueue", metadata(name, place), {"clusterQueue": name}),
     ]
+
+
+def workload_class(name: str, value: int) -> Json:
+    """A priority in queues, which leaves that of pods as it is."""
+    return {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": metadata(name), "value": value}
 
 
 def _object(kind: str, meta: Json, spec: Mapping[str, object]) -> Json:

@@ -32,8 +32,10 @@ ALLOCATED = "gputally_allocated_gpu_seconds_total"
 @pytest.fixture
 async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Product]:
     """The aggregator with the rights that the chart grants for PodGroups, started before any API has them."""
-    watched = [each for each in OPTIONAL_RESOURCES if each.startswith("podgroups")]
-    async with watching(api, control_plane, place, tmp_path, values=WATCHES, resources=watched) as found:
+    watched = ",".join(each for each in OPTIONAL_RESOURCES if each.startswith("podgroups"))
+    async with watching(
+        api, control_plane, place, tmp_path, values=WATCHES, environment={"GPUTALLY_WATCH": watched}
+    ) as found:
         await found.start()
         yield found
 

@@ -31,7 +31,12 @@ PREEMPTOR = (
 async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: Path) -> AsyncIterator[Product]:
     """The aggregator with the rights that the chart grants for the watch of Workloads, not started yet."""
     async with watching(
-        api, control_plane, place, tmp_path, values=("kueueWorkloads",), resources=("workloads.kueue.x-k8s.io",)
+        api,
+        control_plane,
+        place,
+        tmp_path,
+        values=("kueueWorkloads",),
+        environment={"GPUTALLY_WATCH": "workloads.kueue.x-k8s.io"},
     ) as found:
         yield found
 
@@ -74,7 +79,8 @@ async def named_as_preemptor(api: Api, place: str, product: Product) -> None:
     [low] = [each for each in workloads if owner_of(each) == "low"]
     [high] = [each for each in workloads if owner_of(each) == "high"]
     message = condition(low, "Evicted")["message"]
-    assert f"(UID: {high['metadata']['uid']}, JobUID: " in message
+    job_uid = high["metadata"]["ownerReferences"][0]["uid"]
+    assert f"(UID: {high['metadata']['uid']}, JobUID: {job_uid}) " in message
 
     [row] = await taken_by_preemptors(product, place)
     assert {name: row[name] for name in PREEMPTOR} == {
@@ -94,6 +100,15 @@ async def named_as_preemptor(api: Api, place: str, product: Product) -> None:
 
 def owner_of(workload: Json) -> str:
     return str(workload["metadata"]["ownerReferences"][0]["name"])
+
+
+async def record_of(product: Product, place: str) -> Json:
+    """The only record of a job."""
+    command = ("preemptions", "--window", "today", "--by", "job", "--where", f"namespace={place}", "--output", "json")
+    said = await run(*command, "--ledger", str(product.ledger))
+    assert said.status == 0, said.err
+    [record] = json.loads(said.out)["rows"]
+    return dict(record)
 
 
 async def taken_by_preemptors(product: Product, place: str) -> list[Json]:
@@ -129,6 +144,10 @@ async def test_a_queue_reclaims_gpus_for_a_workload_whatever_the_priorities(
         assert total(samples, "gputally_forbidden_preemptions_total", **pair) == 0
         [row] = await taken_by_preemptors(product, place)
         assert (row["queue_rule"], row["preemptor"], row["taken_gpus"]) == ("InCohortReclamation", "low", 2)
+        record = await record_of(product, place)
+        assert record["rules"] == ["InCohortReclamation (reclamation within the cohort)"]
+        assert (record["job"], record["preemptors"]) == ("high", [f"{place}/low"])
+        assert "quota" in {each["name"] for each in record["advice"]}
 
 
 async def furnish(api: Api, place: str, *, lends_to: str = "") -> None:
@@ -138,8 +157,8 @@ async def furnish(api: Api, place: str, *, lends_to: str = "") -> None:
         await api.create(manifest)
 
 
-def of_queue(place: str, name: str, *, gpus: int) -> Json:
-    """A suspended Job of the tier of that name."""
+def of_queue(place: str, name: str, *, gpus: int, pods: int = 1) -> Json:
+    """A suspended Job of the tier of that name, with so many GPUs in each of its pods."""
     pod = gpu_pod(
         name,
         place,
@@ -148,7 +167,7 @@ def of_queue(place: str, name: str, *, gpus: int) -> Json:
         priorityClassName=f"{place}-{name}",
         nodeSelector={"gputally.io/pool": place},
     )
-    found = job(pod, suspend=True)
+    found = job(pod, parallelism=pods, suspend=True)
     found["metadata"]["labels"] = {QUEUE: place}
     return found
 

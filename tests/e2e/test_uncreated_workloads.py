@@ -52,7 +52,7 @@ async def product(api: Api, control_plane: ControlPlane, place: str, tmp_path: P
         place,
         tmp_path,
         values=("resourceQuotas", "failedCreates"),
-        resources=("resourcequotas", "events/FailedCreate"),
+        environment={"GPUTALLY_WATCH": "resourcequotas,events/FailedCreate"},
     ) as found:
         yield found
 

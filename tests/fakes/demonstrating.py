@@ -11,10 +11,10 @@ from tests.fakes.command import PATIENCE_SECONDS, start
 
 
 @asynccontextmanager
-async def demonstrating() -> AsyncIterator[str]:
-    """The URL of a ready aggregator on a simulated cluster."""
+async def demonstrating(*flags: str) -> AsyncIterator[str]:
+    """The URL of a ready aggregator on a simulated cluster, with these flags of the demo."""
     [port] = free_ports(1)
-    process = await start("demo", "--web.listen-address", f"{LOOPBACK}:{port}", "--for", "5m")
+    process = await start("demo", "--web.listen-address", f"{LOOPBACK}:{port}", "--for", "5m", *flags)
     url = f"http://{LOOPBACK}:{port}"
     try:
         async with ClientSession() as session, asyncio.timeout(PATIENCE_SECONDS * 3):

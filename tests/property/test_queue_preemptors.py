@@ -56,21 +56,24 @@ WORKLOADS = (
 PODS = (*map(deleted, VICTIMS), *map(ended, VICTIMS), lambda replay, at: replay.see(TAKER, at=at))
 
 
-def again(replay: Replay, _: float) -> None:
+def written(replay: Replay, _: float) -> None:
     replay.flush()
+
+
+def killed(replay: Replay, _: float) -> None:
+    """A new process, which observes again what was not written."""
     replay.restart()
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Step]:
-    """Both watches are in order, each for itself; the process may restart after each event."""
+    """Both watches are in order, each for itself; the process may be killed after each event."""
     pending, steps = [list(WORKLOADS), list(PODS)], list[Step]()
     while pending:
         watch = draw(st.sampled_from(pending))
         steps.append(watch.pop(0))
         pending = [each for each in pending if each]
-        if draw(st.integers(0, 3)) == 0:
-            steps.append(again)
+        steps += draw(st.sampled_from(((), (), (written,), (killed,), (written, killed))))
     return steps
 
 
@@ -80,8 +83,17 @@ def test_each_victim_is_counted_once_for_the_workload_that_was_admitted_instead(
     replay = Replay(rules=Rules(watched=(Kind.KUEUE_WORKLOADS,)))
     replay.see(NodeForm(name="n1", gpus=8), at=1)
     replay.see(*VICTIMS, at=100)
+    ids, unwritten = dict[str, str](), list[Step]()
     for number, step in enumerate(steps):
         step(replay, END + 1 + number)
+        if step is written:
+            ids = expect_kept(replay, ids)
+            unwritten.clear()
+        elif step is killed:
+            for missed in unwritten:
+                missed(replay, END + 1 + number)
+        else:
+            unwritten.append(step)
     replay.scrape(LAST + 20)
     replay.flush()
     replay.restart()
@@ -90,6 +102,16 @@ def test_each_victim_is_counted_once_for_the_workload_that_was_admitted_instead(
 
     assert replay.true(Total.PREEMPTIONS, LAST + 100) == {("low", "high"): 2}
     assert replay.true(Total.PREEMPTED, LAST + 100) == {("low", "high"): 4 * GPU}
+    assert len(set(expect_kept(replay, ids).values())) == 1
     for each in replay.fleet.ends.preemptions.known.values():
         assert each.preemptor
         assert (each.preemptor.uid, each.preemptor.name, each.preemptor_pods) == (UID, "serve", ("uid-c",))
+
+
+def expect_kept(replay: Replay, before: dict[str, str]) -> dict[str, str]:
+    """The record of each victim, which is that of one of them, and is still the one from `before`."""
+    ids = {each.victim_uid: each.job_preemption for each in replay.fleet.ends.disruptions.known.values()}
+    found = {uid: job_preemption for uid, job_preemption in ids.items() if job_preemption}
+    assert before.items() <= found.items()
+    assert set(found.values()) <= found.keys()
+    return found

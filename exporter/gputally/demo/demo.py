@@ -26,6 +26,7 @@ from gputally.model.units import US_PER_SECOND
 from gputally.process.log import configure
 from gputally.pulling.agent_options import AgentOptions
 from gputally_sim.cluster import SimCluster
+from gputally_sim.scenarios.scenario import SCENARIOS
 from gputally_sim.trace.replay import Replay
 from gputally_sim.trace.trace import read_nodes, read_trace
 
@@ -35,6 +36,8 @@ _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CHAOS_SECONDS: Final = 5.0
 """Real seconds between two faults of --chaos."""
 _POLL_SECONDS: Final = 0.1
+_WATCHED: Final = ("poddisruptionbudgets", "resourcequotas", "events/FailedCreate")
+"""Optional resources that the simulated cluster has."""
 _BUDGETS_SECONDS: Final = 20.0
 """Real seconds, some hours of the simulation."""
 
@@ -145,7 +148,8 @@ def _accounted(running: RunningAggregator) -> int:
 
 def _scenario_environment(demo: Demo) -> _Environment:
     """The cluster of this seed and scenario. With an existing ledger, it continues where the last run ended."""
-    cluster = SimCluster(seed=2 * demo.seed + (demo.scenario == "s2"), speed=demo.speed, start_us=MONDAY_SIX_US)
+    seed = len(SCENARIOS) * demo.seed + [*SCENARIOS].index(demo.scenario)
+    cluster = SimCluster(seed=seed, speed=demo.speed, start_us=MONDAY_SIX_US)
     agents = SimAgents(cluster)
     cluster.simulation.run_scenario(demo.scenario)
     create_waiting_example(cluster.registry, demo.scenario)
@@ -194,6 +198,7 @@ def _settings(demo: Demo, scratch: Path, examples: Path, url: str, *, agents_por
         prices=examples / "demo-prices.yaml",
         ledger=str(demo.ledger or scratch / "gputally.db"),
         kubeconfig=str(kubeconfig),
+        watched=_WATCHED,
         addresses=(demo.address,),
         budgets_interval_s=_BUDGETS_SECONDS,
         agents=AgentOptions(port=agents_port, interval_s=1) if agents_port else AgentOptions(),

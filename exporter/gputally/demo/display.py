@@ -87,10 +87,11 @@ class Screen:
         assert self._running is not None
         demo = self._demo
         url = f"http://{self._running.addresses[0]}"
-        asked = "--all" if demo.trace else waiting_example(demo.scenario)
+        asked = ("" if demo.trace else waiting_example(demo.scenario)) or "--all"
         return (
             f"gputally demo: {demo.subject}, seed {demo.seed}, {demo.speed:g} x real time (Ctrl-C ends it)\n"
             f"metrics: {url}/metrics\n"
+            f"pages:   {url}/pending and {url}/report\n"
             f"ledger:  {demo.ledger or 'deleted at the end (keep it with --ledger FILE)'}\n"
             f"try:     gputally why {asked} --url {url}"
         )

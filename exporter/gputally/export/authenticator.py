@@ -18,6 +18,7 @@ from gputally.export.connection import Connection
 from gputally.export.passwords import Passwords, TooMany
 from gputally.model.allocations_document import PATH as ALLOCATIONS
 from gputally.model.at_risk_document import PATH as AT_RISK
+from gputally.model.placement.fits_document import FITS_PATH
 from gputally.model.placement.pending_document import PENDING_PATH
 from gputally.model.placement.what_if_document import WHAT_IF_PATH
 from gputally.model.placement.why_document import WHY_PATH
@@ -38,7 +39,9 @@ FILTERED: Final = frozenset(
         PENDING_PATH,
         WHY_PATH,
         WHAT_IF_PATH,
+        FITS_PATH,
         "/pending",
+        "/pending/why",
         "/api/v1/openapi.json",
     }
 )

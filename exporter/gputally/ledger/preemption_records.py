@@ -16,6 +16,7 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
 
     `queue_rule` is that of a queue, None if no queue did it. The preemptor of a queue is a workload, with the kind of
     its job, what its pods request (µGPU), and those of them that were on the node (JSON); None while it is not known.
+    Priorities are those of both workloads in their queues then.
     """
 
     victim_uid: str
@@ -46,8 +47,8 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_permitted(self) -> bool | None:
-        """Whether the priorities permit it, see `Preemption`; None if they are not known."""
-        if self.preemptor_priority is None or self.victim_priority is None:
+        """Whether the priorities permit it, see `Preemption`; None if they are not known, or do not decide."""
+        if self.queue_rule is not None or self.preemptor_priority is None or self.victim_priority is None:
             return None
         return bool(self.preemptor_may_preempt) and self.preemptor_priority > self.victim_priority
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
-from sys import intern
 from typing import Final
 
 from msgspec import Struct
@@ -58,7 +57,13 @@ def controller_of(references: Iterable[OwnerReference] | None) -> OwnerReference
     found = next((each for each in references or () if each.controller), None)
     if not found or not can_exist(found):
         return None
-    return replace(found, kind=intern(found.kind), api_version=intern(found.api_version))  # the same for thousands
+    return replace(found, kind=_one(found.kind), api_version=_one(found.api_version))
+
+
+@lru_cache(maxsize=256)
+def _one(word: str) -> str:
+    """One object for all owners that have this word."""
+    return word
 
 
 def can_exist(reference: OwnerReference) -> bool:

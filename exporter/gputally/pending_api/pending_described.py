@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from gputally.model.placement.fits_document import FITS_PATH, FitsDocument
 from gputally.model.placement.pending_document import PENDING_PATH, PendingDocument
 from gputally.model.placement.what_if_document import WHAT_IF_PATH, WhatIfDocument
 from gputally.model.placement.why_document import WHY_PATH, WhyDocument
@@ -54,7 +55,18 @@ def _what_if() -> dict[str, Any]:
     return found | {"post": posted}
 
 
+def _fits() -> dict[str, Any]:
+    parameters = [
+        parameter("model", "GPU model, or a part of its name"),
+        parameter("cpu", "CPUs for each GPU, such as 8", default="1"),
+        parameter("memory", "memory for each GPU, such as 64Gi", default="1Gi"),
+    ]
+    return operation(
+        "What pod sizes fit now, and which free GPUs are stranded.", parameters, document_content("FitsDocument")
+    )
+
+
 PENDING_DESCRIBED: Final = Described(
-    paths={PENDING_PATH: _pending(), WHY_PATH: _why(), WHAT_IF_PATH: _what_if()},
-    types=(PendingDocument, WhyDocument, WhatIfDocument),
+    paths={PENDING_PATH: _pending(), WHY_PATH: _why(), WHAT_IF_PATH: _what_if(), FITS_PATH: _fits()},
+    types=(PendingDocument, WhyDocument, WhatIfDocument, FitsDocument),
 )

@@ -1,5 +1,6 @@
 """The document of waiting pods, with what would help them, and of workloads that lack pods."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -7,11 +8,14 @@ from msgspec.structs import replace
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
 from gputally.model.placement.why_document import Help
+from gputally.pending_api.helps.helps import helps_of
+from gputally.pending_api.helps.kin import Kin, Kinship
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod, unknown_values
 from gputally.pending_api.pending_request import PendingRequest
-from gputally.pending_api.why_answers import helps_of, rank_of
+from gputally.pending_api.why_answers import rank_of
 from gputally.pending_api.words.amount_words import listed, pods_words
+from gputally.pending_api.words.finding_entries import finding_entries
 from gputally.pending_api.words.gang_entries import gang_entries
 from gputally.pending_api.words.suggestion_words import ACTOR_WORDS
 from gputally.pending_api.workloads.pending_workloads import chosen_workloads, pending_workload, workload_reasons
@@ -28,7 +32,7 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
     """The document that was asked for, without the address of the next page."""
     found = chosen(now, asked.filters, viewer)
     page = found[asked.offset : asked.offset + asked.limit]
-    helps = _Helps(now, viewer) if asked.with_helps else None
+    helps = _Helps(now, page, viewer) if asked.with_helps else None
     pods = [_helped(now, each, viewer, helps) for each in page]
     workloads = chosen_workloads(now, asked.filters, viewer)
     unknown = [] if found or workloads else unknown_values(now, asked.filters, viewer)
@@ -39,26 +43,35 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
         workload_count=len(workloads),
         unmeasured_count=sum(not each.quantity for each in workloads),
         gangs=gang_entries(now, viewer),
+        findings=finding_entries(now, found, viewer),
     )
 
 
 class _Helps:
     """The first changes that would help, once for equal pods."""
 
-    def __init__(self, now: PendingNow, viewer: Viewer) -> None:
+    def __init__(self, now: PendingNow, page: Sequence[WaitingPod], viewer: Viewer) -> None:
         self._now = now
         self._viewer = viewer
-        self._known: dict[tuple[Needs | None, Verdict], tuple[str, str]] = {}
+        self._kinship = Kinship(now, page)
+        self._known: dict[tuple[Needs | None, Verdict, Kin], tuple[str, str]] = {}
 
     def of(self, waiting: WaitingPod) -> tuple[str, str]:
         """The first one that leaves the job as it is, and the first one that changes it; "" if none is known."""
-        key = waiting.needs, waiting.verdict
+        kin = self._kinship.of(waiting)
+        key = waiting.needs, waiting.verdict, kin
         if key not in self._known:
             if len(self._known) >= _MOST_HELPED:
                 return "", ""
             rank = rank_of(waiting.record)
             found = helps_of(
-                self._now, waiting.verdict, waiting.needs, waiting.situation, rank=rank, viewer=self._viewer
+                self._now,
+                waiting.verdict,
+                waiting.needs,
+                waiting.situation,
+                rank=rank,
+                viewer=self._viewer,
+                kin=kin,
             )
             kept = next((_in_brief(each) for each in found if not each.changes_job), "")
             self._known[key] = kept, next((_in_brief(each) for each in found if each.changes_job), "")

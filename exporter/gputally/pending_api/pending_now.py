@@ -10,6 +10,7 @@ from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.waiting.fit.packing import Job, JobNodes
+from gputally.accounting.waiting.rank_findings import ClassFindings
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import PriorityChoice
@@ -51,8 +52,8 @@ class PendingNow(NamedTuple):
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known. `risks`
     are the running pods that would lose work. `room`, `policy`, the price `book` and the `assets` by node are empty
     unless they were asked for. `default_class` is that of pods that name none, "" for none. `packing` has the nodes of
-    jobs, `uncreated` the workloads that lack pods. `gangs` are the partial ones, and `deadlocks` the keys of those that
-    wait for each other.
+    jobs, `uncreated` the workloads that lack pods. `findings` are those about the order of priorities, by the UID of
+    the pod that waits. `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
     """
 
     at_us: int
@@ -73,6 +74,7 @@ class PendingNow(NamedTuple):
     assets: Mapping[str, Asset] = {}
     packing: Mapping[Job, JobNodes] = {}
     uncreated: Workloads = Workloads()
+    findings: Mapping[str, ClassFindings] = {}
     gangs: Sequence[PartialGang] = ()
     deadlocks: Sequence[Sequence[str]] = ()
 
@@ -117,6 +119,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         assets=_assets(fleet) if with_room else {},
         packing=dict(fleet.waiting.fitting.packing.of),
         uncreated=fleet.uncreated.workloads(),
+        findings=fleet.waiting.findings.by_pod(),
         gangs=tuple(fleet.waiting.situations.partial_gangs.gangs.read().values()),
         deadlocks=tuple(fleet.waiting.situations.partial_gangs.found),
     )

@@ -14,6 +14,7 @@ from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.costs.wait_costs import unpriced_reason
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
+from gputally.pending_api.words.finding_entries import findings_of
 from gputally.pending_api.words.verdict_words import MEANING, sentence
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def pending_pod(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> Pending
         since=waits[-1].start if waits else to_datetime(waiting.since_us),
         cost_per_hour=None if rate is None else hourly_text(rate),
         unpriced=unpriced_reason(now, waiting),
+        findings=findings_of(now, record.uid),
     )
 
 

@@ -1,4 +1,4 @@
-"""The routes of waiting pods: `/api/v1/pending`, `/api/v1/why`, `/api/v1/what-if` and the page `/pending`."""
+"""The routes of waiting pods: `/pending`, `/pending/why`, and `pending`, `why`, `what-if` and `fits` of `/api/v1`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,18 +13,22 @@ from msgspec.structs import replace
 from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
 from gputally.export.web import compressed, joined
+from gputally.model.placement.fits_document import FITS_PATH
 from gputally.model.placement.pending_document import PENDING_PATH
 from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH
 from gputally.model.placement.why_document import NOT_FOUND_HEADER, WHY_PATH
 from gputally.pending_api.evaluation import Evaluation, TooBusy
+from gputally.pending_api.forecasts.fits_request import FitsRequest, fits_document
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import planned_classes, planned_pods
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
+from gputally.pending_api.pages.page_style import HEADERS
+from gputally.pending_api.pages.pending_page import pending_page
+from gputally.pending_api.pages.why_page import WHY_PAGE_PATH, why_page
 from gputally.pending_api.past_pods import PastPods
 from gputally.pending_api.pending_finder import NoSuchPods, NotYetJudged, why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import PendingNow, Viewer, WaitsUnexplained
-from gputally.pending_api.pending_page import PENDING_HEADERS, pending_page
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from gputally.report_api.report_request import InvalidRequest, expect_known
 
@@ -59,9 +63,11 @@ class PendingRoutes:
         return (
             web.get(PENDING_PATH, _guarded(self.pending)),
             web.get(WHY_PATH, _guarded(self.why)),
+            web.get(FITS_PATH, _guarded(self.fits)),
             web.get(WHAT_IF_PATH, _guarded(self.what_if)),
             web.post(WHAT_IF_PATH, _guarded(self.what_if_of_manifest)),
             web.get(PENDING_PAGE_PATH, _guarded(self.page)),
+            web.get(WHY_PAGE_PATH, _guarded(self.page_of_pod)),
         )
 
     async def pending(self, request: web.Request) -> web.Response:
@@ -82,6 +88,11 @@ class PendingRoutes:
         """Why a pod waits."""
         asked, viewer = WhyRequest.of(_parameters(request)), Viewer(TENANTS.get())
         return await self._answered(request, lambda now: _encoded(why_document(now, asked, viewer, past=self._past)))
+
+    async def fits(self, request: web.Request) -> web.Response:
+        """What pod sizes fit now."""
+        asked, viewer = FitsRequest.of(_parameters(request)), Viewer(TENANTS.get())
+        return await self._answered(request, lambda now: _encoded(fits_document(now, asked, viewer)))
 
     async def what_if(self, request: web.Request) -> web.Response:
         """The forecast of a pod with these parameters."""
@@ -104,11 +115,16 @@ class PendingRoutes:
         """The page of waiting pods."""
         asked, viewer = PendingRequest.of(_parameters(request) | {"helps": ["true"]}), Viewer(TENANTS.get())
 
-        def explain(now: PendingNow) -> bytes:
-            return pending_page(pending_list(now, asked, viewer), asked).encode()
+        return await self._shown(lambda now: pending_page(pending_list(now, asked, viewer), asked))
 
-        body = await self._evaluation.run(lambda: self._read(with_room=True), explain)
-        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=PENDING_HEADERS)
+    async def page_of_pod(self, request: web.Request) -> web.Response:
+        """The page about one pod, or about the pods of a job."""
+        asked, viewer = WhyRequest.of(_parameters(request)), Viewer(TENANTS.get())
+        return await self._shown(lambda now: why_page(why_document(now, asked, viewer, past=self._past), asked))
+
+    async def _shown(self, explain: Callable[[PendingNow], str]) -> web.Response:
+        body = await self._evaluation.run(lambda: self._read(with_room=True), lambda now: explain(now).encode())
+        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=HEADERS)
 
     async def _body(self, request: web.Request) -> bytes:
         """The body, whose length the access policy has limited. Raises: InvalidRequest, TooBusy."""

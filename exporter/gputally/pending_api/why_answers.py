@@ -1,19 +1,15 @@
 """Why a pod, or the pods of a job, wait; or when and why they waited."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.terms.serving_tiers import serves
-from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.advice import ChangeKind, PriorityChoice, Suggestion
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
 from gputally.model.placement.pending_document import PendingPod
 from gputally.model.placement.priority_finding import FindingKind
-from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.model.placement.why_document import (
     Help,
@@ -26,6 +22,8 @@ from gputally.model.placement.why_document import (
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.pending_api.costs.wait_costs import unpriced, waited_cost
+from gputally.pending_api.helps.helps import helps_of
+from gputally.pending_api.helps.kin import Kinship
 from gputally.pending_api.occupants import Rank, limited, occupants
 from gputally.pending_api.others_waiting import NOT_ADMITTED, may_be_next, others_waiting
 from gputally.pending_api.past_answers import past_waits
@@ -35,15 +33,9 @@ from gputally.pending_api.similar_waits import similar_waits
 from gputally.pending_api.words.affinity_words import affinity_words
 from gputally.pending_api.words.gang_entries import gang_entry_of
 from gputally.pending_api.words.priority_words import priority_note
-from gputally.pending_api.words.suggestion_words import help_of
 from gputally.pending_api.words.verdict_words import NODE_COUNTS, obstacle_text
 from gputally.placement.findings import findings
-from gputally.placement.planning.planned import is_planned
-from gputally.placement.suggestions import suggestions
 
-_MOST_HELPS: Final = 5
-_OF_NODES: Final = (ChangeKind.REMOVE_TAINT, ChangeKind.UNCORDON)
-"""Changes of nodes, which a user restricted to tenants may not know."""
 _NOT_BY_NODES: Final = frozenset(NOT_ADMITTED | {Reason.CLAIM, Reason.EXCLUDED, Reason.IMPOSSIBLE, Reason.SCHEDULABLE})
 """More nodes like those that exist leave these pods waiting."""
 _MOST_ANSWERS: Final = 10
@@ -55,16 +47,18 @@ def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer) ->
     alike: dict[tuple[Needs | None, Verdict], list[WaitingPod]] = {}
     for each in found:
         alike.setdefault((each.needs, each.verdict), []).append(each)
-    answers = [_answer(now, pods, viewer) for pods in islice(alike.values(), _MOST_ANSWERS)]
+    kinship = Kinship(now, found)
+    answers = [_answer(now, pods, viewer, kinship) for pods in islice(alike.values(), _MOST_ANSWERS)]
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=answers)
 
 
-def _answer(now: PendingNow, alike: Sequence[WaitingPod], viewer: Viewer) -> WhyAnswer:
+def _answer(now: PendingNow, alike: Sequence[WaitingPod], viewer: Viewer, kinship: Kinship) -> WhyAnswer:
     waiting, pods = alike[0], len(alike)
     record, verdict, rank = waiting.record, waiting.verdict, rank_of(waiting.record)
     named = (uid for obstacle in shown_obstacles(verdict) for uid in obstacle.pods)
     shown, more = limited(occupants(now, (*verdict.victims, *named), rank, viewer))
-    helps = helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer)
+    kin = kinship.of(waiting)
+    helps = helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer, kin=kin)
     return WhyAnswer(
         state="pending",
         pod=_priced(now, waiting, viewer),
@@ -118,44 +112,6 @@ def _priorities(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> list[Pr
 def rank_of(record: PodRecord) -> Rank:
     """Whom the pod may preempt."""
     return Rank(record.priority or 0, record.may_preempt, record.class_name)
-
-
-def helps_of(
-    now: PendingNow, verdict: Verdict | None, needs: Needs | None, situation: Situation, *, rank: Rank, viewer: Viewer
-) -> list[Help]:
-    """What would help, each checked by the model; nothing without a verdict, or while the request is not known."""
-    if verdict is None or needs is None:
-        return []
-    classes = [each for each in now.classes if situation.is_serving or not _is_for_users(each, now)]
-    found = suggestions(verdict, needs, now.room, situation, classes=classes)
-    possible = (
-        each
-        for each in found
-        if not any(map(is_planned, _pods(each)))
-        and (viewer.sees_nodes or not any(change.kind in _OF_NODES for change in each.changes))
-    )
-    helps = [help_of(each, now, rank, viewer) for each in possible]
-    return _of_each_kind(helps)
-
-
-def _of_each_kind(helps: Sequence[Help]) -> list[Help]:
-    """The first ones, those last that change the job: at least one of these, if there is any."""
-    kept = [each for each in helps if not each.changes_job]
-    changing = [each for each in helps if each.changes_job]
-    return [*kept[: _MOST_HELPS - bool(changing)], *changing][:_MOST_HELPS]
-
-
-def _is_for_users(choice: PriorityChoice, now: PendingNow) -> bool:
-    """Whether the class is of a tier that serves users, as far as the class decides about the tier."""
-    return serves(tier_of(choice.name, choice.value, now.rules), now.rules)
-
-
-def _pods(suggestion: Suggestion) -> Iterator[str]:
-    """The pods that it names."""
-    for change in suggestion.changes:
-        yield from change.pods
-    if suggestion.eviction:
-        yield from suggestion.eviction.victims
 
 
 def needed(needs: Needs) -> NeededResources:

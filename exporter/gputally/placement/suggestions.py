@@ -30,7 +30,7 @@ def suggestions(
     """
     state, by_name = Attempt(needs, room, situation), {each.name: each for each in classes}
     single = [(change,) for change in _single(verdict, state, classes)]
-    all_at_once = tuple(_remedies(verdict, room))
+    all_at_once = _all_at_once(verdict, state)
     several = [all_at_once] if len(all_at_once) > 1 else []
     tried = (_tried(state, changes, by_name) for changes in (*single, *several))
     return tuple(sorted((each for each in tried if each), key=_cost_to_others))
@@ -78,8 +78,17 @@ def _another_node(verdict: Verdict, state: Attempt) -> Iterator[SuggestedChange]
         yield SuggestedChange(kind=ChangeKind.ADD_NODE, node=verdict.node)
 
 
+def _all_at_once(verdict: Verdict, state: Attempt) -> tuple[SuggestedChange, ...]:
+    """One change for each obstacle; where pods would have to end that do not end by themselves, another node."""
+    found = tuple(_remedies(verdict, state.room))
+    kinds = {each.kind for each in verdict.obstacles}
+    if len(found) == len(verdict.obstacles) or ObstacleKind.RESOURCE not in kinds or ObstacleKind.CORDON in kinds:
+        return found
+    return (*(each for each in found if each.kind is not ChangeKind.WAIT), *_another_node(verdict, state))
+
+
 def _remedies(verdict: Verdict, room: Room) -> Iterator[SuggestedChange]:
-    """One change for each obstacle, the pod's own where there is one."""
+    """One change for each obstacle that one is known for, the pod's own where there is one."""
     for obstacle in verdict.obstacles:
         own = [*_of_pod(obstacle), *_of_cluster(obstacle, room)]
         if obstacle.kind is ObstacleKind.SIZE and obstacle.free:

@@ -4,11 +4,17 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gputally.ledger_commands.plain_text import printable
-from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason, PendingTenant
-from gputally.pending_api.words.amount_words import count_words
+from gputally.model.placement.pending_document import (
+    PendingDocument,
+    PendingFinding,
+    PendingPod,
+    PendingReason,
+    PendingTenant,
+)
+from gputally.pending_api.words.amount_words import count_words, gpu_words, money, pod_words
 from gputally.pending_api.words.duration_words import duration
-from gputally.why_command.gang_words import gang_words
-from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods, table, wrapped_cell
+from gputally.pending_api.words.gang_words import gang_words
+from gputally.why_command.text_lines import headed, paragraph, table, wrapped_cell
 from gputally.why_command.workload_text import workload_table
 
 _MOST_GANGS: Final = 3
@@ -32,7 +38,9 @@ def _pods(document: PendingDocument, subject: str, width: int) -> Iterator[str]:
     yield from _reasons(document, width)
     if document.currency and (without := sum(each.unpriced_gpus for each in document.reasons)):
         verb = "has" if without == 1 else "have"
-        yield f"{gpus(without)} {verb} no price: only pods that select one GPU model with a price have one"
+        yield f"{gpu_words(without)} {verb} no price: only pods that select one GPU model with a price have one"
+    for finding in document.findings:
+        yield from headed(finding.finding.capitalize(), _finding(finding, document), width=width)
     for gang in document.gangs[:_MOST_GANGS]:
         yield from headed("Gang", gang_words(gang, document.currency, now=document.at), width=width)
     if hidden := len(document.gangs) - _MOST_GANGS:
@@ -43,7 +51,7 @@ def _pods(document: PendingDocument, subject: str, width: int) -> Iterator[str]:
         yield ""
     yield from table([_HEADS, *(_pod(each, document) for each in document.pods)], right=frozenset({0, 2}))
     if more := document.pod_count - len(document.pods):
-        yield f"and {pods(more)} more; narrow it down by NAMESPACE or --tenant"
+        yield f"and {pod_words(more)} more; narrow it down by NAMESPACE or --tenant"
 
 
 def _headline(document: PendingDocument, subject: str) -> str:
@@ -54,7 +62,7 @@ def _headline(document: PendingDocument, subject: str) -> str:
     if len(document.reasons) > 1:
         is_most = 2 * first.gpus > total
         why = f", mostly for one reason{why}" if is_most else f", for {len(document.reasons)} reasons"
-    return f"{pods(document.pod_count)} {subject} {verb} for {gpus(total)}{why}.".replace("  ", " ")
+    return f"{pod_words(document.pod_count)} {subject} {verb} for {gpu_words(total)}{why}.".replace("  ", " ")
 
 
 def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
@@ -62,6 +70,14 @@ def _reasons(document: PendingDocument, width: int) -> Iterator[str]:
     rows = [heads, *((*_sums(each, document), each.reason, each.meaning) for each in document.reasons)]
     for line, (*_, meaning) in zip(table(rows, right=frozenset(range(len(heads) - 2))), rows, strict=True):
         yield from wrapped_cell(line, start=len(line) - len(meaning), width=width)
+
+
+def _finding(finding: PendingFinding, document: PendingDocument) -> str:
+    """How many pods wait that should come first, who comes before them, and which ones wait for the longest time."""
+    more = f" and {finding.pods - len(finding.names):,} more" if finding.pods > len(finding.names) else ""
+    since = duration((document.at - finding.oldest).total_seconds())
+    what = f"{pod_words(finding.pods)} for {gpu_words(finding.gpus)}, up to {since}"
+    return f"{what}: {finding.meaning}: {', '.join(finding.names)}{more}"
 
 
 def _tenants(document: PendingDocument) -> Iterator[str]:

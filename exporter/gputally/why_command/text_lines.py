@@ -1,13 +1,10 @@
-"""Lines of text with a heading on the left, wrapped to a width, and times and money as a person reads them."""
+"""Lines of text with a heading on the left, wrapped to a width."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from datetime import datetime
-from decimal import Decimal
 from typing import Final
 
 from gputally.ledger_commands.plain_text import printable
-from gputally.pending_api.words.amount_words import gpu_words
 
 _HEAD: Final = 12
 """Columns of the headings."""
@@ -58,25 +55,3 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int]) -> Iterator[s
 def wrapped_cell(line: str, *, start: int, width: int) -> list[str]:
     """A line of a table whose last cell begins at `start`; what is beyond `width` goes below that."""
     return textwrap.wrap(line, width, subsequent_indent=" " * start, break_long_words=False, break_on_hyphens=False)
-
-
-def clock(at: datetime, *, now: datetime) -> str:
-    """`09:10`, with the date if that is another day (UTC)."""
-    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%m-%d %H:%M}"
-
-
-def money(decimal: str | None, currency: str) -> str:
-    """`15.00 USD`; `unpriced` without a price, "" without a price book."""
-    if not currency:
-        return ""
-    return "unpriced" if decimal is None else f"{Decimal(decimal):,.2f} {currency}"
-
-
-def gpus(count: float) -> str:
-    """`1 GPU`, `0.5 GPUs`."""
-    return gpu_words(count)
-
-
-def pods(count: int) -> str:
-    """`1 pod`, `2 pods`."""
-    return f"{count:,} pod{'' if count == 1 else 's'}"

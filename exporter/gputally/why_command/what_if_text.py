@@ -5,18 +5,12 @@ from typing import Final
 
 from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
-from gputally.pending_api.words.amount_words import listed, pods_words
+from gputally.pending_api.words.amount_words import gpu_words, listed, money, pod_words, pods_words
+from gputally.pending_api.words.answer_words import NO_CLASS, needs_words
 from gputally.pending_api.words.quota_words import quota_line
-from gputally.why_command.text_lines import gpus, headed, money, paragraph, pods
-from gputally.why_command.why_text import (
-    NO_CLASS,
-    interrupted,
-    needs_words,
-    obstacle_lines,
-    occupant_lines,
-    others_lines,
-    would_help,
-)
+from gputally.pending_api.words.suggestion_words import interrupted
+from gputally.why_command.text_lines import headed, paragraph
+from gputally.why_command.why_text import obstacle_lines, occupant_lines, others_lines, would_help
 
 _MOST_NODES: Final = 4
 _MOST_BUDGETS: Final = 3
@@ -69,7 +63,7 @@ def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterat
 def _headline(each: PodForecast) -> str:
     """`train: 1 of 2 pods with 8 GPUs each fits now; 1 would wait: ...`."""
     name = f"{each.name}: " if each.name else ""
-    what = f"{pods(each.pods)} with {gpus(each.gpus)}{'' if each.pods == _ONE else ' each'}"
+    what = f"{pod_words(each.pods)} with {gpu_words(each.gpus)}{'' if each.pods == _ONE else ' each'}"
     evicting = f", by preempting {pods_words(each.victims)}" if each.victims else ""
     if each.bound == each.pods:
         return f"{name}{what} would be bound now{evicting}{_behind(each)}."
@@ -100,7 +94,7 @@ def _behind(each: PodForecast) -> str:
     after = each.after_waiting
     if after is None or after.bound >= each.bound:
         return ""
-    others = f"{pods(after.placed)} of the same or a higher priority"
+    others = f"{pod_words(after.placed)} of the same or a higher priority"
     wait = "waits for such GPUs: after it" if after.placed == _ONE else "wait for such GPUs: after them"
     is_one = each.bound == _ONE
     rest = f"{after.bound:,} would fit" if after.bound else f"{'it' if is_one else 'none'} would {'not ' * is_one}fit"
@@ -126,9 +120,8 @@ def _budgets(victims: Sequence[OccupantPod]) -> str:
     names = list(dict.fromkeys(each.budget for each in violated))
     shown = names[:_MOST_BUDGETS] + ([f"{len(names) - _MOST_BUDGETS:,} more"] if len(names) > _MOST_BUDGETS else [])
     are = "is" if len(violated) == _ONE else "are"
-    return (
-        f"{pods(len(violated))} of these {are} preempted although PodDisruptionBudget {listed(shown)} does not allow it"
-    )
+    preempted = f"{pod_words(len(violated))} of these {are} preempted"
+    return f"{preempted} although PodDisruptionBudget {listed(shown)} does not allow it"
 
 
 def _lost(victims: Sequence[OccupantPod], document: WhatIfDocument) -> str:

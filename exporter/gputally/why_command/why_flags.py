@@ -1,4 +1,4 @@
-"""The flags of `gputally why`."""
+"""The flags of `gputally why`, `gputally what-if` and `gputally fits`."""
 
 import argparse
 from argparse import Namespace
@@ -49,6 +49,21 @@ exit status: 0 answered, also if the pods would wait; 2 flags or FILE; 8 aggrega
 """
 
 
+_FITS_EXAMPLES: Final = """\
+Says for each GPU model and pool how many pods of 1, 2, 4 and 8 GPUs would be bound at once, without preemption, and why
+free GPUs are stranded. Each size is counted by itself. Pods tolerate the taints that reserve nodes for GPUs. For a pod
+of yours, with its selectors, its class and whom it would evict, use gputally what-if.
+
+examples:
+  kubectl gputally fits
+  kubectl gputally fits --model H100
+  kubectl gputally fits --cpu 8 --memory 64Gi     pods that need so much for each GPU
+  gputally fits --url http://gpu.example:9836 --output json | jq '.pools[] | {gpu_model, pool, stranded}'
+
+exit status: 0 answered; 2 flags; 8 aggregator not reached
+"""
+
+
 def add_why_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add `why`."""
     command = add_command(commands, "why", "say why a pod waits for GPUs, and what would help", _WHY_EXAMPLES)
@@ -89,6 +104,20 @@ def add_what_if_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_access(command, namespace_flags=("--aggregator-namespace",))
 
 
+def add_fits_command(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add `fits`."""
+    command = add_command(
+        commands, "fits", "say what pod sizes fit now, and why free GPUs are stranded", _FITS_EXAMPLES
+    )
+    command.set_defaults(run=_fits)
+    add = command.add_argument
+    add("--model", metavar="MODEL", default="", help="only GPU models of this name, or a part of it, such as H100")
+    add("--cpu", metavar="CPUS", default="", help="CPUs of a pod for each GPU, such as 8 [default: 1]")
+    add("--memory", metavar="BYTES", default="", help="memory of a pod for each GPU, such as 64Gi [default: 1Gi]")
+    add("--output", choices=OUTPUTS, default="text", help="json prints the response of the API [default: text]")
+    add_access(command, namespace_flags=("--aggregator-namespace",))
+
+
 def _why(parsed: Namespace) -> int:
     from gputally.why_command.run_why import run_why  # noqa: PLC0415 - heavy
 
@@ -99,3 +128,9 @@ def _what_if(parsed: Namespace) -> int:
     from gputally.why_command.run_what_if import run_what_if  # noqa: PLC0415 - heavy
 
     return run_what_if(parsed)
+
+
+def _fits(parsed: Namespace) -> int:
+    from gputally.why_command.run_fits import run_fits  # noqa: PLC0415 - heavy
+
+    return run_fits(parsed)

@@ -6,10 +6,10 @@ from typing import Final
 
 from gputally.model.placement.pending_document import PendingDocument, PendingWorkload
 from gputally.model.placement.why_document import WhyDocument
-from gputally.pending_api.words.amount_words import count_words
+from gputally.pending_api.words.amount_words import count_words, gpu_words, money, pod_words
 from gputally.pending_api.words.duration_words import duration
 from gputally.pending_api.words.quota_words import quota_line
-from gputally.why_command.text_lines import gpus, headed, headed_if, money, paragraph, pods, table
+from gputally.why_command.text_lines import headed, headed_if, paragraph, table
 
 _HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
 
@@ -17,8 +17,8 @@ _HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
 def workload_lines(workload: PendingWorkload, document: WhyDocument, *, width: int) -> Iterator[str]:
     """Which pods it lacks, for how long and why, with the evidence."""
     cost = money(workload.cost_per_hour, document.currency) if workload.cost_per_hour is not None else ""
-    size = "an unknown number of GPUs" if workload.gpus_per_pod is None else gpus(workload.gpus_per_pod)
-    what = f"{pods(workload.pods)} of {size}{' each' * (workload.pods > 1)}"
+    size = "an unknown number of GPUs" if workload.gpus_per_pod is None else gpu_words(workload.gpus_per_pod)
+    what = f"{pod_words(workload.pods)} of {size}{' each' * (workload.pods > 1)}"
     lacks = f"{'at least ' * workload.is_at_least}{what}{f', {cost} per hour' * bool(cost)}"
     since = duration(_seconds(workload, document.at))
     yield from paragraph(f"{_name(workload)} has lacked {lacks}, for {since}: {workload.text}.", width)
@@ -41,7 +41,9 @@ def workload_table(document: PendingDocument, *, width: int) -> Iterator[str]:
     subject = f"{count:,} workload{' lacks' if count == 1 else 's lack'}"
     why = "; ".join(f"{each.pods:,} as {each.meaning}" for each in reasons)
     if count:
-        yield from paragraph(f"{subject} {pods(missing)} with {gpus(total)}, which do not exist: {why}.", width)
+        yield from paragraph(
+            f"{subject} {pod_words(missing)} with {gpu_words(total)}, which do not exist: {why}.", width
+        )
     if unknown:
         whose = f"Pods of {unknown:,} {'more ' * bool(count)}workload{'s' * (unknown != 1)} are refused"
         yield from paragraph(f"{whose}; nothing says how many GPUs they request, if any.", width)

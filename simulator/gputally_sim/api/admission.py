@@ -6,6 +6,7 @@ Source: kube-apiserver plugin/pkg/admission/priority, pkg/apis/core/v1/defaults.
 from collections.abc import Callable
 
 from gputally_sim.api import refusals
+from gputally_sim.api.quotas import check_quotas
 from gputally_sim.api.resources import BY_PLURAL
 from gputally_sim.api.store import Store
 from gputally_sim.documents import Doc, merge, uid_of
@@ -40,6 +41,7 @@ def _admit_pod(store: Store, pod: Doc, now_us: int) -> Doc:
         if spec.get(field):
             spec[field] = [_with_requests(pod, container) for container in spec[field]]
     pod = {**pod, "spec": {**spec, **_priority(store, pod)}}
+    check_quotas(store, pod)
     status: Doc = {"phase": "Pending", "qosClass": "BestEffort"}
     if spec.get("schedulingGates"):
         status["conditions"] = [_gated(now_us)]

@@ -10,7 +10,7 @@ import msgspec
 from gputally_sim.agenda import Worklist
 from gputally_sim.api.registry import Registry
 from gputally_sim.api.store import Change
-from gputally_sim.control.owners import RETRY_US, Owners, create_pods, owner_reference
+from gputally_sim.control.owners import Owners, Retries, create_pods, owner_reference
 from gputally_sim.documents import Doc, Key, controller_of, merge, uid_of
 from gputally_sim.naming import suffix_of
 from gputally_sim.node.pods import is_active, is_ready, node_of
@@ -24,6 +24,7 @@ class Deployments:
     def __init__(self, registry: Registry, owners: Owners) -> None:
         self._registry = registry
         self._owners = owners
+        self._retries = Retries()
         self._deployments: Worklist[Key] = Worklist(registry.agenda, self._sync_deployment)
         self._sets: Worklist[Key] = Worklist(registry.agenda, self._sync_set)
         registry.store.subscribe("deployments", lambda change: self._deployments.add(change.key))
@@ -62,8 +63,10 @@ class Deployments:
         owner = stored.doc
         active = [pod for pod in self._owners.owned("pods", uid_of(owner)) if is_active(pod)]
         missing = owner["spec"]["replicas"] - len(active)
-        if not create_pods(self._registry, key[0], pod_of(owner), missing):
-            self._sets.add_after(RETRY_US, key)
+        if create_pods(self._registry, key[0], pod_of(owner), missing):
+            self._retries.forget(key)
+        else:
+            self._sets.add_after(self._retries.next_us(key), key)
         for pod in deletion_order(active)[: max(0, -missing)]:
             self._registry.delete("pods", (key[0], pod["metadata"]["name"]))
         ready = sum(is_ready(pod) for pod in active)

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 import msgspec
 
 from gputally_sim.documents import Doc, Key, key_of, labels_of, matches, uid_of
-from gputally_sim.node.pods import condition, effective_requests, is_terminating, node_of
+from gputally_sim.node.pods import PODS, condition, is_terminating, node_of, scheduled_requests
+from gputally_sim.quantities import amount_of
 
 _encode = msgspec.json.Encoder().encode
 _NOT_TOLERATED = frozenset({"NoSchedule", "NoExecute"})
-_DECISIVE = ("priority", "preemptionPolicy", "nodeSelector", "tolerations")
+_DECISIVE = ("priority", "preemptionPolicy", "nodeSelector", "tolerations", "resourceClaims")
 _TAINTS_OF_STATUS = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.kubernetes.io/unreachable"}
 
 
 @dataclass(frozen=True)
 class PodNeeds:
-    """The scheduling properties of a pod; `requests` has only extended resources."""
+    """The scheduling properties of a pod; `requests` has all resources, in the units of `amount_of`."""
 
     uid: str
     key: Key
@@ -66,7 +67,7 @@ class NodeState:
         self.unschedulable = bool(doc.get("spec", {}).get("unschedulable"))
         self.taints = [taint for taint in _taints(doc) if taint.get("effect") in _NOT_TOLERATED]
         offered = doc.get("status", {}).get("allocatable", {})
-        self.allocatable = {name: _whole(count) for name, count in offered.items() if "/" in name}
+        self.allocatable = {name: amount_of(name, quantity) for name, quantity in offered.items()}
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def needs_of(pod: Doc, former: PodNeeds | None = None) -> PodNeeds:
     """The scheduling properties of a pod; values derived from the spec are reused from `former` if it is unchanged."""
     spec = pod["spec"]
     known = former if former and former.spec is spec else None
-    requests = known.requests if known else effective_requests(spec)
+    requests = known.requests if known else scheduled_requests(spec)
     target = condition(pod, "DisruptionTarget") or {}
     return PodNeeds(
         uid=uid_of(pod),
@@ -111,6 +112,8 @@ def misfit(pod: PodNeeds, node: NodeState, *, without: Collection[str] = ()) -> 
         return Misfit((f"node(s) had untolerated taint {{{taint}}}",))
     if (selector := pod.spec.get("nodeSelector")) and not matches(selector, node.labels):
         return Misfit(("node(s) didn't match Pod's node affinity/selector",))
+    if pod.spec.get("resourceClaims"):  # no node has devices for claims
+        return Misfit(("cannot allocate all claims",))
     return _shortage(pod, node, without)
 
 
@@ -130,6 +133,11 @@ def fit_message(misfits: Sequence[Misfit]) -> str:
     return f"0/{len(misfits)} nodes are available: {listed}."
 
 
+def is_extended(resource: str) -> bool:
+    """Whether devices are counted, not CPU, memory, storage or pods."""
+    return "/" in resource
+
+
 def free(node: NodeState, resource: str) -> int:
     """The free amount of a resource on the node."""
     return node.allocatable.get(resource, 0) - node.held[resource]
@@ -144,9 +152,11 @@ def _shortage(pod: PodNeeds, node: NodeState, without: Collection[str]) -> Misfi
     reasons = []
     resolvable = True
     for resource, wanted in sorted(pod.requests.items()):
+        if not is_extended(resource) and resource not in node.allocatable:
+            continue  # nodes of tests state what matters there
         freed = held((node.pods[uid] for uid in without), resource) if without else 0
         if wanted > free(node, resource) + freed - _claimed(pod, node, resource):
-            reasons.append(f"Insufficient {resource}")
+            reasons.append("Too many pods" if resource == PODS else f"Insufficient {resource}")
             resolvable = resolvable and wanted <= node.allocatable.get(resource, 0)
     return Misfit(tuple(reasons), resolvable) if reasons else None
 
@@ -157,11 +167,6 @@ def _claimed(pod: PodNeeds, node: NodeState, resource: str) -> int:
         return 0
     rivals = (each for each in node.nominated.values() if each.uid != pod.uid and each.priority >= pod.priority)
     return held(rivals, resource)
-
-
-def _whole(quantity: str) -> int:
-    """A device count; 0 for an unreadable quantity."""
-    return int(quantity) if str(quantity).isdigit() else 0
 
 
 def _taints(node: Doc) -> list[Doc]:

@@ -11,7 +11,7 @@ from gputally_sim.api.registry import Registry
 from gputally_sim.api.store import Change, Verb
 from gputally_sim.control.deployments import deletion_order
 from gputally_sim.control.job_verdict import Verdict, final, interim, is_finished, success_of, verdict_on
-from gputally_sim.control.owners import RETRY_US, Owners, create_pods, owner_reference, release
+from gputally_sim.control.owners import Owners, Retries, create_pods, owner_reference, release
 from gputally_sim.control.pod_failure_policy import Action, action_for, has_failed, replaces_only_ended
 from gputally_sim.documents import Doc, Key, controller_of, key_of, uid_of
 from gputally_sim.instants import SECOND_US, rfc3339
@@ -28,6 +28,7 @@ class Jobs:
     def __init__(self, registry: Registry, owners: Owners) -> None:
         self._registry = registry
         self._owners = owners
+        self._retries = Retries()
         self._not_before_us: dict[str, int] = {}
         self._failures: defaultdict[str, int] = defaultdict(int)
         """Failed pods since the last success, ignored ones too: each doubles the pause before the next pod."""
@@ -107,8 +108,10 @@ class Jobs:
         occupied = len(active) + (len(terminating) if replaces_only_ended(job) else 0)
         may_create = self._registry.agenda.now_us >= self._not_before_us.get(uid_of(job), 0)
         missing = wanted(job, active=len(active)) - occupied if may_create else 0
-        if not create_pods(self._registry, job["metadata"]["namespace"], pod_of(job), missing):
-            self._jobs.add_after(RETRY_US, key_of(job))
+        if create_pods(self._registry, job["metadata"]["namespace"], pod_of(job), missing):
+            self._retries.forget(key_of(job))
+        else:
+            self._jobs.add_after(self._retries.next_us(key_of(job)), key_of(job))
         for pod in deletion_order(active)[: max(0, len(active) - wanted(job, active=len(active)))]:
             release(self._registry, "pods", pod)  # removes the finalizer first, so that it is not counted as a failure
 

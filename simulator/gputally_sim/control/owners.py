@@ -12,9 +12,28 @@ from gputally_sim.documents import Doc, Key, uid_of
 from gputally_sim.instants import SECOND_US
 
 _OWNED = ("pods", "replicasets", "jobs")
-RETRY_US = 10 * SECOND_US
-"""Delay before a controller retries rejected pod creations."""
+_RETRY_US = 10 * SECOND_US
+_MOST_RETRY_US = 1000 * SECOND_US
 _OWNERS = ("deployments", "replicasets", "jobs", "cronjobs")
+
+
+class Retries:
+    """How long controllers wait before they create rejected pods again: twice as long each time.
+
+    Source: k8s.io/client-go util/workqueue/default_rate_limiters.go.
+    """
+
+    def __init__(self) -> None:
+        self._rejected: dict[Key, int] = {}
+
+    def next_us(self, owner: Key) -> int:
+        """The delay after another rejection."""
+        count = self._rejected[owner] = self._rejected.get(owner, 0) + 1
+        return min(_RETRY_US << min(count - 1, 10), _MOST_RETRY_US)
+
+    def forget(self, owner: Key) -> None:
+        """No pod is missing any more."""
+        self._rejected.pop(owner, None)
 
 
 class Owners:

@@ -3,7 +3,7 @@
 from gputally_sim.api.faults import Faults
 from gputally_sim.api.registry import Registry
 from gputally_sim.control import recorder
-from gputally_sim.control.fit import Misfit, NodeState, PodNeeds, fit_message, free, misfit
+from gputally_sim.control.fit import Misfit, NodeState, PodNeeds, fit_message, free, is_extended, misfit
 from gputally_sim.control.preemption import Candidate, budget_of, candidate_on, choose, ineligible
 from gputally_sim.control.scheduler_cache import DEFAULT_SCHEDULER, SchedulerCache
 from gputally_sim.documents import Doc
@@ -119,10 +119,10 @@ class Scheduler:
 
 
 def pick(pod: PodNeeds, fitting: list[NodeState]) -> NodeState:
-    """The nominated node if it fits, else the one with the most free resources that the pod requests, then by name."""
+    """The nominated node if it fits, else the one with the most free devices that the pod requests, then by name."""
 
     def rank(node: NodeState) -> tuple[bool, int, int, str]:
-        left = sum(free(node, resource) for resource in pod.requests)
+        left = sum(free(node, resource) for resource in pod.requests if is_extended(resource))
         return node.name != pod.nominated_node, -left, len(node.pods), node.name
 
     return min(fitting, key=rank)

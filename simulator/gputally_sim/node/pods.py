@@ -1,13 +1,15 @@
 """Accessors for Pod documents."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gputally_sim.documents import Doc
 from gputally_sim.instants import rfc3339
+from gputally_sim.quantities import amount_of
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 GPU = "nvidia.com/gpu"
+PODS = "pods"
 
 
 def is_terminal(pod: Doc) -> bool:
@@ -54,29 +56,45 @@ def with_condition(doc: Doc, now_us: int, kind: str, status: str, *, reason: str
 
 
 def effective_requests(spec: Doc) -> dict[str, int]:
-    """The extended resources that the pod uses from binding to its end.
+    """The extended resources that the pod uses from binding to its end."""
+    return dict(_effective(spec, extended))
 
-    The maximum of: all containers with all sidecars; each init container with the sidecars started before it.
+
+def scheduled_requests(spec: Doc) -> dict[str, int]:
+    """All that the pod takes from its node, itself included, in the units of `amount_of`."""
+    return dict(_effective(spec, _requested)) | {PODS: 1}
+
+
+def _effective(spec: Doc, requested: Callable[[Doc], Counter[str]]) -> Counter[str]:
+    """The maximum of: all containers with all sidecars; each init container with the sidecars started before it.
+
     Source: k8s.io/component-helpers resource/helpers.go.
     """
-    held = _sum(map(extended, spec["containers"]))
+    held = _sum(map(requested, spec["containers"]))
     if not spec.get("initContainers"):
-        return dict(held)
+        return held
     sidecars: Counter[str] = Counter()
     peak: Counter[str] = Counter()
     for container in spec["initContainers"]:
         if container.get("restartPolicy") == "Always":
-            sidecars += extended(container)
+            sidecars += requested(container)
             peak |= sidecars
         else:
-            peak |= sidecars + extended(container)
-    return dict(peak | (sidecars + held))
+            peak |= sidecars + requested(container)
+    return peak | (sidecars + held)
 
 
 def extended(container: Doc) -> Counter[str]:
     """A container's requests for extended resources; ValueError if one is not a whole number."""
-    requests = (container.get("resources") or {}).get("requests") or {}
-    return Counter({name: int(quantity) for name, quantity in requests.items() if "/" in name})
+    return Counter({name: int(quantity) for name, quantity in _requests(container).items() if "/" in name})
+
+
+def _requested(container: Doc) -> Counter[str]:
+    return Counter({name: amount_of(name, quantity) for name, quantity in _requests(container).items()})
+
+
+def _requests(container: Doc) -> dict[str, str]:
+    return (container.get("resources") or {}).get("requests") or {}
 
 
 def _sum(parts: Iterable[Counter[str]]) -> Counter[str]:

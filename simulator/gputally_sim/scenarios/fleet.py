@@ -8,6 +8,7 @@ from gputally_sim.documents import Doc
 from gputally_sim.node.pods import GPU
 
 POOL_LABEL = "cloud.google.com/gke-nodepool"
+PRODUCT_LABEL = "nvidia.com/gpu.product"
 _ZONES = ("europe-west4-a", "europe-west4-b")
 
 
@@ -53,6 +54,15 @@ EIGHT_GPU_NODES = Fleet(
 )
 """Scenario S2: three nodes with eight GPUs each, of two models."""
 
+THREE_MODELS = Fleet(
+    (
+        NodePool("h100-pool", 2, 8, "NVIDIA-H100-80GB-HBM3", "nvidia-h100-80gb", 81559, "a3-highgpu-8g"),
+        NodePool("a100-pool", 2, 4, instance_type="a2-ultragpu-4g"),
+        NodePool("t4-pool", 2, 4, "Tesla-T4", "nvidia-tesla-t4", 15360, "n1-standard-96"),
+    )
+)
+"""Scenario `waits`: two nodes of each model."""
+
 
 def node(pool: NodePool, index: int) -> Doc:
     """The `index`-th Node of `pool`."""
@@ -62,7 +72,8 @@ def node(pool: NodePool, index: int) -> Doc:
 
 def gpu_node(name: str, pool: NodePool, *, zone: str = _ZONES[0], offered: Mapping[str, int], machine: str = "") -> Doc:
     """A Node of `pool` that offers its GPUs as these resources; `machine` defaults to its name."""
-    general = {"cpu": str(12 * pool.gpus), "memory": f"{170 * pool.gpus}Gi", "pods": "110"}
+    units = max(pool.gpus, *offered.values())
+    general = {"cpu": str(12 * units), "memory": f"{170 * units}Gi", "pods": "110"}
     quantities = general | {resource: str(units) for resource, units in offered.items()}
     labels = {
         "kubernetes.io/hostname": name,
@@ -74,7 +85,7 @@ def gpu_node(name: str, pool: NodePool, *, zone: str = _ZONES[0], offered: Mappi
         POOL_LABEL: pool.name,
         "accelerator": pool.accelerator,
         "nvidia.com/gpu.present": "true",
-        "nvidia.com/gpu.product": pool.product,
+        PRODUCT_LABEL: pool.product,
         "nvidia.com/gpu.count": str(pool.gpus),
         "nvidia.com/gpu.replicas": "1",
         "nvidia.com/gpu.memory": str(pool.memory_mib),

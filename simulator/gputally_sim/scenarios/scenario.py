@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from gputally_sim.api.registry import Registry
-from gputally_sim.scenarios.fleet import EIGHT_GPU_NODES, ONE_GPU_NODES, Fleet
+from gputally_sim.scenarios.fleet import EIGHT_GPU_NODES, ONE_GPU_NODES, THREE_MODELS, Fleet
 from gputally_sim.scenarios.mixed_tiers import MixedTiers
 from gputally_sim.scenarios.tenant_quotas import TenantQuotas
+from gputally_sim.scenarios.waiting_pods import WaitingPods
 
 Scenario = Callable[[Registry, int, Fleet | None], None]
 """Starts a scenario now, with the registry, the seed, and a fleet (None for the scenario's default)."""
@@ -21,4 +22,9 @@ def tenant_quotas(registry: Registry, seed: int, fleet: Fleet | None = None) -> 
     TenantQuotas(registry, seed, fleet or EIGHT_GPU_NODES).begin()
 
 
-SCENARIOS: dict[str, Scenario] = {"s1": mixed_tiers, "s2": tenant_quotas}
+def waiting_pods(registry: Registry, seed: int, fleet: Fleet | None = None) -> None:  # noqa: ARG001 - see `Scenario`
+    """Waits: pods that wait for different reasons, for as long as it runs."""
+    WaitingPods(registry, fleet or THREE_MODELS).begin()
+
+
+SCENARIOS: dict[str, Scenario] = {"s1": mixed_tiers, "s2": tenant_quotas, "waits": waiting_pods}

@@ -6,7 +6,6 @@ eight GPUs of a node.
 
 from gputally_sim.api.registry import Registry
 from gputally_sim.control.housekeeping import clear_ended_pods
-from gputally_sim.documents import Doc
 from gputally_sim.instants import HOUR_US, MINUTE_US, SECOND_US
 from gputally_sim.naming import choices
 from gputally_sim.scenarios import workloads
@@ -107,20 +106,5 @@ class TenantQuotas:
         )
         name = f"llm-{day}-{hour}"
         uid = self._registry.naming.uid("pytorchjobs", (tenant, name))
-        for index, role in enumerate(("master", "worker")[: chance.randint(1, 2)]):
-            self._registry.create("pods", _replica(work, name, uid, role=role, index=index), tenant)
-
-
-def _replica(work: Work, job: str, uid: str, *, role: str, index: int) -> Doc:
-    """A pod of a Kubeflow PyTorchJob. Source: kubeflow training-operator pkg/apis/kubeflow.org/v1 labels."""
-    pod = workloads.bare_pod(work, f"{job}-{role}-0")
-    pod["metadata"]["labels"] |= {
-        "training.kubeflow.org/job-name": job,
-        "training.kubeflow.org/operator-name": "pytorchjob-controller",
-        "training.kubeflow.org/replica-type": role,
-        "training.kubeflow.org/replica-index": str(0),
-        **({"training.kubeflow.org/job-role": "master"} if index == 0 else {}),
-    }
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": job, "uid": uid, "controller": True}
-    pod["metadata"]["ownerReferences"] = [{**owner, "blockOwnerDeletion": True}]
-    return pod
+        for role in ("master", "worker")[: chance.randint(1, 2)]:
+            self._registry.create("pods", workloads.training_pod(work, name, uid, role=role), tenant)

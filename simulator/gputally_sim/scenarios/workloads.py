@@ -6,18 +6,25 @@ from gputally_sim.documents import Doc
 from gputally_sim.instants import format_duration
 from gputally_sim.node.kubelet import EXIT, RUN_FOR, START_AFTER, STOP_AFTER
 from gputally_sim.node.pods import GPU
+from gputally_sim.scenarios.fleet import PRODUCT_LABEL
 
 _IMAGE = "registry.example.org/ml/{app}:1.4.2"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """A pod's requests and behaviour; times in µs; `lasts_us` None means forever."""
+    """A pod's requests and behaviour; times in µs; `lasts_us` None means forever.
+
+    `gpu_model` is the one that it selects, as GPU Feature Discovery names it; "" for none. `cpus` are by default those
+    that go with its GPUs.
+    """
 
     app: str
     kind: str
     tier: str = ""
     gpus: int = 1
+    gpu_model: str = ""
+    cpus: int | None = None
     starts_after_us: int = 0
     lasts_us: int | None = None
     stops_after_us: int = 0
@@ -39,13 +46,16 @@ def template(work: Work, *, restart: str) -> Doc:
     }
     if work.tier:
         spec["priorityClassName"] = work.tier
+    if work.gpu_model:
+        spec["nodeSelector"] = {PRODUCT_LABEL: work.gpu_model}
     labels = {"app": work.app, "workload-type": work.kind}
     return {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
 
 
 def _container(work: Work) -> Doc:
     limits = {GPU: str(work.gpus)} if work.gpus else {}
-    requests = {"cpu": str(max(1, 8 * work.gpus)), "memory": f"{max(1, 64 * work.gpus)}Gi"}
+    cpus = max(1, 8 * work.gpus) if work.cpus is None else work.cpus
+    requests = {"cpu": str(cpus), "memory": f"{max(1, 64 * work.gpus)}Gi"}
     resources = {"requests": requests, "limits": limits} if limits else {"requests": requests}
     return {"name": "main", "image": _IMAGE.format(app=work.app), "resources": resources}
 
@@ -82,6 +92,24 @@ def bare_pod(work: Work, name: str) -> Doc:
     """A pod that no controller manages."""
     pod = template(work, restart="Never")
     pod["metadata"]["name"] = name
+    return pod
+
+
+def training_pod(work: Work, job: str, uid: str, *, role: str) -> Doc:
+    """The `master` or the `worker` of a Kubeflow PyTorchJob with this UID.
+
+    Source: kubeflow training-operator pkg/apis/kubeflow.org/v1 labels.
+    """
+    pod = bare_pod(work, f"{job}-{role}-0")
+    pod["metadata"]["labels"] |= {
+        "training.kubeflow.org/job-name": job,
+        "training.kubeflow.org/operator-name": "pytorchjob-controller",
+        "training.kubeflow.org/replica-type": role,
+        "training.kubeflow.org/replica-index": str(0),
+        **({"training.kubeflow.org/job-role": "master"} if role == "master" else {}),
+    }
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": job, "uid": uid, "controller": True}
+    pod["metadata"]["ownerReferences"] = [{**owner, "blockOwnerDeletion": True}]
     return pod
 
 

@@ -8,6 +8,7 @@ import pytest
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.present import at_present
 from gputally.model.kube import Kind
+from gputally.model.placement.priority_finding import FindingKind
 from tests.core.manifests import PodForm, us
 from tests.core.replay import Replay
 from tests.unit.accounting.test_waiting import HOLDER, NODE, WAITS, charged, new_replay
@@ -67,6 +68,9 @@ def test_findings_count_each_pod_under_its_own_tier() -> None:
     replay.see(OUTRANKS, replace(OUTRANKS, name="c", tier="gold"), replace(OUTRANKS, name="d", tier="gold"), at=21)
 
     assert findings(replay, 30) == {("lead", "outranked"): 1, ("gold", "outranked"): 2}
+    assert replay.fleet.waiting.findings.by_pod() == dict.fromkeys(
+        (f"uid-{name}" for name in (OUTRANKS.name, "c", "d")), ((FindingKind.OUTRANKED, 8),)
+    )
 
 
 def test_a_pod_without_a_wait_in_the_book_is_left_out_of_the_findings() -> None:

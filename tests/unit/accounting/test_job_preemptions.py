@@ -131,7 +131,7 @@ def test_what_becomes_known_of_a_pod_later_leaves_it_where_it_is() -> None:
     assert together(replay) == sets("a b")
 
 
-def test_only_the_first_pod_is_announced_and_only_if_a_webhook_is_to_get_it() -> None:
+def test_a_preemption_is_announced_only_if_a_webhook_was_to_get_it_when_it_began() -> None:
     a, b, c, d = (running(name) for name in "abcd")
     replay = cluster(a, b, c, d)
     replay.see(preempted(a, 50), at=51)
@@ -142,7 +142,7 @@ def test_only_the_first_pod_is_announced_and_only_if_a_webhook_is_to_get_it() ->
     replay.see(replace(preempted(c, 100), finished=120, version=3), at=121)
 
     announced = [each.victim_name for each in replay.fleet.ends.disruptions.known.values() if each.announced]
-    assert announced == ["c"]
+    assert announced == ["c", "d"]
 
 
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=4))
@@ -151,35 +151,26 @@ def test_pods_within_ten_seconds_are_one_preemption_in_any_order(seconds: list[i
         assert len(set(assigned((f"p{number}", seconds[number]) for number in order))) == 1
 
 
-@pytest.mark.parametrize("learned", [{"job": "later"}, {"victim_tier": "later"}, {"victim_tenant": "later"}], ids=str)
-def test_a_forgotten_victim_gets_no_more_pods_even_if_its_terms_were_learned_later(learned: dict[str, str]) -> None:
-    parts = JobPreemptions(lambda: 0)
-    a, b = (with_fields(DISRUPTION, victim_uid=uid, decided_us=0) for uid in "ab")
-    assert (parts.id_for(a), parts.id_for(b)) == ("a", "a")
-
-    parts.forget(with_fields(a, **learned))
-
-    assert parts.id_for(b) == "b"
-
-
-def test_a_preemption_that_is_closed_is_forgotten_with_its_first_pod() -> None:
+def test_a_preemption_that_is_closed_is_forgotten() -> None:
     complete_us = [0]
     parts = JobPreemptions(lambda: complete_us[0])
     a, b = (with_fields(DISRUPTION, victim_uid=uid, decided_us=0) for uid in "ab")
-    parts.id_for(a)
+    parts.part_of(a, at_us=0, announces=False)
     complete_us[0] = CLOSED_US
-    assert parts.id_for(b) == "b"
 
-    parts.forget(a)
+    parts.advance()
     complete_us[0] = 0
 
-    assert parts.id_for(with_fields(a, victim_uid="c")) == "b"
+    assert parts.part_of(b, at_us=0, announces=False).id == "b"
 
 
 def assigned(decided: Iterable[tuple[str, int]]) -> list[str]:
     parts = JobPreemptions(lambda: 0)
     times = ((uid, second * US_PER_SECOND) for uid, second in decided)
-    return [parts.id_for(with_fields(DISRUPTION, victim_uid=uid, decided_us=us)) for uid, us in times]
+    return [
+        parts.part_of(with_fields(DISRUPTION, victim_uid=uid, decided_us=us), at_us=0, announces=False).id
+        for uid, us in times
+    ]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ async def test_it_does_as_its_flags_say(tmp_path: Path, port: int) -> None:
     assert url == f"http://127.0.0.1:{port}"
     assert sum_of(samples, "gputally_nodes") == 3
     assert (status, err) == (0, "")
-    assert out.startswith(f"ledger:  {tmp_path / 'demo.db'}\n")
+    assert out.startswith(f"pages:   {url}/pending and {url}/report\nledger:  {tmp_path / 'demo.db'}\n")
     assert {each.segment.tenant for each in segments_in(tmp_path / "demo.db")} >= {"alpha", "beta"}
 
 

@@ -6,10 +6,10 @@ from gputally.model.custom_resources.pod_groups import PodGroupObject
 from gputally.model.kube import Kind
 from gputally.model.placement.gang_entry import GangEntry
 from gputally.model.placement.partial_gang import TaskShort
+from gputally.pending_api.pages.pending_page import pending_page
 from gputally.pending_api.pending_finder import why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer, read_pending
-from gputally.pending_api.pending_page import pending_page
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from gputally.pending_api.words.gang_entries import gang_entries
 from gputally.why_command.pending_text import pending_lines
@@ -113,3 +113,24 @@ def test_pods_without_a_partial_gang_are_told_of_none() -> None:
     now = pending(*gang("a", bound=0, pending=2), *gang("b", bound=6, pending=0))
 
     assert not any(line.startswith("Gang") for line in [*why(now, "a-0"), *why(now, "b-0")])
+
+
+def helps(now: PendingNow, pod: str, viewer: Viewer = ALL) -> list[str]:
+    document = why_document(now, WhyRequest("ml", pod, ""), viewer, past=Past())
+    return [each.text for answer in document.answers for each in answer.helps]
+
+
+def test_gangs_that_wait_for_each_other_are_told_to_suspend_one_not_to_wait() -> None:
+    now = two_gangs()
+
+    assert helps(now, "a-5") == ["suspend TrainingJob other/b", "add an empty node like n1"]
+    assert [each.helps for each in pending_list(now, PendingRequest({}, 1, 0, with_helps=True), ALL).pods] == [
+        "suspend TrainingJob other/b (an admin of the cluster)"
+    ]
+    assert not any("suspend" in each for each in helps(now, "a-5", Viewer(frozenset({"ml"})))), "it may not know which"
+
+
+def test_a_pod_of_a_partial_gang_is_not_told_to_wait_for_its_own_gang() -> None:
+    now = pending(*gang("a", bound=6, pending=2))
+
+    assert helps(now, "a-7") == ["add an empty node like n1"]

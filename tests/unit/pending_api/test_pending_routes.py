@@ -105,15 +105,19 @@ async def test_a_restricted_user_sees_own_pods_and_of_others_only_tier_and_gpus(
         _, pending = await read(client, "/api/v1/pending", helps="true")
         _, why = await read(client, "/api/v1/why", namespace="ml", pod="a")
         _, what_if = await read(client, "/api/v1/what-if", gpus="8", **{"class": "top"})
-        async with client.get("/pending") as answer:
-            page = await answer.text()
+        fits_status, fits = await read(client, "/api/v1/fits")
+        _, page = await read(client, "/pending")
+        _, why_page = await read(client, "/pending/why", namespace="ml", pod="a")
+        page_status, _ = await read(client, "/pending/why", namespace="rivals", pod="foreign")
         status, _ = await read(client, "/api/v1/why", namespace="rivals", pod="foreign")
 
     assert [each["pod"] for each in pending["pods"]] == ["a", "b"]
-    assert status == 404, "whether it exists is not theirs to know"
+    assert (status, page_status) == (404, 404), "whether it exists is not theirs to know"
+    assert "<td>pods of others</td>" in why_page
     hidden = [each for each in why["answers"][0]["occupants"] if each["pod"] is None]
     assert [(each["tier"], each["gpus"]) for each in hidden] == [("serving", 6.0)]
-    everything = json.dumps([pending, why, what_if]) + page
+    assert (fits_status, [each["pool"] for each in fits["pools"]]) == (200, [None])
+    everything = json.dumps([pending, why, what_if, fits]) + page + why_page
     assert everything.count("secret-node") == everything.count('"pod": "other"'), "only where a pod of theirs runs"
     for secret in ('serve"', "uid-serve", "uid-x", "foreign", "rivals"):
         assert secret not in everything
@@ -194,34 +198,6 @@ async def test_a_wrong_parameter_is_named(path: str, parameters: dict[str, str],
 
     assert status == 400
     assert text.startswith(message)
-
-
-async def test_a_page_begins_with_the_reasons_and_escapes_names() -> None:
-    async with served() as client, client.get("/pending", params={"namespace": "<b>"}) as answer:
-        empty, policy = await answer.text(), answer.headers["Content-Security-Policy"]
-    async with served() as client, client.get("/pending") as answer:
-        page = await answer.text()
-
-    assert "script" not in policy
-    assert "default-src 'none'" in policy
-    assert 'value="&lt;b&gt;"' in empty
-    assert page.index("Reasons") < page.index("capacity</a>") < page.index("ml/a")
-    assert "<script" not in page
-
-
-async def test_the_form_of_the_page_filters_with_the_fields_that_are_filled_in() -> None:
-    submitted = "/pending?namespace=ml&tenant=&tier=&job=&reason="
-    async with served() as client:
-        async with client.get(submitted) as answer:
-            status, page = answer.status, await answer.text()
-        async with client.get(f"{submitted}capacity") as answer:
-            chosen = await answer.text()
-
-    assert status == 200
-    assert "ml/a" in page
-    assert "foreign" not in page
-    assert "<option selected>capacity</option>" in chosen
-    assert " selected" not in page
 
 
 async def test_without_verdicts_the_answer_says_how_to_turn_them_on() -> None:

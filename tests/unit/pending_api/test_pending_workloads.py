@@ -12,10 +12,10 @@ from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.model.units import GPU
+from gputally.pending_api.pages.pending_page import pending_page
 from gputally.pending_api.pending_finder import NoSuchPods, why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
-from gputally.pending_api.pending_page import pending_page
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from gputally.pending_api.workloads.workload_words import workload_change, workload_help, workload_sentence
 from tests.core.manifests import us

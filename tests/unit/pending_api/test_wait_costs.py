@@ -1,6 +1,7 @@
 """What waits cost, what pods without a price may cost, and which changes would help at whose hands."""
 
 from collections.abc import Mapping
+from dataclasses import replace as replace_form
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -110,3 +111,23 @@ def test_more_nodes_help_against_a_lack_of_capacity_and_not_against_nodes_that_a
     assert full.more_nodes_help is True
     assert small.more_nodes_help is False
     assert (small.occupants, [each.kind for each in small.obstacles]) == ([], ["size"]), "nobody's leaving would help"
+
+
+def test_of_a_model_that_no_node_has_that_is_said_instead_of_a_missing_price() -> None:
+    mistyped = waits("a", 1, node_selector={"nvidia.com/gpu.product": "A10"})
+
+    assert range_of(mistyped, NODES, {"A100": "2.21"}) == ("no node has the GPU model A10", None)
+
+
+def test_no_class_is_suggested_with_which_a_pod_would_preempt_its_own_job() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    running = holds("b", 8, on="g1")
+    alone = world([node("g1")], [running, waits("a", 8)], classes=[PriorityChoice("top", 9000)])
+    theirs = world(
+        [node("g1")],
+        [replace_form(running, owners=(owner,)), waits("a", 8, owners=(owner,))],
+        classes=[PriorityChoice("top", 9000)],
+    )
+
+    assert "ask for PriorityClass top" in [each.text for each in answer(alone).helps]
+    assert "ask for PriorityClass top" not in [each.text for each in answer(theirs).helps]

@@ -135,3 +135,11 @@ def test_another_node_helps_only_pods_that_such_a_node_would_hold_whatever_its_n
     assert [ANOTHER_NODE] in changes(needs(), full)
     assert [ANOTHER_NODE] not in changes(needs(node_selector=((HOSTNAME, "n1"),)), full)
     assert [ANOTHER_NODE] not in changes(needs(gpu=9), full)
+
+
+def test_a_gated_pod_is_told_of_another_node_where_pods_that_serve_users_fill_the_present_ones() -> None:
+    full = room(place(gpu=1), web=("n1", taken(serving=True)))
+    gate = SuggestedChange(kind=ChangeKind.REMOVE_GATE, what="a")
+
+    assert changes(needs(gates=("a",)), full) == [[gate, ANOTHER_NODE]]
+    assert changes(needs(gates=("a",), node_selector=((HOSTNAME, "n1"),)), full) == [], "it selects nodes by name"

@@ -10,6 +10,13 @@ from gputally_sim.simulation import Simulation
 MONDAY_US = parse_instant("2026-03-02T06:00:00Z")
 
 
+GANG_PODS = [
+    (namespace, f"{job}-{role}-0")
+    for namespace, job in (("ml-training", "llm-pretrain"), ("ml-vision", "vlm-pretrain"))
+    for role in ("master", "worker")
+]
+
+
 def begun(name: str, *, seed: int = 3, fleet: Fleet | None = None) -> Simulation:
     world = Simulation(seed=seed, start_us=MONDAY_US)
     world.run_scenario(name, fleet)
@@ -31,17 +38,17 @@ def bodies(name: str, seed: int, *steps: int) -> list[bytes]:
     return [change.now.body for change in changes]
 
 
-@pytest.mark.parametrize("name", ["s1", "s2"])
+@pytest.mark.parametrize("name", ["s1", "s2", "waits"])
 def test_a_seed_fixes_every_byte_however_time_is_sliced(name: str) -> None:
     at_once = bodies(name, 3, 2 * DAY_US)
-    in_pieces = bodies(name, 3, *[7 * MINUTE_US] * (2 * DAY_US // (7 * MINUTE_US)), 5 * MINUTE_US)
+    in_pieces = bodies(name, 3, *[7 * MINUTE_US] * (2 * DAY_US // (7 * MINUTE_US)), 3 * MINUTE_US)
 
     assert len(at_once) > 500
     assert in_pieces == at_once[: len(in_pieces)]
     assert len(in_pieces) == len(at_once)
 
 
-@pytest.mark.parametrize("name", ["s1", "s2"])
+@pytest.mark.parametrize("name", ["s1", "s2", "waits"])
 def test_another_seed_gives_another_history(name: str) -> None:
     assert bodies(name, 3, DAY_US) != bodies(name, 4, DAY_US)
 
@@ -172,3 +179,36 @@ def test_a_pytorch_job_pod_is_owned_and_labelled_as_kubeflow_does() -> None:
     assert (owner["apiVersion"], owner["kind"]) == ("kubeflow.org/v1", "PyTorchJob")
     assert labels_of(master)["training.kubeflow.org/job-name"] == owner["name"]
     assert effective_requests(master["spec"]) == {"nvidia.com/gpu": 8}
+
+
+def waiting(world: Simulation) -> set[str]:
+    pods = [doc for doc in world.store.docs("pods") if is_active(doc) and not node_of(doc)]
+    return {doc["metadata"]["name"] for doc in pods}
+
+
+def test_two_gangs_of_waits_have_one_pod_each_for_as_long_as_it_runs() -> None:
+    world = begun("waits")
+    for _ in range(48):
+        world.run_for(HOUR_US)
+        nodes = {key[1]: node_of(world.registry.read("pods", key).doc) for key in GANG_PODS}
+        assert {name for name, node in nodes.items() if node} == {"llm-pretrain-master-0", "vlm-pretrain-master-0"}
+        assert nodes["llm-pretrain-master-0"] != nodes["vlm-pretrain-master-0"]
+
+
+def test_sweeps_of_waits_never_leave_the_whole_node_that_the_evaluation_needs() -> None:
+    world = begun("waits")
+    world.run_for(2 * DAY_US)
+
+    sweeps = world.registry.read("jobs", ("ml-vision", "sweep")).doc["status"]
+    assert sweeps["succeeded"] > 100
+    assert "evaluate" in waiting(world)
+
+
+def test_inference_of_waits_has_the_priority_of_the_training_that_holds_its_gpus() -> None:
+    world = begun("waits")
+    world.run_for(HOUR_US)
+
+    priority = {doc["metadata"]["name"]: doc["value"] for doc in world.store.docs("priorityclasses")}
+    assert priority["inference-standard"] == priority["training-standard"]
+    assert [name.rpartition("-")[0].rpartition("-")[0] for name in waiting(world) if "api" in name] == ["llm-api"]
+    assert running(world, "inference") == 2

@@ -139,3 +139,41 @@ def test_a_pod_deleted_while_it_waits_takes_no_room() -> None:
     world.run_for(seconds(1))
 
     assert node_of(world, "next") == "n0"
+
+
+def test_a_pod_waits_for_cpu_beside_free_gpus_and_preempts_pods_without_gpus_for_it() -> None:
+    world = small_world(nodes=1, gpus=2)
+    add(world, pod("busy", "medium", gpus=0, cpus=90))
+    world.run_for(seconds(1))
+    add(world, pod("a", "medium"))
+    world.run_for(seconds(1))
+
+    assert condition(read(world, "a"), "PodScheduled")["message"].startswith(
+        "0/1 nodes are available: 1 Insufficient cpu."
+    )
+    add(world, pod("b", "high"))
+    world.run_for(seconds(60))
+    assert node_of(world, "b") == "n0"
+
+
+def test_a_node_takes_no_more_pods_than_it_may_have() -> None:
+    world = small_world(nodes=1, gpus=4)
+    world.nodes.set_allocatable("n0", {"pods": "1"})
+    add(world, pod("a"), pod("b"))
+    world.run_for(seconds(1))
+
+    assert (node_of(world, "a"), node_of(world, "b")) == ("n0", "")
+    assert condition(read(world, "b"), "PodScheduled")["message"].startswith(
+        "0/1 nodes are available: 1 Too many pods."
+    )
+
+
+def test_a_pod_with_a_resource_claim_waits_for_it() -> None:
+    world = small_world(nodes=1)
+    claiming = pod("a")
+    claiming["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimName": "two-gpus"}]
+    add(world, claiming)
+    world.run_for(seconds(1))
+
+    message = condition(read(world, "a"), "PodScheduled")["message"]
+    assert message.startswith("0/1 nodes are available: 1 cannot allocate all claims.")

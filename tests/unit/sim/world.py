@@ -33,7 +33,7 @@ def furnish(world: Simulation, *, nodes: int = 2, gpus: int = 1) -> None:
 
 
 def node(name: str, gpus: int = 1) -> Doc:
-    offered = {"cpu": "8", GPU: str(gpus)}
+    offered = {"cpu": "96", GPU: str(gpus)}
     status = {"capacity": offered, "allocatable": offered, "nodeInfo": {"systemUUID": f"machine-{name}"}}
     return {"metadata": {"name": name}, "status": status}
 

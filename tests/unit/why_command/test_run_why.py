@@ -234,3 +234,24 @@ async def test_gpu_workloads_of_other_kinds_are_named_as_not_evaluated(url: str,
     assert found.status == 0
     assert "Class       new, priority 9, " in found.out
     assert found.err == "gputally: not evaluated, as pods of their kinds are not modelled: DaemonSet agent\n"
+
+
+async def test_fits_prints_what_fits_now_as_text_and_json(url: str) -> None:
+    text, document = await run("fits", "--url", url), await run("fits", "--url", url, "--cpu", "2", "--output", "json")
+
+    assert (text.status, text.err) == (0, "")
+    assert text.out.startswith("0 GPUs are free. Pods that fit now, each size by itself, with 1 CPU and 1 GiB memory")
+    assert json.loads(document.out)["cpu_cores"] == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--cpu", "none"), "gputally: --cpu: 'none' is not a quantity; use one such as 4\n"),
+        (("--model", "B200"), "gputally: --model: no node has a GPU model like 'B200'; there are unknown\n"),
+    ],
+)
+async def test_fits_names_the_flag_that_is_wrong(url: str, flags: tuple[str, str], message: str) -> None:
+    found = await run("fits", "--url", url, *flags)
+
+    assert (found.status, found.out, found.err) == (2, "", message)

@@ -29,8 +29,9 @@ def reported_of(record: PodRecord, suspended_us: SuspendedUs, evicted: Evicted, 
 
     None if it goes on, ended by itself, or never had its GPUs.
 
-    A mark counts once the pod has ended or its deletion was requested: until then it may be withdrawn. A deletion
-    without a mark counts once the end is known, since the pod may have ended by itself just before.
+    A mark counts once the pod has ended or its deletion was requested: until then it may be withdrawn; so does the
+    eviction of its workload. A deletion without these counts once the end is known, since the pod may have ended by
+    itself just before.
     """
     if record.deletion_us is None and record.end_us is None and not is_gone:
         return None  # most events
@@ -41,7 +42,9 @@ def reported_of(record: PodRecord, suspended_us: SuspendedUs, evicted: Evicted, 
         return Disrupted(Cause.PREEMPTION, record.preempted_us)
     if record.disruption and (is_deleted or record.end_us is not None):
         return None if _is_late(record.disruption, record.end_us) else record.disruption
-    return None if record.end_us is None else _unmarked(record, record.end_us, suspended_us, evicted)
+    if record.end_us is None:
+        return None if record.deletion_us is None else evicted(record, record.deletion_us)
+    return _unmarked(record, record.end_us, suspended_us, evicted)
 
 
 def _is_evicted(record: PodRecord, suspended_us: int | None, deleted_us: int) -> bool:

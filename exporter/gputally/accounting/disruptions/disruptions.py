@@ -10,6 +10,7 @@ from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
 from gputally.accounting.disruptions.disruption_verdict import SuspendedUs, reported_of, verdict_of
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions
 from gputally.accounting.disruptions.node_signals import NodeSignals
+from gputally.accounting.disruptions.queues.deleting_pods import DeletingPods
 from gputally.accounting.disruptions.queues.queue_evictions import QueueEvictions
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
 from gputally.accounting.groups.pod_group import group_of
@@ -19,7 +20,7 @@ from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import End
-from gputally.model.disruptions.disruption import OWN_JOB, QUEUE_CAUSES, Cause, Disrupted, Disruption
+from gputally.model.disruptions.disruption import JOB_PREEMPTIONS, OWN_JOB, QUEUE_CAUSES, Cause, Disrupted, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR
 
@@ -76,6 +77,7 @@ class Disruptions(KeyedPart[Disruption]):
         self._unwritten: dict[str, Disruption | None] = {}
         self._pods = pods
         self._job_preemptions = JobPreemptions(other.complete_us)
+        self._deleting = DeletingPods(pods.records)
         self._other = other
 
     def restore(self, documents: Iterable[Disruption], *, at_us: int) -> None:
@@ -104,11 +106,7 @@ class Disruptions(KeyedPart[Disruption]):
             self._keep(each, at_us=at_us)
         if is_gone:
             self._aftermath.leave(record, at_us=at_us)
-        known = self.known.get(record.uid)
-        if reported := reported_of(record, self._suspended_us, self._evicted, is_gone=is_gone):
-            self._keep(self._renewed(record, known, reported, at_us), at_us=at_us)
-        elif known:
-            self._withdraw(known, at_us)
+        self._judge(record, at_us, is_gone=is_gone)
 
     def advance(self, now_us: int) -> None:
         """Judge again those that a queue turns out to have evicted; forget those older than an hour, without pods."""
@@ -117,6 +115,17 @@ class Disruptions(KeyedPart[Disruption]):
             if each.noticed_us < now_us - _KEEP_US and uid not in self._pods.records:
                 self._forget(uid)
         self._aftermath.advance(now_us)
+        self._job_preemptions.advance()
+
+    def _judge(self, record: PodRecord, at_us: int, *, is_gone: bool) -> None:
+        known = self.known.get(record.uid)
+        reported = reported_of(record, self._suspended_us, self._evicted, is_gone=is_gone)
+        if record.deletion_us is not None:
+            self._deleting.note(record, is_over=is_gone or reported is not None)
+        if reported:
+            self._keep(self._renewed(record, known, reported, at_us), at_us=at_us)
+        elif known:
+            self._withdraw(known, at_us)
 
     def _renewed(self, record: PodRecord, known: Disruption | None, reported: Disrupted, at_us: int) -> Disruption:
         terms = record.terms[-1]
@@ -150,18 +159,17 @@ class Disruptions(KeyedPart[Disruption]):
                 cause=reported.cause,
                 noticed_us=at_us,
                 budget_violated=self._other.violates(record, reported, at_us),
+                group=_group(record),
                 **read,
             )
-        return self._in_job(self._judged(self._aftermath.reused(new)), record)
+        return self._in_job(self._judged(self._aftermath.reused(new)), at_us)
 
-    def _in_job(self, each: Disruption, record: PodRecord) -> Disruption:
+    def _in_job(self, each: Disruption, at_us: int) -> Disruption:
         """The disruption with the preemption of the job that it is part of, which never changes."""
-        if each.job_preemption or each.cause is not Cause.PREEMPTION:
+        if each.job_preemption or each.cause not in JOB_PREEMPTIONS:
             return each
-        group = group_of(record) if each.job_kind == OWN_JOB else None
-        each = replace(each, group=f"{group.kind}/{group.name}" if group else "")
-        found = self._job_preemptions.id_for(each)
-        return replace(each, job_preemption=found, announced=self.announces and found == each.victim_uid)
+        part = self._job_preemptions.part_of(each, at_us=at_us, announces=self.announces)
+        return replace(each, job_preemption=part.id, announced=part.is_announced, began_us=part.began_us)
 
     def _uses_retry(self, record: PodRecord) -> bool:
         policy = self._other.policy_of(record)
@@ -186,11 +194,13 @@ class Disruptions(KeyedPart[Disruption]):
     def _judge_evictions(self, now_us: int) -> None:
         """A queue may report an eviction after the pods were deleted for it."""
         fresh = self._other.evictions.fresh
+        for record in self._deleting.of(fresh):
+            self._judge(record, now_us, is_gone=False)
         deleted = (each for each in self.known.values() if each.victim_namespace in fresh) if fresh else ()
         for each in [each for each in deleted if each.reported in (Cause.DELETION, Cause.QUEUE_EVICTION)]:
             if found := self._other.evictions.of_deletion(each):
                 better = replace(each, reported=found.cause, decided_us=found.at_us, by=found.by)
-                self._keep(self._judged(better), at_us=now_us)
+                self._keep(self._in_job(self._judged(better), now_us), at_us=now_us)
         fresh.clear()
 
     def _judged(self, each: Disruption) -> Disruption:
@@ -237,8 +247,14 @@ class Disruptions(KeyedPart[Disruption]):
         self._forget(known.victim_uid)
 
     def _forget(self, uid: str) -> None:
+        """Others may still be preempted with a pod that is withdrawn."""
         if forgotten := self._remove(uid):
             self.destroying.pop(uid, None)
             self._aftermath.forget(forgotten)
             self.unused.forget(forgotten)
-            self._job_preemptions.forget(forgotten)
+
+
+def _group(record: PodRecord) -> str:
+    """The group of a pod without an owner; "" for other pods."""
+    group = group_of(record) if record.job_kind == OWN_JOB else None
+    return f"{group.kind}/{group.name}" if group else ""

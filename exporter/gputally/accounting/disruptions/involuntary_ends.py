@@ -74,7 +74,8 @@ class InvoluntaryEnds:
     def _queue_preempted(self, each: Disruption, at_us: int) -> None:
         """Only its Workload says which pods are those of the preemptor, so without these it has none."""
         if self._watches_queues:
-            self.preemptions.queue_preempted(each, self._on_node(each.node), at_us=at_us)
+            priority = self._evictions.priority_of(each)
+            self.preemptions.queue_preempted(each, self._on_node(each.node), priority=priority, at_us=at_us)
 
     def last_seen(self, pod: Pod, *, at_us: int) -> None:
         """The last state of a deleted pod, whose record is still there."""

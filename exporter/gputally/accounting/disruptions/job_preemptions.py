@@ -1,12 +1,42 @@
 """Which pods were preempted together: one preemption of their job, however many preemptors it was for."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
-from gputally.model.disruptions.disruption import OWN_JOB, Disruption
-from gputally.model.disruptions.preemption_window import CLOSED_US, TOGETHER_US
+from gputally.model.disruptions.disruption import OWN_JOB, QUEUE_CAUSES, Disruption
+from gputally.model.disruptions.preemption_window import CLOSED_US, QUEUE_CLOSED_US, QUEUE_TOGETHER_US, TOGETHER_US
 
-_Job = tuple[str, str, str, str, str]
-"""Namespace, kind and name, tier and tenant: a preemption of a job is that of one tenant."""
+_Job = tuple[str, str, str, str, str, bool]
+"""Namespace, kind and name, tier and tenant: a preemption of a job is that of one tenant; and whether by a queue."""
+
+
+class Assigned(NamedTuple):
+    """The preemption of a job that a pod is part of, and whether a webhook is to get it.
+
+    `began_us` is when its first pod was observed, None if no queue preempted it.
+    """
+
+    id: str
+    is_announced: bool
+    began_us: int | None
+
+
+class _First(NamedTuple):
+    """The first pod of a preemption of a job, and for which workload a queue preempted it.
+
+    It was decided at `decided_us`; once the watch of pods is complete up to `open_until_us`, no pod is added.
+    """
+
+    part: Assigned
+    decided_us: int
+    open_until_us: int
+    by: str
+
+    def includes(self, each: Disruption) -> bool:
+        """Whether a pod was preempted together with it."""
+        apart_us = abs(each.decided_us - self.decided_us)
+        is_same = bool(self.by) and self.by == each.by.uid
+        return apart_us <= (QUEUE_TOGETHER_US if is_same else TOGETHER_US)
 
 
 class JobPreemptions:
@@ -18,49 +48,56 @@ class JobPreemptions:
 
     def __init__(self, complete_us: Callable[[], int]) -> None:
         self._complete_us = complete_us
-        self._decided_us: dict[_Job, dict[str, int]] = {}
+        self._firsts: dict[_Job, dict[str, _First]] = {}
         self._jobs: dict[str, _Job] = {}
-        """Where each is in `_decided_us`: the job, tier or tenant of a victim may be learned later."""
+        """Where each is in `_firsts`: the job, tier or tenant of a victim may be learned later."""
 
-    def id_for(self, each: Disruption) -> str:
-        """The preemption of its job that a newly observed victim is part of."""
-        known = self._open(each)
-        together = (uid for uid, at_us in known.items() if abs(each.decided_us - at_us) <= TOGETHER_US)
-        if (found := next(together, None)) is None:
-            self._add(known, each)
-        return found or each.victim_uid
+    def part_of(self, each: Disruption, *, at_us: int, announces: bool) -> Assigned:
+        """The preemption of its job that a victim is part of which is observed at `at_us`.
+
+        With `announces`, a webhook is to get new ones.
+        """
+        if found := next((first for first in self._open(each) if first.includes(each)), None):
+            return found.part
+        new = Assigned(each.victim_uid, announces, at_us if each.cause in QUEUE_CAUSES else None)
+        self._add(each, new)
+        return new
 
     def restore(self, disruptions: Iterable[Disruption]) -> None:
-        """Restore those whose first pod is known."""
-        for each in disruptions:
-            if each.job_preemption == each.victim_uid:
-                self._add(self._open(each), each)
+        """Restore those of which any pod is known."""
+        for each in sorted(disruptions, key=lambda each: each.job_preemption != each.victim_uid):
+            if each.job_preemption and each.job_preemption not in self._jobs:
+                self._add(each, Assigned(each.job_preemption, each.announced, each.began_us))
+        self.advance()
 
-    def forget(self, each: Disruption) -> None:
-        """A victim is forgotten."""
-        job = self._jobs.pop(each.victim_uid, None)
-        if job is not None:
-            self._decided_us[job].pop(each.victim_uid)
-            if not self._decided_us[job]:
-                del self._decided_us[job]
+    def advance(self) -> None:
+        """Forget those to which no pod is added any more."""
+        complete_us = self._complete_us()
+        for uid, job in tuple(self._jobs.items()):
+            if complete_us >= self._firsts[job][uid].open_until_us:
+                self._drop(uid)
 
-    def _add(self, known: dict[str, int], each: Disruption) -> None:
-        """A preemption of a job begins, beside those `known`."""
-        known[each.victim_uid] = each.decided_us
-        self._jobs[each.victim_uid] = _job_of(each)
+    def _add(self, each: Disruption, part: Assigned) -> None:
+        """A preemption of a job begins."""
+        until_us = each.decided_us + CLOSED_US if part.began_us is None else part.began_us + QUEUE_CLOSED_US
+        self._jobs[part.id] = job = _job_of(each)
+        self._firsts.setdefault(job, {})[part.id] = _First(part, each.decided_us, until_us, each.by.uid)
 
-    def _open(self, each: Disruption) -> dict[str, int]:
-        """Those of the same job to which pods may be added, with the time of their first decision."""
-        complete_us, known = self._complete_us(), self._decided_us.get(_job_of(each), {})
-        found = {uid: at_us for uid, at_us in known.items() if complete_us < at_us + CLOSED_US}
-        for uid in known.keys() - found:
-            self._jobs.pop(uid, None)
-        self._decided_us[_job_of(each)] = found
-        return found
+    def _open(self, each: Disruption) -> Iterator[_First]:
+        """Those of the same job to which pods may be added."""
+        complete_us = self._complete_us()
+        known = self._firsts.get(_job_of(each), {})
+        return (first for first in known.values() if complete_us < first.open_until_us)
+
+    def _drop(self, uid: str) -> None:
+        if job := self._jobs.pop(uid, None):
+            del self._firsts[job][uid]
+            if not self._firsts[job]:
+                del self._firsts[job]
 
 
 def _job_of(each: Disruption) -> _Job:
     kind, name = each.job_kind, each.job
     if kind == OWN_JOB:
         kind, name = ("group", each.group) if each.group else (OWN_JOB, each.victim_uid)
-    return each.victim_namespace, kind, name, each.victim_tier, each.victim_tenant
+    return each.victim_namespace, kind, name, each.victim_tier, each.victim_tenant, each.cause in QUEUE_CAUSES

@@ -1,5 +1,6 @@
 """Events that name preemptors, limited in number: whoever may create Events in a namespace can forge them."""
 
+import re
 from typing import Final, NamedTuple
 
 from gputally.errors import MalformedObject
@@ -10,6 +11,7 @@ from gputally.model.owner import is_name, is_uid
 
 MOST: Final = 10_000
 """Limit of stored Events, of at most 1.5 kB each."""
+_TEXT: Final = re.compile(r"Preempted by pod (?P<uid>[0-9a-f-]{36}) on node ")
 
 
 class _Named(NamedTuple):
@@ -86,3 +88,16 @@ def _can_exist(reference: ObjectReference) -> bool:
     if reference.uid and not is_uid(reference.uid):
         return False
     return all(map(is_name, names)) and "".join((reference.uid, *names)).isascii()
+
+
+def preemptor_of(event: Event) -> Preemptor | None:
+    """The preemptor that the Event names: in `related`, otherwise by the UID in its text.
+
+    kube-scheduler 1.36 omits `related`, by an oversight in pkg/scheduler/framework/preemption/executor.go; 1.27 and
+    1.28 name no preemptor in the text.
+    """
+    related = event.related
+    if related and related.uid:
+        return Preemptor(uid=related.uid, namespace=related.namespace, name=related.name)
+    match = _TEXT.match(event.message or "")
+    return Preemptor(uid=match["uid"], namespace="", name="") if match else None

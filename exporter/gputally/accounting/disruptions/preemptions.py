@@ -8,14 +8,13 @@ as by `unknown` after a while.
 If a queue says that it evicted the victim's workload for another one, it names that in the same message.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
 from gputally.accounting.disruptions.nominations import Nomination, Nominations
-from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible
+from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible, preemptor_of
 from gputally.accounting.disruptions.queues.queue_preemption import by_queue
 from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
 from gputally.accounting.pods.segments import held
@@ -32,8 +31,6 @@ _PATIENCE_US = 60 * US_PER_SECOND
 """How long to wait for an Event; the scheduler sends it right after the deletion."""
 _KEEP_US = US_PER_HOUR
 """How long counted preemptions and unmatched Events are kept; the API server keeps Events for the same time."""
-
-_TEXT: Final = re.compile(r"Preempted by pod (?P<uid>[0-9a-f-]{36}) on node ")
 
 PodOf = Callable[[str], Preemptor | None]
 """The existing or recently deleted pod with that UID, and its tier."""
@@ -125,12 +122,17 @@ class Preemptions(KeyedPart[Preemption]):
         self._keep(preemption)
         self._resolve(record.uid, at_us=at_us)
 
-    def queue_preempted(self, each: Disruption, on_node: Iterable[PodRecord], *, at_us: int) -> None:
-        """Update from a victim whose queue made room for another workload; the pods that are on its node now."""
+    def queue_preempted(
+        self, each: Disruption, on_node: Iterable[PodRecord], *, priority: int | None, at_us: int
+    ) -> None:
+        """Update from a victim whose queue made room for another workload; the pods that are on its node now.
+
+        `priority` is that of its own workload, None if it is not known.
+        """
         known = self.known.get(each.victim_uid)
         if known is None:
             self._open.add(each.victim_uid)
-        self._keep(by_queue(each, known, at_us=at_us))
+        self._keep(by_queue(each, known, priority=priority, at_us=at_us))
         self._resolve(each.victim_uid, at_us=at_us)
         for record in on_node:
             self.bound(record)
@@ -153,8 +155,18 @@ class Preemptions(KeyedPart[Preemption]):
         for victim_uid in self._by_queue.get(record.node, ()):
             known = self.known[victim_uid]
             is_new = record.scheduled_us is not None and record.uid not in known.preemptor_pods
-            if is_new and known.preemptor and self._workloads.has_created(known.preemptor.uid, record):
-                self._keep(replace(known, preemptor_pods=(*known.preemptor_pods, record.uid)))
+            if is_new and known.preemptor and self._workloads.has_created(known.preemptor, record):
+                pods = (*known.preemptor_pods, record.uid)
+                by = known.preemptor if known.preemptor.tier else self._by_pod(known.preemptor, record)
+                self._keep(replace(known, preemptor=by, preemptor_pods=pods))
+
+    def _by_pod(self, workload: Preemptor, record: PodRecord) -> Preemptor:
+        """What a pod says of a preemptor whose Workload is not known; the next `advance` counts it."""
+        pod = self._pod_of(record.uid)
+        if pod is None or self._workloads.get(workload.uid):
+            return workload
+        job = {"namespace": record.namespace, "kind": record.job_kind, "name": record.job}
+        return replace(workload, tier=pod.tier, tenant=pod.tenant, quantity=None, **job)
 
     def is_preemptor(self, victim_uid: str, pod_uid: str) -> bool:
         """Whether a pod preempted the victim, or is one of the workload that did."""
@@ -274,16 +286,3 @@ class Preemptions(KeyedPart[Preemption]):
             del on_node[uid]
             if not on_node:
                 del self._by_queue[preemption.node]
-
-
-def preemptor_of(event: Event) -> Preemptor | None:
-    """The preemptor that the Event names: in `related`, otherwise by the UID in its text.
-
-    kube-scheduler 1.36 omits `related`, by an oversight in pkg/scheduler/framework/preemption/executor.go; 1.27 and
-    1.28 name no preemptor in the text.
-    """
-    related = event.related
-    if related and related.uid:
-        return Preemptor(uid=related.uid, namespace=related.namespace, name=related.name)
-    match = _TEXT.match(event.message or "")
-    return Preemptor(uid=match["uid"], namespace="", name="") if match else None

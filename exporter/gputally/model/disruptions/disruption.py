@@ -43,6 +43,8 @@ class Cause(StrEnum):
 
 PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.KUBELET_ADMISSION, Cause.QUEUE_PREEMPTION})
 """A scheduler, a kubelet or a queue system made room for another pod."""
+JOB_PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.QUEUE_PREEMPTION})
+"""Of these, what happens to the pods of one job is one preemption of the job."""
 QUEUE_CAUSES: Final = frozenset({Cause.QUEUE_PREEMPTION, Cause.QUEUE_EVICTION})
 OWN_JOB: Final = "Pod"
 """The kind of the job of a pod without an owner: nothing replaces it."""
@@ -108,9 +110,9 @@ class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False, omit_default
 class Disruption(DisruptionRecord, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A disruption with what only the accounting needs.
 
-    `reported` is the cause by the pod's object alone, and it was observed at `noticed_us`. It is `announced` if it is
-    the first pod of its `job_preemption`, and a webhook is to get that. `group` is that of a pod without an owner, if
-    it is in one. `by` is whom a queue names as its preemptor.
+    `reported` is the cause by the pod's object alone, and it was observed at `noticed_us`. Its `job_preemption` is
+    `announced` if a webhook is to get that; `began_us` is when the first pod of it was observed, if a queue did it.
+    `group` is that of a pod without an owner, if it is in one. `by` is whom a queue names as its preemptor.
 
     `counted` are the labels (tier, tenant, cause) under which it is counted, and `violation` those as one that violates
     a budget. `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it is counted as
@@ -120,6 +122,7 @@ class Disruption(DisruptionRecord, frozen=True, kw_only=True, gc=False, omit_def
     reported: Cause
     noticed_us: int
     announced: bool = False
+    began_us: int | None = None
     group: str = ""
     by: QueuePreemptor = QueuePreemptor()
     counted: tuple[str, str, str] | None = None

@@ -10,8 +10,9 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     `priority` is None while the pod is not known, and `may_preempt` says that its preemptionPolicy is not Never;
     `class_name` is its PriorityClass, "" without one.
 
-    Of a preemption by a queue it is a workload: `uid` is that of the Workload, `kind` and `name` are those of its job,
-    and `quantity` is what all of its pods request (µGPU). A queue has rules of its own, so `priority` stays None.
+    Of a preemption by a queue it is a workload: `uid` is that of the Workload, `priority` its priority in queues,
+    `job_uid`, `kind` and `name` are those of its job, and `quantity` is what all of its pods request (µGPU), None while
+    that is not known.
     """
 
     uid: str
@@ -24,18 +25,20 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     may_preempt: bool = True
     class_name: str = ""
     kind: str = ""
-    quantity: int = 0
+    quantity: int | None = 0
+    job_uid: str = ""
 
 
 class Preemption(Struct, frozen=True, kw_only=True, gc=False):
     """The preemption of one victim: decided (condition set), requested (deletion), observed by us; times in µs.
 
-    `quantity` is the victim's allocation in µGPU; an earlier version did not keep `victim_priority`. `counted` is the
+    `quantity` is the victim's allocation in µGPU; `victim_priority` is None if it is not known. `counted` is the
     (victim tier, preemptor tier) under which it was counted, None while the preemptor may still become known;
     `forbidden` are those under which it is counted as one that the priorities do not permit.
 
     If a queue preempted the victim's workload for another one, `queue_rule` is its rule, "" for one that is not known;
-    None if the scheduler did. `preemptor_pods` are the pods of that workload on the node, by UID.
+    None if the scheduler did. Priorities are those of both workloads then. `preemptor_pods` are the pods of that
+    workload on the node, by UID.
     """
 
     victim_uid: str
@@ -61,10 +64,12 @@ class Preemption(Struct, frozen=True, kw_only=True, gc=False):
     def is_permitted(self) -> bool:
         """Whether the priorities permit it: the preemptor's is higher, and its policy is not Never.
 
-        True while the preemptor is not known. Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/
-        defaultpreemption/default_preemption.go, isPreemptionAllowed and PodEligibleToPreemptOthers.
+        True while the preemptor is not known, and of a queue, which has rules of its own.
+
+        Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go,
+        isPreemptionAllowed and PodEligibleToPreemptOthers.
         """
         by = self.preemptor
-        if by is None or by.priority is None or self.victim_priority is None:
+        if self.queue_rule is not None or by is None or by.priority is None or self.victim_priority is None:
             return True
         return by.may_preempt and by.priority > self.victim_priority

@@ -15,24 +15,28 @@ class QueueRule(StrEnum):
 
 
 class QueuePreemptor(NamedTuple):
-    """The UID of the Workload that was to be admitted, and the rule; "" for what the message does not say."""
+    """The UIDs of the Workload that was to be admitted and of its job, and the rule; "" for what is not said."""
 
     uid: str = ""
     rule: str = ""
+    job_uid: str = ""
 
 
 _UID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _TEXT: Final = re.compile(
-    rf"Preempted to accommodate a workload \(UID: (?P<uid>{_UID})(?:, JobUID: [^\s,()]{{1,128}})?\) "
+    rf"Preempted to accommodate a workload \(UID: (?P<uid>{_UID})"
+    rf"(?:, JobUID: (?:(?P<job>{_UID})|[^\s,()]{{1,128}}))?\) "
     r"due to (?P<words>[A-Za-z ]{1,100})(?:;|$)"
 )
 """Reads a bounded number of characters, however long the message is."""
-_RULES: Final = {
-    "prioritization in the ClusterQueue": QueueRule.IN_CLUSTER_QUEUE,
-    "reclamation within the cohort": QueueRule.IN_COHORT_RECLAMATION,
-    "Fair Sharing within the cohort": QueueRule.IN_COHORT_FAIR_SHARING,
-    "reclamation within the cohort while borrowing": QueueRule.IN_COHORT_RECLAIM_WHILE_BORROWING,
+RULE_WORDS: Final = {
+    QueueRule.IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",
+    QueueRule.IN_COHORT_RECLAMATION: "reclamation within the cohort",
+    QueueRule.IN_COHORT_FAIR_SHARING: "Fair Sharing within the cohort",
+    QueueRule.IN_COHORT_RECLAIM_WHILE_BORROWING: "reclamation within the cohort while borrowing",
 }
+"""What Kueue calls its rules in messages."""
+_RULES: Final = {words: rule for rule, words in RULE_WORDS.items()}
 
 
 def queue_preemptor_in(message: str | None) -> QueuePreemptor:
@@ -41,4 +45,6 @@ def queue_preemptor_in(message: str | None) -> QueuePreemptor:
     Older versions name no job and no paths. Source: kueue pkg/scheduler/preemption/preemption.go, preemptionMessage.
     """
     found = _TEXT.match(message or "")
-    return QueuePreemptor(found["uid"], _RULES.get(found["words"], "")) if found else QueuePreemptor()
+    if found is None:
+        return QueuePreemptor()
+    return QueuePreemptor(found["uid"], _RULES.get(found["words"], ""), found["job"] or "")

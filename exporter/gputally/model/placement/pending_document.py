@@ -31,7 +31,7 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     GPUs that it waits for cost, a decimal in the document's currency. It is None without a price: `unpriced` says why,
     and `cost_range`, which only `/api/v1/why` has, what the pod may cost. `helps` is the first change that would help
     without a change of the job, and `job_changes` the first one that changes the job; "" if none is known or it was not
-    asked for.
+    asked for. `findings` has the GPUs of pods that should not precede this one, by the kind (see `PriorityNote`).
 
     The class, the priority and the policy of a pod that is gone are not known any more.
     """
@@ -57,6 +57,7 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     cost_range: CostRange | None = None
     helps: str = ""
     job_changes: str = ""
+    findings: dict[str, int] = {}
 
 
 class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
@@ -69,6 +70,20 @@ class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
     cost_per_hour: str | None
     unpriced_gpus: float
     oldest: datetime
+
+
+class PendingFinding(Struct, frozen=True, kw_only=True, gc=False):
+    """All pods that others should not precede, for one reason: `inversion`, `starvation` or `outranked`.
+
+    `names` are those that wait for the longest time, the oldest first, as NAMESPACE/POD.
+    """
+
+    finding: str
+    meaning: str
+    pods: int
+    gpus: float
+    oldest: datetime
+    names: list[str]
 
 
 class QuotaRefusal(Struct, frozen=True, kw_only=True, gc=False):
@@ -137,6 +152,8 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     first. `currency` is empty without a price book. `next` is the address of the next page. If no
     pod waits, `unknown` names the namespaces and tenants of the request that no pod with GPUs has: `tenant nobody`.
 
+    `findings` are those about the order of priorities, of the pods of all pages, as of some seconds ago.
+
     `workloads` lack pods, which are not among `pods`; `workload_reasons` are the sums of these missing pods, without
     the workloads of which nothing says how many GPUs their pods request: `unmeasured_count` of `workload_count`.
     `gangs` are the partial ones of the whole cluster, whatever the filters.
@@ -156,3 +173,4 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     workload_count: int = 0
     unmeasured_count: int = 0
     gangs: list[GangEntry] = []
+    findings: list[PendingFinding] = []

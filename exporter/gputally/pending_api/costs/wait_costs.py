@@ -25,7 +25,9 @@ class Unpriced(NamedTuple):
 
 def unpriced(now: PendingNow, waiting: WaitingPod) -> Unpriced:
     """Of a pod that waits, with its range."""
-    found = Unpriced(unpriced_reason(now, waiting))
+    found, model = Unpriced(unpriced_reason(now, waiting)), waiting.record.selected_model
+    if found.reason and model and now.assets and all(each.gpu_model != model for each in now.assets.values()):
+        return Unpriced(f"no node has the GPU model {model}")
     if found.reason != NO_MODEL or now.book is None or waiting.needs is None:
         return found
     assets = _possible(now, waiting.needs)

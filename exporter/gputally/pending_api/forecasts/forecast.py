@@ -19,11 +19,12 @@ from gputally.pending_api.forecasts.candidate import Candidate, candidates_of, t
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods
 from gputally.pending_api.forecasts.policy_now import not_considered
 from gputally.pending_api.forecasts.waiting_first import WaitingFirst, waiting_first
+from gputally.pending_api.helps.helps import helps_of
 from gputally.pending_api.occupants import decimal_text, limited, occupants
 from gputally.pending_api.others_waiting import others_waiting
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import shown_verdict
-from gputally.pending_api.why_answers import helps_of, needed, obstacle_texts, shown_obstacles
+from gputally.pending_api.why_answers import needed, obstacle_texts, shown_obstacles
 from gputally.pending_api.words.quota_words import quota_refusal
 from gputally.pending_api.words.verdict_words import sentence
 from gputally.placement.judge import judged

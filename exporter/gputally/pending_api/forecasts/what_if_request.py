@@ -24,7 +24,7 @@ def planned_by_parameters(query: Mapping[str, Sequence[str]], room: Room) -> lis
         raise InvalidRequest("gpus is missing; name the GPUs of a pod, such as gpus=8")
     gpus = _positive(single, "gpus", _MOST_GPUS)
     requests: dict[str, str] = {GPU_RESOURCE: str(gpus)}
-    requests |= {name: _quantity(name, single[name]) for name in ("cpu", "memory") if name in single}
+    requests |= {name: quantity_parameter(name, single[name]) for name in ("cpu", "memory") if name in single}
     spec: dict[str, Any] = {"containers": [{"resources": {"requests": requests}}]}
     if name := single.get("class", ""):
         spec["priorityClassName"] = _named("class", name)
@@ -44,7 +44,8 @@ def _positive(single: Mapping[str, str], name: str, most: int) -> int:
     raise InvalidRequest(f"{name} '{single[name]}' is not valid; use a number from 1 to {most}")
 
 
-def _quantity(name: str, text: str) -> str:
+def quantity_parameter(name: str, text: str) -> str:
+    """The parameter, if it is a quantity. Raises: InvalidRequest."""
     if not _QUANTITY.fullmatch(text):
         raise InvalidRequest(
             f"{name} '{text[:40]}' is not a quantity; use one such as {'4' if name == 'cpu' else '32Gi'}"

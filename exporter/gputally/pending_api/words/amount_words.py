@@ -1,6 +1,7 @@
 """Amounts of resources in words, such as `8 GPUs` or `256 GiB memory`."""
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Final
 
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
@@ -60,6 +61,18 @@ def pods_words(occupants: Sequence[OccupantPod]) -> str:
     if len(counts) == len(occupants):
         return _counted(sum(counts), "pod")
     return f"pods with {gpu_words(sum(each.gpus for each in occupants))}"
+
+
+def pod_words(count: int) -> str:
+    """`1 pod`, `2 pods`."""
+    return _counted(count, "pod")
+
+
+def money(decimal: str | None, currency: str) -> str:
+    """`15.00 USD`; `unpriced` without a price, "" without a price book."""
+    if not currency:
+        return ""
+    return "unpriced" if decimal is None else f"{Decimal(decimal):,.2f} {currency}"
 
 
 def listed(parts: Iterable[str]) -> str:

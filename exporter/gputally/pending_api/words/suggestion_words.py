@@ -1,11 +1,12 @@
 """What would help a waiting pod, in words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Final
 
 from gputally.accounting.active_pods import holding
 from gputally.model.placement.advice import ACTORS, CHANGES_JOB, Actor, ChangeKind, SuggestedChange, Suggestion
-from gputally.model.placement.why_document import Help
+from gputally.model.placement.why_document import Help, OccupantPod
 from gputally.model.units import GPU
 from gputally.pending_api.occupants import Rank, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
@@ -20,6 +21,7 @@ ACTOR_WORDS: Final[Mapping[str, str]] = {
 }
 """Who can make a change, in words; "" if waiting suffices."""
 _MOST_NAMES: Final = 3
+_MOST_VICTIMS: Final = 3
 
 
 def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer) -> Help:
@@ -39,6 +41,42 @@ def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer)
         node=eviction.node if eviction and viewer.sees_nodes else None,
         victims=occupants(now, eviction.victims, rank, viewer) if eviction else [],
     )
+
+
+def who_words(change: Help) -> str:
+    """` (the owner of the pod)`; "" if waiting suffices."""
+    named = [words for each in change.by if (words := ACTOR_WORDS.get(each, each))]
+    return f" ({listed(named)})" if named else ""
+
+
+def effect_words(each: Help, currency: str) -> str:
+    """What happens then: it fits, or whom it would preempt, and what that would destroy."""
+    victims = each.victims
+    if not victims:
+        return "it then fits"
+    named = [
+        f"{each.namespace}/{each.pod}" if each.pod else f"{each.tier} ({gpu_words(each.gpus)})" for each in victims
+    ]
+    shown = named[:_MOST_VICTIMS]
+    if more := len(named) - len(shown):
+        shown.append(f"{more} more")
+    is_whole = all(each.pod for each in victims if each.tier)  # what hidden pods would lose is not the reader's to know
+    known = [each for each in victims if is_whole and each.lost_gpu_hours is not None]
+    hours = sum(each.lost_gpu_hours or 0 for each in known)
+    most = "up to " if any(each.is_lost_upper_bound for each in known) else ""
+    lost = f", destroying {most}{hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""
+    return f"it then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{interrupted(victims)}{lost}"
+
+
+def interrupted(victims: Sequence[OccupantPod]) -> str:
+    """`, interrupting 2 serving pods`; "" without any."""
+    serving = sum(each.serves_users for each in victims)
+    return f", interrupting {serving} serving pod{'s' if serving > 1 else ''}" if serving else ""
+
+
+def _lost_cost(known: Sequence[OccupantPod], currency: str) -> str:
+    priced = [Decimal(each.lost_cost) for each in known if each.lost_cost is not None]
+    return f" ({sum(priced, Decimal(0)):,.2f} {currency})" if priced and currency else ""
 
 
 def _raised(change: SuggestedChange) -> str:

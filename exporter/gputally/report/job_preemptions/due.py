@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from gputally.model.disruptions.disruption import OWN_JOB
-from gputally.model.disruptions.preemption_window import CLOSED_US
+from gputally.model.disruptions.disruption import OWN_JOB, Cause
+from gputally.model.disruptions.preemption_window import CLOSED_US, QUEUE_CLOSED_US
 from gputally.model.units import US_PER_SECOND
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.job_preemptions.job_preemption import FOLLOWED_US, JobPreemption
@@ -17,9 +17,9 @@ def is_due(found: JobPreemption, *, queued_us: int, pods_complete_us: int, now_u
 
     First no further pod may be added. Then it is complete and its pods are replaced, or nothing more is awaited: ten
     minutes after all pods have released their GPUs, and an hour after the decision if one does not. Both count from
-    `queued_us`, when it was recorded, if that was later.
+    `queued_us`, when it was recorded, if that was later. A job that its queue stopped may wait for hours.
     """
-    if pods_complete_us < found.last_decided_us + CLOSED_US:
+    if pods_complete_us < _closed_us(found, queued_us):
         return False
     if found.is_complete and all(map(_is_replaced, found.victims)):
         return True
@@ -29,5 +29,13 @@ def is_due(found: JobPreemption, *, queued_us: int, pods_complete_us: int, now_u
     return now_us >= max(queued_us, released_us) + SETTLED_US
 
 
+def _closed_us(found: JobPreemption, queued_us: int) -> int:
+    """Once the watch of pods is complete up to then, no further pod is added, see `JobPreemptions`."""
+    if found.is_by_queue:
+        return max(queued_us, found.last_decided_us) + QUEUE_CLOSED_US
+    return found.last_decided_us + CLOSED_US
+
+
 def _is_replaced(each: DisruptionLine) -> bool:
-    return each.disruption.replaced_us is not None or each.disruption.job_kind == OWN_JOB
+    victim = each.disruption
+    return victim.replaced_us is not None or victim.job_kind == OWN_JOB or victim.cause is Cause.QUEUE_PREEMPTION

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from gputally.ledger.delivery_records import VictimRecords
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.disruptions.disruption import Cause
-from gputally.model.disruptions.preemption_window import TOGETHER_US
+from gputally.model.disruptions.disruption import JOB_PREEMPTIONS, Cause
+from gputally.model.disruptions.preemption_window import QUEUE_TOGETHER_US
 from gputally.model.units import US_PER_HOUR
 from gputally.model.work.lost_work import LostWork
 from gputally.report.disruption_lines import DisruptionLine, read_disruptions, victim_values
@@ -43,7 +43,12 @@ class JobPreemption(Struct, frozen=True, dict=True):
     @property
     def id(self) -> str:
         """Identifies it: the UID of the pod that was observed first."""
-        return self.victims[0].disruption.job_preemption
+        return _id_of(self.victims[0])
+
+    @property
+    def is_by_queue(self) -> bool:
+        """Whether a queue preempted the job for another workload."""
+        return self.victims[0].disruption.cause is Cause.QUEUE_PREEMPTION
 
     @property
     def decided_us(self) -> int:
@@ -95,9 +100,9 @@ def read_job_preemptions(reader: LedgerReader, query: ReportQuery) -> Iterator[J
     A preemption is that of one tier and tenant, so a filter by these shows all of it or nothing. Raises: LedgerError.
     """
     window = query.window
-    wide = Window(window.start_us - 2 * TOGETHER_US, window.end_us + 2 * TOGETHER_US)
+    wide = Window(window.start_us - 2 * QUEUE_TOGETHER_US, window.end_us + 2 * QUEUE_TOGETHER_US)
     filters = tuple(each for each in query.filters if each.column not in _OF_PODS)
-    lines = read_disruptions(reader, replace(query, window=wide, filters=filters), (Cause.PREEMPTION,))
+    lines = read_disruptions(reader, replace(query, window=wide, filters=filters), JOB_PREEMPTIONS)
     for found in grouped(lines):
         is_included = any(query.includes(victim_values(each.disruption)) for each in found.victims)
         if is_included and window.start_us <= found.decided_us < window.end_us:
@@ -116,8 +121,13 @@ def grouped(lines: Iterable[DisruptionLine]) -> Iterator[JobPreemption]:
     """The lines, which are in the order of time, by preemption of a job, in the order of the first one of each."""
     found: dict[str, list[DisruptionLine]] = {}
     for line in lines:
-        found.setdefault(line.disruption.job_preemption, []).append(line)
+        found.setdefault(_id_of(line), []).append(line)
     return map(JobPreemption, found.values())
+
+
+def _id_of(line: DisruptionLine) -> str:
+    """Ledgers of before have none of victims of queues: each is one of its own."""
+    return line.disruption.job_preemption or line.disruption.victim_uid
 
 
 def total_loss(known: Sequence[LostWork]) -> JobLoss:

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.model.disruptions.disruption import DisruptionRecord
+from gputally.model.disruptions.queue_preemptor import QueueRule
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
 from gputally.report.job_preemptions.job_preemption import JobPreemption
 from gputally.report.rounding import decimal_of
@@ -102,6 +103,29 @@ def _priority(found: JobPreemption, tiers_only: bool) -> str | None:  # noqa: FB
     return f"Pods of a PriorityClass of {needed} or more would not have been preempted; theirs is {own}."
 
 
+def _queue_priority(found: JobPreemption, tiers_only: bool) -> str | None:  # noqa: FBT001 - see _Check
+    """A priority above that of the workload for which a ClusterQueue preempted it."""
+    known = [each.preemption for each in found.victims if each.preemption]
+    rules = {each.queue_rule for each in known}
+    theirs = max((each.preemptor_priority for each in known if each.preemptor_priority is not None), default=None)
+    own = min((each.victim_priority for each in known if each.victim_priority is not None), default=None)
+    if rules != {QueueRule.IN_CLUSTER_QUEUE} or theirs is None or own is None or own > theirs:
+        return None
+    above = f"that of tier {known[0].preemptor_tier}" if tiers_only else str(theirs)
+    return f"A priority above {above} in its ClusterQueue would have prevented it; that of the workload is {own}."
+
+
+def _queue_quota(found: JobPreemption, _: bool) -> str | None:  # noqa: FBT001 - see _Check
+    """Kueue reclaims from ClusterQueues that borrow alone. Source: its pkg/scheduler/preemption, cqIsBorrowing."""
+    known = [each.preemption for each in found.victims if each.preemption]
+    if not known or any(not each.queue_rule or each.queue_rule == QueueRule.IN_CLUSTER_QUEUE for each in known):
+        return None
+    return (
+        "Its ClusterQueue had borrowed quota of the cohort: as long as a ClusterQueue stays within its nominal quota, "
+        "others do not preempt its workloads."
+    )
+
+
 def _some(count: int, found: JobPreemption) -> str:
     total = len(found.victims)
     return f"{count} of {total} pods {'was' if count == 1 else 'were'}" if total > 1 else "The pod was"
@@ -112,4 +136,6 @@ _CHECKS: Final = (
     _Check("grace-period", _grace_period),
     _Check("retries", _retries),
     _Check("priority", _priority),
+    _Check("priority", _queue_priority),
+    _Check("quota", _queue_quota),
 )

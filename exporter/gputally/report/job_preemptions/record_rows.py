@@ -25,10 +25,10 @@ class JobPreemptionRow(Struct, frozen=True, kw_only=True):
 
     `id` identifies it; it never changes, and no pod is in two of them. `released` is when the last pod had released its
     GPUs, `replaced` when the replacements of all pods ran. Of preemptors, `preemptors` are namespaces and names, None
-    for users restricted to tenants, and `rules` say why each could preempt; `is_permitted` is None if that is not
-    known. The lost work is that of `lost_pods`, the victims and the pods that restarted with them; it is an upper bound
-    if no checkpoint of a victim is known. `advice` is what would have prevented it, or made it cheaper, as far as that
-    follows from the data. Before `is_final`, lost work and preemptors may change.
+    for users restricted to tenants, and `rules` say why each could preempt; `is_permitted` is None if priorities do not
+    say that. The lost work is that of `lost_pods`, the victims and the pods that restarted with them; it is an upper
+    bound if no checkpoint of a victim is known. `advice` is what would have prevented it, or made it cheaper, as far as
+    that follows from the data. Before `is_final`, lost work and preemptors may change.
     """
 
     id: str

@@ -60,6 +60,14 @@ BY = PreemptionRecord(
     preemptor_priority=10_000,
     preemptor_may_preempt=True,
 )
+BY_QUEUE = replace(
+    BY,
+    preemptor_name="chat",
+    preemptor_kind="Job",
+    preemptor_priority=200,
+    victim_priority=150,
+    queue_rule="InClusterQueue",
+)
 LOST = LostWork(
     victim_uid="a",
     gpu_time=5 * GPU_HOUR,

@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gputally.ledger.preemption_records import PreemptionRecord
+from gputally.model.disruptions.queue_preemptor import QueueRule
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
 from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.job_preemptions.record_advice import advice_for
-from tests.unit.report.job_preemptions.lines import AT, BY, LOST, MINUTE_US, job, line
+from tests.unit.report.job_preemptions.lines import AT, BY, BY_QUEUE, LOST, MINUTE_US, job, line
 
 
 def advice(*lines: DisruptionLine, tiers_only: bool = False) -> dict[str, str]:
@@ -111,6 +113,37 @@ def test_without_names_a_higher_priority_is_that_of_the_tier() -> None:
 )
 def test_no_priority_is_advised_that_would_not_have_helped_or_that_nobody_may_have(by: object) -> None:
     assert "priority" not in advice(line(by=by))  # type: ignore[arg-type] # a case
+
+
+def test_in_a_cluster_queue_a_priority_above_that_of_the_preemptor_would_have_prevented_it() -> None:
+    found = line(by=BY_QUEUE)
+
+    assert advice(found)["priority"] == (
+        "A priority above 200 in its ClusterQueue would have prevented it; that of the workload is 150."
+    )
+    assert "above that of tier serving in its" in advice(found, tiers_only=True)["priority"]
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        replace(BY_QUEUE, queue_rule=""),
+        replace(BY_QUEUE, preemptor_priority=None),
+        replace(BY_QUEUE, victim_priority=None),
+        replace(BY_QUEUE, victim_priority=201),
+    ],
+    ids=["rule not known", "priority not known", "own priority not known", "other reasons"],
+)
+def test_no_priority_is_advised_where_that_of_the_queue_does_not_explain_it(by: PreemptionRecord) -> None:
+    assert {"priority", "quota"}.isdisjoint(advice(line(by=by)))
+
+
+@pytest.mark.parametrize("rule", [each for each in QueueRule if each is not QueueRule.IN_CLUSTER_QUEUE])
+def test_a_cluster_queue_that_borrows_nothing_keeps_its_workloads(rule: QueueRule) -> None:
+    found = advice(line(by=replace(BY_QUEUE, queue_rule=rule.value)))
+
+    assert "stays within its nominal quota" in found["quota"]
+    assert "priority" not in found
 
 
 def test_nothing_is_advised_if_nothing_is_known() -> None:

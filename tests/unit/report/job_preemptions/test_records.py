@@ -7,13 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions.preemption_window import CLOSED_US
+from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions.preemption_window import CLOSED_US, QUEUE_CLOSED_US
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.job_preemptions.due import SETTLED_US, is_due
+from gputally.report.job_preemptions.job_preemption import grouped
 from gputally.report.job_preemptions.permission import rule_of
 from gputally.report.job_preemptions.record_rows import JobPreemptionRow, record_row, record_text
-from tests.unit.report.job_preemptions.lines import AT, BY, LOST, job, line
+from tests.unit.report.job_preemptions.lines import AT, BY, BY_QUEUE, LOST, job, line
 
 
 def row(*lines: DisruptionLine, tiers_only: bool = False, after_us: int = 0) -> JobPreemptionRow:
@@ -77,6 +79,22 @@ def test_it_is_final_when_all_is_known_or_nothing_more_is_awaited(missing: Disru
             "not permitted: the priority of tier serving has the policy Never",
         ),
         (replace(BY, preemptor_priority=None), "not known", "not known"),
+        (
+            BY_QUEUE,
+            "InClusterQueue (prioritization in the ClusterQueue): priority 200 before priority 150",
+            "InClusterQueue (prioritization in the ClusterQueue): tier serving before priority 150",
+        ),
+        (
+            replace(BY_QUEUE, victim_priority=None),
+            "InClusterQueue (prioritization in the ClusterQueue)",
+            "InClusterQueue (prioritization in the ClusterQueue)",
+        ),
+        (
+            replace(BY_QUEUE, queue_rule="InCohortReclamation"),
+            "InCohortReclamation (reclamation within the cohort)",
+            "InCohortReclamation (reclamation within the cohort)",
+        ),
+        (replace(BY_QUEUE, queue_rule=""), "not known", "not known"),
         (None, "not known", "not known"),
     ],
 )
@@ -85,11 +103,14 @@ def test_the_rule_names_what_permitted_it(by: PreemptionRecord | None, rule: str
     assert rule_of(by, tiers_only=True) == for_tenants
 
 
-def test_with_tiers_alone_nothing_else_of_the_preemptor_is_in_the_record() -> None:
-    found = row(tiers_only=True)
+@pytest.mark.parametrize(("by", "cause"), [(BY, Cause.PREEMPTION), (BY_QUEUE, Cause.QUEUE_PREEMPTION)])
+def test_with_tiers_alone_nothing_else_of_the_preemptor_is_in_the_record(by: PreemptionRecord, cause: Cause) -> None:
+    found = row(line(by=by, cause=cause), tiers_only=True)
 
     assert found.preemptors is None
-    assert not any(word in repr(found) + record_text(found) for word in ("prod", "chat-0", "inference", "10000"))
+    assert len(found.advice) == 2
+    hidden = ("prod", "chat", "inference", str(by.preemptor_priority))
+    assert not any(word in repr(found) + record_text(found) for word in hidden)
 
 
 def test_the_text_says_what_happened_what_it_cost_and_what_would_have_helped() -> None:
@@ -110,7 +131,21 @@ def test_names_of_owners_are_no_markup_in_the_text() -> None:
     assert not set("<>![]@\n*") & set(text)
 
 
+def test_a_queue_has_its_own_rules_so_its_record_does_not_say_whether_priorities_permit_it() -> None:
+    found = row(line(by=BY_QUEUE, cause=Cause.QUEUE_PREEMPTION))
+
+    assert (found.is_permitted, found.preemptors, found.preemptor_tiers) == (None, ["prod/chat"], ["serving"])
+    assert found.is_final
+
+
+def test_pods_that_an_earlier_version_recorded_without_the_record_of_their_job_are_one_each() -> None:
+    lines = (line(cause=Cause.QUEUE_PREEMPTION, victim_uid=uid, job_preemption="") for uid in "ab")
+
+    assert [each.id for each in grouped(lines)] == ["a", "b"]
+
+
 GATE_US = CLOSED_US
+QUEUED = line(by=BY_QUEUE, cause=Cause.QUEUE_PREEMPTION, replaced_us=None)
 
 
 @pytest.mark.parametrize(
@@ -126,10 +161,13 @@ GATE_US = CLOSED_US
         ((line(lost=None),), 5 * US_PER_SECOND + SETTLED_US, True),
         ((line(released_us=None),), 5 * US_PER_SECOND + SETTLED_US, False),
         ((line(released_us=None),), US_PER_HOUR, True),
+        ((QUEUED,), QUEUE_CLOSED_US - 1, False),
+        ((QUEUED,), QUEUE_CLOSED_US, True),
     ],
     ids=[
         *("pods may be added", "complete", "the last pod was chosen later", "not replaced", "not replaced for long"),
         *("never replaced", "loss not known", "loss never known", "still there", "there for long"),
+        *("pods of a queue may be added", "jobs in a queue may wait for hours"),
     ],
 )
 def test_a_record_is_delivered_once_it_is_complete_or_nothing_more_is_awaited(
@@ -146,6 +184,14 @@ def test_what_a_process_learned_late_gets_as_much_time() -> None:
     for after_us, due in ((1, False), (SETTLED_US, True)):
         now_us = queued_us + after_us
         assert is_due(unknown, queued_us=queued_us, pods_complete_us=now_us, now_us=now_us) is due
+
+
+def test_a_queue_whose_workload_was_observed_late_may_stop_further_pods_as_long() -> None:
+    queued_us = AT + US_PER_HOUR
+
+    for after_us, due in ((QUEUE_CLOSED_US - 1, False), (QUEUE_CLOSED_US, True)):
+        now_us = queued_us + after_us
+        assert is_due(job(QUEUED), queued_us=queued_us, pods_complete_us=now_us, now_us=now_us) is due
 
 
 def test_no_record_is_delivered_while_the_watch_of_pods_is_behind() -> None:

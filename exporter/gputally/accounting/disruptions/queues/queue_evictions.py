@@ -20,11 +20,12 @@ _LATE_US: Final = 60 * US_PER_SECOND
 
 
 class EvictedWorkload(WorkloadName, frozen=True, kw_only=True, gc=False):
-    """A Workload that was evicted, last at `evicted_us`; if it was preempted, for the Workload `by`."""
+    """A Workload with its priority in queues that was evicted, last at `evicted_us`; if preempted, for that of `by`."""
 
     evicted_us: int
     cause: Cause
     by: QueuePreemptor = QueuePreemptor()
+    priority: int | None = None
 
 
 class QueueEvictions(KeyedPart[EvictedWorkload]):
@@ -45,7 +46,9 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`. Kueue withdraws the condition as it admits the Workload again; the eviction stays."""
-        evicted = found.condition(_EVICTED) if isinstance(found, KueueWorkload) else None
+        if not isinstance(found, KueueWorkload):
+            return
+        evicted = found.condition(_EVICTED)
         if evicted and evicted.status == "True":
             self._put(_eviction_of(found, evicted, at_us))
 
@@ -80,10 +83,18 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
 
     def of_deletion(self, each: Disruption) -> Disrupted | None:
         """The same, of a pod that may be gone: it was deleted soon after the eviction."""
-        found = self._named(each.victim_namespace, each.victim_uid, [(each.victim_namespace, each.job_kind, each.job)])
+        found = self._of(each)
         if found and -OFF_US <= each.decided_us - found.evicted_us <= _LATE_US:
             return Disrupted(found.cause, min(found.evicted_us, each.decided_us), found.by)
         return None
+
+    def priority_of(self, each: Disruption) -> int | None:
+        """The priority of the workload of a victim that was evicted; None if it is not known."""
+        found = self._of(each)
+        return found.priority if found else None
+
+    def _of(self, each: Disruption) -> EvictedWorkload | None:
+        return self._named(each.victim_namespace, each.victim_uid, [(each.victim_namespace, each.job_kind, each.job)])
 
     def _named(self, namespace: str, uid: str, names: Iterable[Name]) -> EvictedWorkload | None:
         """The Workload that the pod names itself, else the one of its job."""
@@ -101,7 +112,7 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
             self.fresh.add(new.namespace)
 
 
-def _eviction_of(found: Object, evicted: Condition, at_us: int) -> EvictedWorkload:
+def _eviction_of(found: KueueWorkload, evicted: Condition, at_us: int) -> EvictedWorkload:
     is_preempted = evicted.reason == _PREEMPTED
     by = queue_preemptor_in(evicted.message)
     return EvictedWorkload(
@@ -109,4 +120,5 @@ def _eviction_of(found: Object, evicted: Condition, at_us: int) -> EvictedWorklo
         evicted_us=dated_us(evicted.last_transition_time, at_us),
         cause=Cause.QUEUE_PREEMPTION if is_preempted else Cause.QUEUE_EVICTION,
         by=QueuePreemptor() if by.uid == found.metadata.uid else by,
+        priority=found.priority,
     )

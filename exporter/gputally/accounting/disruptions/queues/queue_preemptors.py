@@ -26,6 +26,8 @@ _KEEP_US: Final = US_PER_HOUR
 _MOST_SETS: Final = 16
 """Pod sets that are read; the API allows 8, or 10 in later versions."""
 _MOST_QUANTITY: Final = 2**62
+_CLASS: Final = "kueue.x-k8s.io/priority-class"
+"""Label of a job, or of its pods, that names a WorkloadPriorityClass."""
 _MOST_NAME: Final = 253
 _MOST_LABEL: Final = 63
 """Limits of the API for pods, which it does not check in the templates of a Workload."""
@@ -37,13 +39,15 @@ TierOf = Callable[[str, tuple[tuple[str, str], ...]], str]
 class PossiblePreemptor(WorkloadName, frozen=True, kw_only=True, gc=False):
     """A Workload whose pods request `quantity` µGPU; since `left_us` it waits no longer, None if it waits.
 
-    Class and labels are those of the first pods with GPUs, else of the first ones.
+    Class and labels are those of the first pods with GPUs, else of the first ones; where these have none, of the
+    Workload. `priority` is that in queues, None in documents of before.
     """
 
     class_name: str
     labels: tuple[tuple[str, str], ...]
     quantity: int
     left_us: int | None
+    priority: int | None = None
 
 
 class QueuePreemptors(KeyedPart[PossiblePreemptor]):
@@ -106,23 +110,26 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
             tenant=self._tenant_in(known.namespace, known.labels),
             class_name=known.class_name,
             kind=known.owner_kind or WORKLOAD,
+            priority=known.priority,
             quantity=known.quantity,
         )
 
-    def has_created(self, uid: str, record: PodRecord) -> bool:
-        """Whether a pod is one of the Workload."""
-        known = self.known.get(uid)
-        return known is not None and self._pods.is_of(known, record)
+    def has_created(self, by: Preemptor, record: PodRecord) -> bool:
+        """Whether a pod is one of the Workload; of one that is not known, whether its job controls the pod."""
+        if known := self.known.get(by.uid):
+            return self._pods.is_of(known, record)
+        return bool(by.job_uid) and record.owner is not None and record.owner.uid == by.job_uid
 
     def _possible(self, found: KueueWorkload, left_us: int | None) -> PossiblePreemptor:
         sets = [(each, _quantity(each, self._rules)) for each in (found.spec.pod_sets or ())[:_MOST_SETS]]
         first = next((each for each, quantity in sets if quantity), sets[0][0] if sets else PodSet()).template
         return PossiblePreemptor(
             **name_of(found.metadata),
-            class_name=first.spec.priority_class_name[:_MOST_NAME],
-            labels=tuple(sorted(_read_by_rules(first.metadata.labels or {}, self._rules))),
+            class_name=(first.spec.priority_class_name or found.pod_class)[:_MOST_NAME],
+            labels=tuple(sorted(_read_by_rules(_with_class(first.metadata.labels or {}, found), self._rules))),
             quantity=min(sum(quantity for _, quantity in sets), _MOST_QUANTITY),
             left_us=left_us,
+            priority=found.priority,
         )
 
     def _put(self, new: PossiblePreemptor) -> None:
@@ -159,6 +166,11 @@ def _quantity(each: PodSet, rules: Rules) -> int:
     except MalformedObject:
         return 0
     return covered(units, (), rules) * max(0, each.count)
+
+
+def _with_class(labels: Labels, found: KueueWorkload) -> Labels:
+    """The labels of pods, with the WorkloadPriorityClass that their job may have as a label instead."""
+    return {_CLASS: found.workload_class, **labels} if found.workload_class else labels
 
 
 def _read_by_rules(labels: Labels, rules: Rules) -> Iterator[tuple[str, str]]:

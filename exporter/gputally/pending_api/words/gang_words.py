@@ -3,9 +3,8 @@
 from datetime import datetime
 
 from gputally.model.placement.gang_entry import GangEntry
-from gputally.pending_api.words.amount_words import listed
+from gputally.pending_api.words.amount_words import gpu_words, listed, money
 from gputally.pending_api.words.duration_words import duration
-from gputally.why_command.text_lines import gpus, money
 
 
 def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
@@ -18,4 +17,4 @@ def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
         bound = f"{bound} ({listed([f'task {each.name}: {each.bound} of {each.needed}' for each in gang.tasks])})"
     have = "has" if gang.bound == 1 else "have"
     deadlock = f"; it and {listed(gang.deadlocked_with)} wait for each other" if gang.deadlocked_with else ""
-    return f"{bound} {have} been bound for {since}, holding {gpus(gang.gpus)}{rate}{cost}{deadlock}"
+    return f"{bound} {have} been bound for {since}, holding {gpu_words(gang.gpus)}{rate}{cost}{deadlock}"

@@ -1,0 +1,1 @@
+"""What would help pods that wait."""

@@ -1,0 +1,1 @@
+"""Pages about waiting pods, which need no JavaScript."""

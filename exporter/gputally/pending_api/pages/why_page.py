@@ -1,0 +1,72 @@
+"""The page `/pending/why`: why the pods of one name wait, with the words of `gputally why`."""
+
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import urlencode
+
+from gputally.files.html_template import html_template
+from gputally.model.placement.why_document import WHY_PATH, WhyAnswer, WhyDocument
+from gputally.pending_api.pages.page_style import STYLE
+from gputally.pending_api.pending_request import WhyRequest
+from gputally.pending_api.words.amount_words import pod_words
+from gputally.pending_api.words.answer_words import (
+    OCCUPANT_HEADS,
+    OCCUPANT_NUMBERS,
+    bound_words,
+    class_words,
+    cost_words,
+    headline_words,
+    needs_words,
+    nodes_words,
+    occupant_cells,
+    preempted_words,
+    similar_words,
+    waits_words,
+)
+from gputally.pending_api.words.duration_words import duration
+from gputally.pending_api.words.gang_words import gang_words
+from gputally.pending_api.words.quota_words import quota_line
+from gputally.pending_api.words.suggestion_words import effect_words, who_words
+
+WHY_PAGE_PATH: Final = "/pending/why"
+
+
+def why_page(document: WhyDocument, asked: WhyRequest) -> str:
+    """The page as HTML."""
+    query = {name: value for name, value in asked._asdict().items() if value}
+    return html_template("gputally.pending_api", "why.html").render(
+        style=STYLE,
+        document=document,
+        subject=asked.subject,
+        headline=lambda answer: headline_words(answer, document.currency),
+        facts=lambda answer: list(_facts(answer, document)),
+        heads=OCCUPANT_HEADS,
+        numbers=OCCUPANT_NUMBERS,
+        cells=lambda occupant: occupant_cells(occupant, document.currency),
+        who=lambda change: who_words(change).strip(" ()"),
+        effect=lambda change: effect_words(change, document.currency),
+        bound=bound_words(document) if document.answers else "",
+        quota=quota_line,
+        age=lambda since: duration((document.at - since).total_seconds()),
+        json_link=f"{WHY_PATH}?{urlencode(query)}",
+    )
+
+
+def _facts(answer: WhyAnswer, document: WhyDocument) -> Iterator[tuple[str, str]]:
+    """The lines of the answer that are no tables, with their headings."""
+    others = answer.others_waiting
+    lines = (
+        ("Preempted", preempted_words(answer, document)),
+        ("Needs", needs_words(answer.needs, model=answer.pod.gpu_model) if answer.needs else ""),
+        ("Class", class_words(answer)),
+        ("Cost", cost_words(answer, document.currency)),
+        *(("Blocked by", each.text) for each in answer.obstacles),
+        ("Nodes", nodes_words(answer)),
+        ("Gang", gang_words(answer.gang, document.currency, now=document.at) if answer.gang else ""),
+        *(("Priorities", each.text) for each in answer.priorities),
+        ("Waited for", waits_words(answer.waits, document) if answer.waits else ""),
+        ("Others like it", similar_words(answer)),
+        ("Others waiting", f"{pod_words(others)} of the same or a higher priority for such GPUs" if others else ""),
+        ("Scheduler", answer.scheduler_message),
+    )
+    return ((head, text) for head, text in lines if text)

@@ -1,0 +1,186 @@
+"""The answer about a pod in words, part by part."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final
+
+from gputally.model.placement.why_document import NeededResources, OccupantPod, PastWait, WhyAnswer, WhyDocument
+from gputally.pending_api.words.amount_words import (
+    amount_words,
+    byte_words,
+    count_words,
+    gpu_words,
+    listed,
+    money,
+    pod_words,
+)
+from gputally.pending_api.words.duration_words import clock, duration
+
+NO_CLASS: Final = "no PriorityClass"
+OCCUPANT_HEADS: Final = ("GPUs", "Tier", "Priority", "Per hour", "Preemptible", "Pod (tenant)")
+OCCUPANT_NUMBERS: Final = frozenset({0, 2, 3})
+"""The columns of these that are numbers."""
+_MOST_WAITS: Final = 4
+_LEAST_SIMILAR: Final = 10
+"""Fewer pods have no quantiles worth the name."""
+_PAST: Final = {"ended": "has ended", "gone": "exists no longer"}
+
+
+def headline_words(answer: WhyAnswer, currency: str) -> str:
+    """The answer in one sentence."""
+    pod = answer.pod
+    name = f"{pod.namespace}/{pod.pod}"
+    if answer.state != "pending":
+        return f"{name} {_past(answer)}"
+    cost = money(pod.cost_per_hour, currency) if pod.cost_per_hour is not None else ""
+    price, waited = (f", {cost} per hour" if cost else ""), duration(answer.waited_seconds)
+    if answer.pods > 1:
+        others = f"{name} and {pod_words(answer.pods - 1)} like it have waited up to {waited}"
+        return f"{others} for {gpu_words(pod.gpus)} each{f'{price} each' if price else ''}: {pod.text}."
+    return f"{name} has waited {waited} for {gpu_words(pod.gpus)}{price}: {pod.text}."
+
+
+def _past(answer: WhyAnswer) -> str:
+    waited = duration(answer.waited_seconds)
+    if answer.state == "gone" and answer.node is None:
+        return f"exists no longer. It waited {waited}, and never got its GPUs."
+    before = "; it was" if answer.state == "gone" else ""
+    where = f"{before} on {answer.node}" if answer.node else ""
+    verb = _PAST.get(answer.state, f"does not wait: it is {answer.state}")
+    return f"{verb}{where}. It waited {waited} for its GPUs."
+
+
+def needs_words(needs: NeededResources, *, model: str) -> str:
+    """What one pod needs, on which nodes."""
+    parts = [amount_words(name, count) for name, count in needs.devices.items()]
+    if parts and model not in ("any", ""):
+        parts[0] = f"{parts[0]} of {model}"
+    if needs.cpu_cores:
+        parts.append(f"{needs.cpu_cores:g} CPU{'' if needs.cpu_cores == 1 else 's'}")
+    if needs.memory_bytes:
+        parts.append(f"{byte_words(needs.memory_bytes)} memory")
+    if needs.ephemeral_storage_bytes:
+        parts.append(f"{byte_words(needs.ephemeral_storage_bytes)} ephemeral storage")
+    chosen = [f"{key}={value}" for key, value in needs.node_selector.items()]
+    chosen += [needs.node_affinity] if needs.node_affinity else []
+    return f"{listed(parts)}, on one node" + (f" that matches {listed(chosen)}" if chosen else "")
+
+
+def nodes_words(answer: WhyAnswer) -> str:
+    """What keeps it from how many nodes, which one comes closest, and if more nodes would not help, that."""
+    counts = ", ".join(f"{count} {what}" for what, count in answer.nodes.items())
+    closest = next((each.node for each in answer.obstacles if each.node), None)
+    parts = [counts, f"{closest} comes closest" if counts and closest else ""]
+    parts.append("more nodes like these would not help" if answer.more_nodes_help is False else "")
+    return "; ".join(filter(None, parts))
+
+
+def cost_words(answer: WhyAnswer, currency: str) -> str:
+    """What the wait has cost so far; without a price, what the pod may cost, or why nobody knows; "" without prices."""
+    pod = answer.pod
+    if answer.waited_cost is not None:
+        of = f" of all {answer.pods:,} pods" if answer.pods > 1 else ""
+        so_far = " so far" if answer.state == "pending" else ""
+        return f"{money(answer.waited_cost, currency)} for the wait{of}{so_far}: what its GPUs would have cost"
+    if not pod.unpriced:
+        return ""
+    if (found := pod.cost_range) is None:
+        return f"unpriced: {pod.unpriced}"
+    rates = dict.fromkeys((f"{Decimal(found.lowest):,.2f}", f"{Decimal(found.highest):,.2f}"))
+    others = f", or on {listed(found.unpriced_models)}, which has no price" if found.unpriced_models else ""
+    return f"{' to '.join(rates)} {currency} per hour, on {' or '.join(found.gpu_models)}{others}: {pod.unpriced}"
+
+
+def class_words(answer: WhyAnswer) -> str:
+    """Its class, as far as known, with its tier and tenant."""
+    pod = answer.pod
+    payer = f"tier {pod.tier}, tenant {pod.tenant}"
+    if pod.priority is None:
+        return payer
+    if pod.may_preempt is None:
+        return f"{pod.class_name or NO_CLASS}, priority {pod.priority:,}; {payer}"
+    policy = "may preempt lower priorities" if pod.may_preempt else "never preempts (preemptionPolicy: Never)"
+    return f"{pod.class_name or NO_CLASS}, priority {pod.priority:,}, {policy}; {payer}"
+
+
+def waits_words(waits: Sequence[PastWait], document: WhyDocument) -> str:
+    """What it waited for, the last ones."""
+    shown = [
+        f"{each.text} {duration(each.seconds)} "
+        + (f"(since {clock(each.start, now=document.at)} UTC)" if each.end is None else _span(each, document))
+        for each in waits[-_MOST_WAITS:]
+    ]
+    return ("..., " if len(waits) > _MOST_WAITS else "") + ", then ".join(shown)
+
+
+def _span(wait: PastWait, document: WhyDocument) -> str:
+    assert wait.end
+    start, end = clock(wait.start, now=document.at), clock(wait.end, now=document.at)
+    return f"({start} to {end})" if start != end else f"(at {start})"
+
+
+def similar_words(answer: WhyAnswer) -> str:
+    """How long pods like it waited until they were bound: what is usual. "" for a pod that waits no longer."""
+    if answer.state != "pending":
+        return ""
+    known, like = answer.similar, f"{answer.pod.tier} pods with {gpu_words(answer.pod.gpus)}"
+    if known is None:
+        return f"no other {like} were bound so far: nothing to compare with"
+    if known.pods < _LEAST_SIMILAR:
+        return f"{like} that were bound so far: {known.pods}, too few to compare with"
+    median, p90 = duration(known.median_seconds), duration(known.p90_seconds)
+    longer = "; it has waited longer than 90 % of them" if answer.waited_seconds > known.p90_seconds else ""
+    return f"the last {known.pods} {like} waited {median} in the median, {p90} at p90{longer}"
+
+
+def preempted_words(answer: WhyAnswer, document: WhyDocument) -> str:
+    """When and by whom it was preempted; "" if it was not."""
+    by = answer.preempted
+    if by is None:
+        return ""
+    if by.is_by_queue:
+        job = f"{by.job_kind} {by.namespace}/{by.job}" if by.job else "a workload"
+        who = f"its queue, for {job} of tier {by.tier}"
+    else:
+        who = f"{by.namespace}/{by.pod} of tier {by.tier}" if by.pod else f"a pod of tier {by.tier}"
+    doubt = " (inferred: no Event names it)" if by.is_inferred else ""
+    return f"at {clock(by.at, now=document.at)} UTC by {who}{doubt}"
+
+
+def occupant_cells(each: OccupantPod, currency: str) -> Sequence[str]:
+    """A row of the table of those that hold what a pod waits for; see OCCUPANT_HEADS."""
+    who = (
+        f"{each.namespace}/{each.pod} ({each.tenant})"
+        if each.pod
+        else pod_words(each.pods)
+        if each.pods
+        else "pods of others"
+    )
+    who += ", stopping" if each.state == "terminating" else ""
+    priority = "" if each.priority is None else f"{each.priority:,}"
+    cost = money(each.cost_per_hour, currency) if each.pod else ""
+    return (
+        count_words(each.gpus),
+        each.tier,
+        priority,
+        cost,
+        "yes" if each.may_be_preempted else f"no, {each.why_not}",
+        who,
+    )
+
+
+def bound_words(document: WhyDocument) -> str:
+    """How many pods of the same job have their GPUs, on how many nodes; "" for none."""
+    if not document.bound:
+        return ""
+    have = f"{pod_words(document.bound)} of the same job {'has its' if document.bound == 1 else 'have their'} GPUs"
+    return f"{have}{_on_nodes(document)}."
+
+
+def _on_nodes(document: WhyDocument) -> str:
+    """`, on 8 nodes; 2 such nodes would hold them`."""
+    used, needed = document.nodes_used, document.nodes_needed
+    if used is None or needed is None:
+        return ""
+    on = f", on {used:,} node{'' if used == 1 else 's'}"
+    return f"{on}; {needed:,} such node{'' if needed == 1 else 's'} would hold them" if needed < used else on

@@ -1,0 +1,48 @@
+"""Which of some waiting pods others should not precede."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.model.placement.pending_document import PendingFinding
+from gputally.model.placement.priority_finding import FindingKind
+from gputally.model.units import GPU, to_datetime
+from gputally.pending_api.pending_now import PendingNow, Viewer
+
+MOST_NAMED: Final = 3
+"""Pods that an entry names."""
+_MEANINGS: Final[Mapping[FindingKind, str]] = {
+    FindingKind.INVERSION: "pods that serve no users hold such GPUs, at the same or a higher priority",
+    FindingKind.STARVATION: "pods of lower priority got such GPUs later, and cannot be preempted for them",
+    FindingKind.OUTRANKED: "pods of lower priority hold such GPUs, and cannot be preempted for them",
+}
+_HIDDEN: Final = "other pods hold such GPUs, although these should precede them"
+"""For readers who may not know the priorities of other tenants' pods."""
+
+
+def findings_of(now: PendingNow, uid: str) -> dict[str, int]:
+    """The GPUs of pods that should not precede this one, by the kind; a starved pod is not also outranked."""
+    found = dict(now.findings.get(uid, ()))
+    if FindingKind.STARVATION in found:
+        found.pop(FindingKind.OUTRANKED, None)
+    return {kind.value: gpus for kind, gpus in found.items()}
+
+
+def finding_entries(now: PendingNow, waiting: Iterable[WaitingPod], viewer: Viewer) -> list[PendingFinding]:
+    """The sums of each kind that any of these pods has, in the order of the kinds; the pods come by age."""
+    by_kind: dict[str, list[WaitingPod]] = {}
+    for each in waiting:
+        for kind in findings_of(now, each.record.uid):
+            by_kind.setdefault(kind, []).append(each)
+    return [_entry(kind, by_kind[kind], viewer) for kind in FindingKind if kind in by_kind]
+
+
+def _entry(kind: FindingKind, pods: list[WaitingPod], viewer: Viewer) -> PendingFinding:
+    return PendingFinding(
+        finding=kind.value,
+        meaning=_MEANINGS[kind] if viewer.tenants is None else _HIDDEN,
+        pods=len(pods),
+        gpus=sum(each.quantity for each in pods) / GPU,
+        oldest=to_datetime(min(each.since_us for each in pods)),
+        names=[f"{each.record.namespace}/{each.record.name}" for each in pods[:MOST_NAMED]],
+    )

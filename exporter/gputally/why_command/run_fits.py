@@ -1,0 +1,42 @@
+"""Runs `gputally fits`."""
+
+import asyncio
+from argparse import Namespace
+from urllib.parse import urlencode
+
+from gputally.errors import ConfigError, Problem
+from gputally.model.placement.fits_document import FITS_PATH, FITS_VERSION, FitsDocument
+from gputally.pending_api.forecasts.fits_request import FITS_PARAMETERS
+from gputally.top.api_documents import of_version
+from gputally.top.client import InvalidQuestion, connected
+from gputally.top.flags import access_problems, credentials_from, service_from
+from gputally.why_command.fits_text import fits_lines
+from gputally.why_command.run_why import print_json, print_lines, text_problems, width
+
+
+def run_fits(parsed: Namespace) -> int:
+    """Print what fits now. Raises: ConfigError, AggregatorUnreachable."""
+    if problems := [*text_problems(parsed), *access_problems(parsed)]:
+        raise ConfigError(problems)
+    try:
+        body = asyncio.run(_asked(parsed))
+    except InvalidQuestion as error:
+        raise ConfigError([_rejected(error.answer)]) from None
+    if parsed.output == "json":
+        print_json(body)
+    else:
+        print_lines(fits_lines(of_version(body, FitsDocument, FITS_VERSION), width=width()))
+    return 0
+
+
+def _rejected(answer: str) -> Problem:
+    """What the aggregator says of the flag that it names."""
+    word, _, rest = answer.partition(" ")
+    return Problem("", f"--{word}", rest) if word in FITS_PARAMETERS else Problem("", "--model", answer)
+
+
+async def _asked(parsed: Namespace) -> bytes:
+    chosen = {name: value for name in FITS_PARAMETERS if (value := getattr(parsed, name))}
+    service = service_from(parsed, namespace=parsed.aggregator_namespace)
+    async with connected(parsed.url, service, credentials_from(parsed)) as client:
+        return await client.get(f"{FITS_PATH}?{urlencode(chosen)}".rstrip("?"))
