@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from gputally.accounting.changes import Changes
 from gputally.accounting.totals.series import Labels, Series
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.ledger.open import open_reader
 from gputally.ledger.protocol import Ledger
 from gputally.ledger.records import Window

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.aggregator.aggregator import RunningAggregator
 from gputally.aggregator.settings import Settings
 from gputally.demo.sim_agents import SimAgents

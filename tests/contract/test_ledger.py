@@ -7,7 +7,7 @@ import pytest
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Series
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.kube import Kind
 from gputally.model.observation import Checkpoint

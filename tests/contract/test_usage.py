@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
 from gputally.accounting.totals.series import Series
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.agent_pod import AgentPod
 from gputally.model.measured.usage_record import (
     AssignmentHour,

@@ -12,7 +12,7 @@ from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.documents import DOCUMENTS
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.history import grown
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_record import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour

@@ -12,7 +12,7 @@ from gputally.accounting.present import at_present
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.accounting.totals.series import Labels, Point
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted

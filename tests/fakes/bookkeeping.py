@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.totals.series import Labels
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.aggregator.intake import LIMIT
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.ledger.protocol import Ledger

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gputally.accounting.nodes import node_account
 from gputally.accounting.pods import lifetime
 from gputally.accounting.snapshot import publish
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import (
     Kind,

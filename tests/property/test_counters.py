@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gputally.accounting.snapshot import Snapshot, publish
-from gputally.accounting.totals.totals import LABELS, Total
+from gputally.accounting.totals.total import LABELS, Total
 from gputally.model.kube import Job, Kind
 from gputally.model.observation import Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.rules import Limits, Rules, TenantRule, TenantSource

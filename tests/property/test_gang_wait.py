@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gputally.accounting.snapshot import publish
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from tests.core.manifests import Json, NodeForm, PodForm, instant, us
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.totals.series import Labels
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.errors import MalformedObject
 from gputally.model.allocation import Segment
 from gputally.model.rules import Limits, Rules, TenantRule, TenantSource

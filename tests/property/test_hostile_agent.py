@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.accounting.usage.usage_bounds import KEPT_US
 from gputally.model.kube import Kind
 from gputally.model.measured.device import MOST_POWER

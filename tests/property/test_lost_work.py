@@ -13,7 +13,7 @@ from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
 from gputally.accounting.groups.pod_group import JOB_VERSION
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.snapshot import publish
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Outcome
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, Disruption
 from gputally.model.kube import Labels

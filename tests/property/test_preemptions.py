@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from tests.core.manifests import PodForm, preempted_event
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.snapshot import publish
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import us

@@ -13,7 +13,7 @@ from gputally.accounting.jobs.job_progress import PodProgress, ProgressKey
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.history import alike

@@ -25,7 +25,8 @@ from gputally.accounting.restore import restore
 from gputally.accounting.totals.known_series import KnownSeries
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.posting import Posting
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.uncreated import Uncreated
 from gputally.accounting.usage.usage import Usage
 from gputally.accounting.waiting.wait_book import WaitBook
@@ -180,7 +181,6 @@ class Fleet:
         """Changes since the last call, as one consistent step for the ledger."""
         self.reconcile()
         self.catch_up()
-        live = [series for _, series in self.totals.truth(Total.ALLOCATED)]
         revisions, pods, known = self.pods.handover.drain(self.pods.records)
         nodes, capacity = self.nodes.drain()
         resumes, interruptions = self.coverage.drain()
@@ -211,7 +211,7 @@ class Fleet:
             assignment_usage=held,
             unallocated_usage=unallocated,
             departed=self.usage.drain_departed(),
-            live=(sum([s.a for s in live]), sum([s.b for s in live])),
+            live=self.totals.line(Total.ALLOCATED),
         )
 
     def _upserted(self, event: Upserted, found: Object) -> None:

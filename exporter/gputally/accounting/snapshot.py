@@ -15,7 +15,8 @@ from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.series import Published
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.measured.usage_report import Fault

@@ -16,6 +16,8 @@ class Groups(NamedTuple):
     def sums(self, values: Sequence[int]) -> list[int]:
         """The sum of the series' values by group."""
         sums = [0] * len(self.labels)
+        if not any(values):
+            return sums
         for index, value in zip(self.members, values, strict=True):
             sums[index] += value
         return sums

@@ -59,7 +59,7 @@ SUFFIX: Final = {MetricType.COUNTER: "_total", MetricType.INFO: "_info"}
 """The required suffix of a name by type; the family is the name without it."""
 
 
-class Metric(Struct, Generic[View], frozen=True, kw_only=True):
+class Metric(Struct, Generic[View], frozen=True, kw_only=True, cache_hash=True):
     """The declaration from which exposition, documentation and the checks of dashboards and rules derive.
 
     `name` is the full literal name, so that a search finds it. Every row of `rows` has a value for each of `labels`.

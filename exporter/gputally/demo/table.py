@@ -11,7 +11,7 @@ from rich.text import Text
 from gputally.accounting.active_pods import pending
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.terms.tier import tier_of_pod
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.node import CapacityState
 from gputally.model.pod import PodRecord

@@ -28,6 +28,8 @@ _EXPONENT: Final = 1e16
 """From here on, Python and JSON also write an exponent, but in different formats."""
 _EXPONENTS: Final = tuple(f"e+{digits - 1:02d}" for digits in range(20))
 """The exponent by number of integer digits."""
+_MOST_KEPT: Final = 1 << 18
+"""Size of a text that is kept for the next scrape: larger ones are those of counters of GPU-time, which always grow."""
 _SPARE: Final = 256
 """Label sets that may be cached in addition to twice those of the last scrape."""
 
@@ -36,6 +38,8 @@ _NULL: Final = b"null"
 
 Rows: TypeAlias = Iterable[Row | HistogramRow]
 """The rows of one metric, all of the type that its kind determines."""
+Shown: TypeAlias = Columns | Sequence[Row | HistogramRow]
+"""The same, all at once."""
 
 
 def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, more: bytes = b"") -> bytes:
@@ -50,38 +54,37 @@ def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, mo
 
 
 def _family(metric: Metric[Any], rows: Rows, *, openmetrics: bool) -> bytes:
-    """The text of one family. Encoded at once, as all lines together take more memory than their text."""
-    if metric.kind is MetricType.HISTOGRAM:
-        lines = _histograms(metric, list(cast("Iterable[HistogramRow]", rows)), created=openmetrics)
-    elif metric.kind is MetricType.COUNTER:
-        lines = _samples(metric, _by_column(cast("Iterable[Row]", rows)), created=openmetrics)
+    """The text of one family; that of the last scrape if it is still true, as for most within seconds."""
+    latest = _latest(metric, openmetrics=openmetrics)
+    shown = list(rows) if metric.kind is MetricType.HISTOGRAM else _by_column(cast("Iterable[Row]", rows))
+    if shown == latest.shown:
+        return latest.text
+    text = _rendered(metric, shown, openmetrics=openmetrics)
+    if len(text) <= _MOST_KEPT:
+        latest.shown, latest.text = shown, text
+    return text
+
+
+def _rendered(metric: Metric[Any], shown: Shown, *, openmetrics: bool) -> bytes:
+    """Encoded at once, as all lines together take more memory than their text."""
+    if isinstance(shown, Columns):
+        lines = _samples(metric, shown, created=openmetrics and metric.kind is MetricType.COUNTER)
     else:
-        return _gauge(metric, _by_column(cast("Iterable[Row]", rows)), openmetrics=openmetrics)
+        lines = _histograms(metric, cast("Sequence[HistogramRow]", shown), created=openmetrics)
     return "".join((header(metric, openmetrics=openmetrics), *lines)).encode()
 
 
-def _gauge(metric: Metric[Any], samples: Columns, *, openmetrics: bool) -> bytes:
-    """The text of a gauge, that of the last scrape if it has not changed: most do not within seconds."""
-    latest = _latest(metric, openmetrics=openmetrics)
-    if samples.values != latest.values or samples.labels != latest.labels:
-        lines = _samples(metric, samples, created=False)
-        latest.text = "".join((header(metric, openmetrics=openmetrics), *lines)).encode()
-        latest.values, latest.labels = samples.values, samples.labels
-    return latest.text
-
-
 class _Latest:
-    """The last text of a gauge, and what it shows."""
+    """The last text of a family, and what it shows."""
 
-    def __init__(self, text: bytes) -> None:
-        self.text = text
-        self.values: Sequence[float] = ()
-        self.labels: Sequence[tuple[str, ...]] = ()
+    def __init__(self) -> None:
+        self.shown: Shown | None = None
+        self.text = b""
 
 
 @lru_cache(maxsize=4096)
-def _latest(metric: Metric[Any], *, openmetrics: bool) -> _Latest:
-    return _Latest(header(metric, openmetrics=openmetrics).encode())
+def _latest(_metric: Metric[Any], *, openmetrics: bool) -> _Latest:  # noqa: ARG001 - the key
+    return _Latest()
 
 
 def registry_text(registry: CollectorRegistry, *, openmetrics: bool) -> bytes:

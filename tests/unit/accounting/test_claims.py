@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 from gputally.model.units import GPU_SECOND
 from tests.core.manifests import NodeForm, PodForm, preempted_event

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from gputally.accounting.policy.disruption_budgets import MOST_BUDGETS
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.kube import Kind, PodDisruptionBudget
 from gputally.model.objects.label_selector import Selector

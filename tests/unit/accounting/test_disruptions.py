@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Cause, Disruption
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import Json, NodeForm, PodForm, as_pod, instant, us

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.kube import Job, Kind
 from gputally.model.observation import Upserted
 from tests.core.manifests import NodeForm, PodForm, instant, us

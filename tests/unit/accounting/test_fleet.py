@@ -3,7 +3,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 from gputally.model.observation import Bookmark, RelistFinished, RelistStarted
 from gputally.model.price import Basis

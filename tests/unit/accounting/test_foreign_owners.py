@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from tests.unit.accounting.test_early_end import END, WAITS, Run, ended, job, pod, preempted
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from tests.core.replay import Replay
 from tests.unit.accounting.test_node_labels import BARE, HOUR, LABELLED, POD, by_model, with_books
 

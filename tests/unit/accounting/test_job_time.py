@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.kube import Job, Kind
 from gputally.model.observation import Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.rules import Rules, TenantRule, TenantSource

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.disruptions.queues.workload_name import PodWorkloads
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 from gputally.model.objects.kueue_workload import KueueWorkload
 from gputally.model.rules import Rules

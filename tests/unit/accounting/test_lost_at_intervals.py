@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.units import GPU_SECOND, US_PER_SECOND
 from tests.unit.accounting.test_lost_work import ENDED, HOUR, LOW, MINUTE, REQUESTED, RUNNING, START, cluster, loss
 

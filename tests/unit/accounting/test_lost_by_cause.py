@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Cause
 from tests.core.manifests import Json, instant
 from tests.core.replay import Replay

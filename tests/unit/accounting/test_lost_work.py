@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT, SAVES_ON_SIGTERM
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 from gputally.model.rules import CheckpointRule, Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND

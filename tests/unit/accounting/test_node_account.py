@@ -5,7 +5,7 @@ import pytest
 
 from gputally.accounting.nodes import node_account
 from gputally.accounting.snapshot import publish
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay

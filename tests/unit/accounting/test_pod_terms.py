@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.errors import MalformedObject
 from gputally.model.allocation import Gap
 from gputally.model.kube import Kind, OwnerReference

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.allocation import End
 from gputally.model.kube import Kind
 from gputally.model.rules import ResourceRule, Rules

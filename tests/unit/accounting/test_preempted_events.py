@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.disruptions.preempted_events import MOST, PreemptedEvents
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.errors import MalformedObject
 from gputally.model.disruptions.preemption import Preemptor
 from tests.core.manifests import Json, NodeForm, PodForm, preempted_event

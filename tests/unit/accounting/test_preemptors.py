@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from tests.core.manifests import PodForm, as_pod, preempted_event
 from tests.core.replay import Replay
 from tests.unit.accounting.test_preemptions import BY_UID, DELETED, PREEMPTOR, RUNNING, VICTIM_UID, cluster, counted

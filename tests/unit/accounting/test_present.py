@@ -5,7 +5,7 @@ from dataclasses import replace
 from gputally.accounting.changes import Saved
 from gputally.accounting.present import WAITED_US, at_present
 from gputally.accounting.snapshot import Snapshot
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.kube import Kind
 from gputally.model.node import LostLabel, NodeRecord

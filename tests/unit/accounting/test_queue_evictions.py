@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.kube import Job, Kind
 from tests.core.manifests import NodeForm, PodForm, instant

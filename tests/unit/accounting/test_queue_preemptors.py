@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.kube import Kind
 from gputally.model.objects.kueue_workload import KueueWorkload

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from gputally.accounting.snapshot import publish
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Gap
 from gputally.model.kube import Kind
 from tests.core.manifests import Json, NodeForm, PodForm, as_pod, instant, us

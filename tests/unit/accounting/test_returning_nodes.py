@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
 

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from gputally.accounting.snapshot import PendingPods, publish
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.rules import Limits, Rules
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay

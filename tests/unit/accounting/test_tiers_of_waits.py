@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 from gputally.model.rules import Limits, Rules, TierRule
 from tests.core.manifests import GPU_NAME, us

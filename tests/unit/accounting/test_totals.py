@@ -1,7 +1,8 @@
 from copy import copy
 
 from gputally.accounting.totals.series import Point
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 
 A = ("a",)
 RATE = 2

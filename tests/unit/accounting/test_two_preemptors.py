@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from tests.core.manifests import Json, NodeForm, PodForm, instant, preempted_event
 from tests.core.replay import Replay
 

@@ -7,7 +7,7 @@ import pytest
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.kube import Job, Kind
 from gputally.model.observation import Bookmark
 from gputally.model.placement.verdict import Reason

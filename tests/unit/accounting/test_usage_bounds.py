@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.measured.usage_report import Fault
 from gputally.model.units import GPU, US_PER_HOUR
 from tests.core.manifests import us

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.measured import POD, STRANGER, complete, started, tell

@@ -7,7 +7,7 @@ from typing import Any
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.accounting.waiting.wait_book import MOST_WAITS
 from gputally.model.kube import Kind, Pod
 from gputally.model.observation import RelistFinished, RelistStarted

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.demo.table import WIDE, events, tenant_table, tier_table, totals_line
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from tests.core.manifests import NodeForm, PodForm, preempted_event, us

@@ -7,7 +7,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.totals.posting import BEYOND
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import Cause, Disruption
 from gputally.model.units import US_PER_SECOND
 

@@ -19,7 +19,8 @@ from gputally.accounting.disruptions.queues.queue_preemption import by_queue
 from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
 from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import KeyedPart, no_later
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.disruptions.preemption import Preemption, Preemptor
 from gputally.model.kube import Event, Kind, Object, Pod

@@ -17,7 +17,8 @@ from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, added, e
 from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, with_ends
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.state_part import StatePart
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Outcome
 from gputally.model.kube import Job, Kind, Object
 from gputally.model.pod import PodRecord

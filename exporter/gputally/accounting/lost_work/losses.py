@@ -6,7 +6,7 @@ from typing import Final
 from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.accounting.totals.series import Labels
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.model.work.checkpoint import WorkCheckpoint

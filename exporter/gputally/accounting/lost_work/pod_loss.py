@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.lost_work.losses import Amounts, checkpoint_before_end, loss_amounts
 from gputally.accounting.lost_work.pod_work import PodWork
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
 from gputally.model.work.checkpoint import WorkCheckpoint
 

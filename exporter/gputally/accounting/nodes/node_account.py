@@ -10,7 +10,8 @@ from gputally.accounting.nodes.capacity import CapacityTerms, extend, slices_of
 from gputally.accounting.nodes.node_history import classes
 from gputally.accounting.pods.release import Home, NodeLife
 from gputally.accounting.totals.netting import Netting
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
 from gputally.model.node import CapacitySlice, CapacityState, NodeRecord

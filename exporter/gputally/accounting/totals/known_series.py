@@ -4,7 +4,8 @@ from gputally.accounting.disruptions.disruption_counts import STEP_BOUNDS_S, STE
 from gputally.accounting.disruptions.preemptions import UNKNOWN
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.posting import BEYOND, SCHEDULING_BOUNDS_S
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 
 
 class KnownSeries:

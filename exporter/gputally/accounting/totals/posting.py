@@ -4,7 +4,8 @@ from bisect import bisect_left
 
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.pods.segments import held
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND

@@ -1,7 +1,8 @@
 """Posts time that has accrued as lines, and its cost."""
 
 from gputally.accounting.totals.netting import Netting
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 
 
 def post_priced(totals: Totals, lines: Netting, *, time: Total, cost: Total, unpriced: Total) -> None:

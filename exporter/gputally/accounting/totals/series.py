@@ -107,7 +107,8 @@ class Family:
     def evaluated(self, now_us: int, *, before_us: int) -> Published:
         """All exported series at `now_us`; the previous evaluation was at `before_us`."""
         truths = [series.a + series.b * now_us for series in self.series]
-        values = list(map(max, truths, [series.floor for series in self.series]))
+        floors = [series.floor for series in self.series]
+        values = [truth if truth > floor else floor for truth, floor in zip(truths, floors, strict=True)]  # noqa: FURB136 - max() takes three times as long
         self._young = [index for index in self._young if not is_shown(self.series[index], before_us)]
         for index in self._young:
             if not is_shown(self.series[index], now_us):

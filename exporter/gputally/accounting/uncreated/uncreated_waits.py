@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from gputally.accounting.state_part import KeyedPart
 from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.priced_lines import post_priced
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.lacking import Key
 from gputally.model.placement.uncreated_wait import UncreatedWait, key_of
 from gputally.model.units import US_PER_HOUR

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Segment
 from gputally.model.measured.usage_report import GpuHour, Hour
 from gputally.model.price import Price

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from gputally.accounting.state_part import KeyedDocuments
 from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.priced_lines import post_priced
-from gputally.accounting.totals.totals import Total, Totals
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
 from gputally.accounting.waiting.wait_terms import WaitTerms
 from gputally.model.history import alike
 from gputally.model.placement.wait import PodWait, Wait, WaitRow

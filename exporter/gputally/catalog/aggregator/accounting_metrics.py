@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND

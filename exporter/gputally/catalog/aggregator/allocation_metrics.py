@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.series import Published
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Columns, Metric, MetricType
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from gputally.accounting.snapshot import Snapshot
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.metric import Columns, Metric, MetricType, Row
 from gputally.model.node import CapacityState

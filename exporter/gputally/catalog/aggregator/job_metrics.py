@@ -1,7 +1,7 @@
 """The GPU-seconds of ended jobs, and the Jobs that preemptions ended."""
 
 from gputally.accounting.snapshot import Snapshot
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import counts, gpu_seconds
 from gputally.catalog.metric import Metric, MetricType
 

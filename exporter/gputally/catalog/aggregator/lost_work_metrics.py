@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Columns, Metric, MetricType, Row
@@ -20,9 +20,10 @@ def at_risk_gpu_seconds(snapshot: Snapshot) -> Columns:
 _PAIRS = Grouping(lambda labels: labels[:2])
 
 
-def at_risk_cost(snapshot: Snapshot) -> Iterator[Row]:
+def at_risk_cost(snapshot: Snapshot) -> Columns:
     """A row for each tier, tenant and currency with running pods."""
-    return (Row(labels, value / COST_UNIT) for labels, value in snapshot.at_risk.cost.items())
+    cost = snapshot.at_risk.cost
+    return Columns(tuple(cost), [value / COST_UNIT for value in cost.values()])
 
 
 def checkpoints_overdue(snapshot: Snapshot) -> Iterator[Row]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.posting import SCHEDULING_BOUNDS_S
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.catalog.grouping import Grouping
 from gputally.catalog.histogram import bounds_of, histogram_of
 from gputally.catalog.metric import Columns, HistogramRow, Metric, MetricType, Row

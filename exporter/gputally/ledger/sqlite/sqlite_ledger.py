@@ -13,7 +13,7 @@ from gputally.accounting.changes import Changes, Saved, new_accounts
 from gputally.accounting.documents import DOCUMENTS
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Labels, Series
-from gputally.accounting.totals.totals import Total
+from gputally.accounting.totals.total import Total
 from gputally.errors import LedgerError
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.protocol import Line
