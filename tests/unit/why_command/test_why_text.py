@@ -20,7 +20,7 @@ def line(head: str, answer: WhyAnswer, **more: str) -> str:
 
 def test_the_first_line_is_the_answer_and_the_others_are_its_evidence() -> None:
     assert shown(ANSWER) == [
-        "ml-research/train-0 has waited 26 min for 8 GPUs, 30.00 USD per hour: pods of its own or a",
+        "ml-research/train-0 has waited 26 min for 8 GPUs, 30.00 USD per hour: pods of the same or a",
         "higher priority hold what it needs.",
         "Needs       8 GPUs of H100, 32 CPUs and 256 GiB memory, on one node that matches pool=train",
         "Class       gpu-batch, priority 400, may preempt lower priorities; tier batch, tenant research",
