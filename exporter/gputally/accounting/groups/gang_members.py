@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from msgspec import Struct, field
 
+from gputally.accounting.groups.declared_groups import MOST_TASKS
 from gputally.accounting.groups.gang_completion import until_us
 from gputally.accounting.groups.pod_group import PodGroup, task_of
 from gputally.model.pod import INCOMPLETE, PodRecord
@@ -28,8 +29,8 @@ class GangMembers(Struct):
     `waiting` are the creation times of those that have not started, in order of arrival. `stated` is the size that
     pods state, 0 for none, `latest_us` the latest start. `has_lost` says that a pod is over. `told_us` is when the gang
     was complete, as the pods know it. `names` are the PodGroup objects that its pods name, "" for none;
-    `needs_object` says that the group is no gang unless its object says so. `tasks` are those of its pods, also of
-    earlier ones.
+    `needs_object` says that the group is no gang unless its object says so. `tasks` are the first ones
+    of its pods, also of earlier pods: whoever creates pods may name another one in each.
     """
 
     group: PodGroup
@@ -63,7 +64,7 @@ class GangMembers(Struct):
             return False
         if before is not None:
             self.drop(record.uid)
-        elif task := task_of(record):
+        elif (task := task_of(record)) and len(self.tasks) < MOST_TASKS:
             self.tasks.add(task)
         self.stages[record.uid] = stage
         self.counts[stage] += 1
