@@ -58,7 +58,7 @@ def occupants(now: PendingNow, uids: Iterable[str], by: Rank, viewer: Viewer) ->
 
 
 def _entry(now: PendingNow, record: PodRecord, pod: ActivePod, by: Rank) -> OccupantPod:
-    why_not, running = _why_not(record, by), now.risks.get(record.uid)
+    why_not, running = _why_not(record, by), now.running.get(record.uid)
     risk = line_of(running, at_us=now.at_us) if running else None
     cost = risk.costs.get(now.currency) if risk else None
     return OccupantPod(

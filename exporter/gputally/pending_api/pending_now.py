@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from gputally.accounting.fleet import Fleet
-from gputally.accounting.lost_work.at_risk import PodAtRisk
-from gputally.accounting.lost_work.risk_lines import pods_at_risk
+from gputally.accounting.lost_work.at_risk import RunningPods
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.uncreated.workloads import Workloads
@@ -49,8 +48,8 @@ class PendingNow(NamedTuple):
     """Waiting pods at `at_us`, by age, and all other pods with GPUs, by UID. Everything is immutable, or a copy.
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
-    `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known. `risks`
-    are the running pods that would lose work. `room`, `policy`, the price `book` and the `assets` by node are empty
+    `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known.
+    `running` are the pods that may lose work. `room`, `policy`, the price `book` and the `assets` by node are empty
     unless they were asked for. `default_class` is that of pods that name none, "" for none. `packing` has the nodes of
     jobs, `uncreated` the workloads that lack pods. `findings` are those about the order of priorities, by the UID of
     the pod that waits. `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
@@ -63,7 +62,7 @@ class PendingNow(NamedTuple):
     records: Mapping[str, PodRecord]
     tenants: Mapping[str, str]
     namespaces: Collection[str]
-    risks: Mapping[str, PodAtRisk]
+    running: RunningPods
     preemptions: Mapping[str, Preemption]
     finished: Sequence[PodWait]
     room: Room
@@ -108,7 +107,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         records=records,
         tenants={uid: namespaces.tenant(each) for uid, each in records.items() if not each.terms},
         namespaces=frozenset(namespaces.known_marks),
-        risks={each.record.uid: each for each in pods_at_risk(fleet)},
+        running=fleet.ends.lost_work.at_risk.running(),
         preemptions=dict(fleet.ends.preemptions.known),
         finished=tuple(fleet.waiting.book.finished),
         room=room,

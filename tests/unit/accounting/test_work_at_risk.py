@@ -48,7 +48,7 @@ def test_pods_that_serve_users_lose_no_work() -> None:
     replay.see(RUNNING, replace(RUNNING, name="b", tier="front"), at=101)
     replay.scrape(110)
 
-    assert [each.record.name for each in read_risk(replay.fleet, now_us=us(110)).pods] == ["a"]
+    assert [each.record.name for each in read_risk(replay.fleet, now_us=us(110)).running.at_risk()] == ["a"]
 
 
 def test_a_stated_checkpoint_saves_the_work_before_it() -> None:

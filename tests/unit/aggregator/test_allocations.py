@@ -51,7 +51,7 @@ async def test_the_work_at_risk_by_job_and_by_node_agrees_with_the_metrics(
 ) -> None:
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
-        await until(lambda: running.pipeline.accountant.read_risk(now_us=cluster.clock.now_us()).pods)
+        await until(lambda: running.pipeline.accountant.read_risk(now_us=cluster.clock.now_us()).running.records)
         before = sum_of(await scrape(url), "gputally_work_at_risk_gpu_seconds")
         _, text = await get(f"{url}{AT_RISK_PATH}")
         after = sum_of(await scrape(url), "gputally_work_at_risk_gpu_seconds")

@@ -81,7 +81,7 @@ def world(
         records=dict(fleet.pods.records),
         tenants={uid: fleet.pods.namespaces.tenant(each) for uid, each in fleet.pods.records.items() if not each.terms},
         namespaces=frozenset({form.namespace for form in pods} | {"quiet"}),
-        risks={each.record.uid: each for each in fleet.ends.lost_work.at_risk.pods()},
+        running=fleet.ends.lost_work.at_risk.running(),
         preemptions=dict(fleet.ends.preemptions.known),
         finished=finished,
         room=room,

@@ -8,22 +8,18 @@ from msgspec import Struct, field
 
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
-from gputally.accounting.lost_work.at_risk import PodAtRisk
+from gputally.accounting.lost_work.at_risk import PodAtRisk, RunningPods
 from gputally.accounting.lost_work.losses import costs_of_spans, gpu_time_of
 from gputally.accounting.lost_work.pod_work import spans_of
-from gputally.accounting.terms.serving_tiers import serves
 from gputally.model.work.checkpoint import CheckpointSource
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class RiskNow(NamedTuple):
-    """Running pods at `at_us`, and the UIDs of those whose checkpoint is overdue; any thread may add them up.
+    """Running pods at `at_us`, and the UIDs of those whose checkpoint is overdue; any thread may add them up."""
 
-    Pods that serve users are left out: they save no work, and lose none.
-    """
-
-    pods: Collection[PodAtRisk]
+    running: RunningPods
     overdue: Collection[str]
     at_us: int
 
@@ -63,13 +59,7 @@ def read_risk(fleet: Fleet, *, now_us: int) -> RiskNow:
     fleet.reconcile()
     fleet.advance(now_us)
     overdue = {each.record.uid for each in fleet.ends.lost_work.at_risk.overdue(fleet.now_us)}
-    return RiskNow(pods_at_risk(fleet), overdue, fleet.now_us)
-
-
-def pods_at_risk(fleet: Fleet) -> list[PodAtRisk]:
-    """The running pods that would lose work, as of the last `advance`: those that serve users save none."""
-    pods = fleet.ends.lost_work.at_risk.pods()
-    return [each for each in pods if not serves(each.record.terms[-1].tier, fleet.rules)]
+    return RiskNow(fleet.ends.lost_work.at_risk.running(), overdue, fleet.now_us)
 
 
 def pod_lines(now: RiskNow, pods: Iterable[PodAtRisk]) -> PodLines:

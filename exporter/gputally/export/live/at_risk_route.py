@@ -38,7 +38,7 @@ def document(
     now: RiskNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None
 ) -> AtRiskDocument:
     """The document of the pods that match all `filters`; `tenants` None for a user who may see all."""
-    pods = pod_lines(now, (pod for pod in now.pods if _is_included(pod, filters, tenants)))
+    pods = pod_lines(now, (pod for pod in now.running.at_risk() if _is_included(pod, filters, tenants)))
     nodes = {pod.record.node: pod for pod, _ in pods}
     jobs = risk_lines(pods, _job_of)
     by_node = risk_by_node(pods)
