@@ -55,8 +55,7 @@ def test_the_text_has_a_line_for_each_kind() -> None:
     text = "\n".join(pending_lines(listed(), subject="", width=200))
 
     assert (
-        "Inversion   1 pod has waited for 2 GPUs, up to 59 min, because pods that serve no users hold such GPUs, at the same"
-        in text
+        "Inversion   1 pod has waited for 2 GPUs, up to 59 min, because pods that serve no users hold such GPUs" in text
     )
     assert "cannot be preempted for them: ml/a, ml/b, ml/d and 2 more\n" in text
 
@@ -79,6 +78,6 @@ def test_a_restricted_reader_learns_no_priority_and_no_pod_of_others() -> None:
         ("outranked", 1),
     ]
     assert {each["meaning"] for each in document["findings"]} == {
-        "other pods hold such GPUs, although these should precede them"
+        "other pods hold such GPUs, although the waiting pods should come first"
     }
     assert "foreign" not in json.dumps(document)

@@ -198,3 +198,17 @@ def test_work_without_a_known_checkpoint_is_an_upper_bound() -> None:
     *_, destroys = what_if_lines(document, width=96)
 
     assert destroys == "Destroys    up to 2.50 GPU-hours of work, 9.38 USD"
+
+
+def test_a_victim_that_saves_no_work_destroys_none() -> None:
+    serving = replace(SWEEP, serves_users=True, lost_gpu_hours=None)
+    document = WhatIfDocument(
+        at=NOON,
+        currency="USD",
+        forecasts=[replace(FORECAST, pods=1, bound=1, victims=[serving])],
+        lost_gpu_hours=0,
+        lost_cost="0",
+    )
+    *_, destroys = what_if_lines(document, width=96)
+
+    assert destroys == "Destroys    no GPU-hours of work, interrupting 1 serving pod"

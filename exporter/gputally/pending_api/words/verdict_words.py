@@ -54,7 +54,9 @@ MEANING: Final[Mapping[Reason, str]] = {
     Reason.PREEMPTING: "they fit if pods of lower priority are preempted, which the scheduler has not done yet",
     Reason.OTHER_RESOURCE: "a node has enough GPUs for them, but not enough CPU, memory, storage or pods",
     Reason.NEVER_PREEMPTS: "pods of lower priority hold what they need, and they never preempt (preemptionPolicy)",
-    Reason.INVERSION: "they serve users; pods that serve none hold what they need, at the same or a higher priority",
+    Reason.INVERSION: (
+        "they serve users, while pods that serve none hold what they need, at the same or a higher priority"
+    ),
     Reason.FRAGMENTED: "enough GPUs are free or may be preempted, but not on one node",
     Reason.CAPACITY: "pods of the same or a higher priority hold what they need",
 }
@@ -118,7 +120,9 @@ _OWN: Final[Mapping[Reason, str]] = {
     Reason.EXCLUDED: "no node that is large enough accepts it",
     Reason.IMPOSSIBLE: "no node is large enough for it, even if it were empty",
     Reason.UNKNOWN: "it is not yet known why; the pods on the nodes with GPUs are still being listed",
-    Reason.INVERSION: "it serves users; pods that serve none hold what it needs, at the same or a higher priority",
+    Reason.INVERSION: (
+        "it serves users, while pods that serve none hold what it needs, at the same or a higher priority"
+    ),
     Reason.FRAGMENTED: "enough GPUs are free or may be preempted, but not on one node",
     Reason.CAPACITY: "pods of the same or a higher priority hold what it needs",
 }
