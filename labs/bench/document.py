@@ -33,6 +33,16 @@ GOALS: Final = {
     "watch.list_per_s": "Objects of a recorded list accounted",
     "watch.churn_per_s": "Events of a recorded watch accounted",
 }
+WAITING: Final = {
+    "pending.known_after_ready_s.2000waiting": "With 2,000 pending pods: from ready until all have a verdict",
+    "pending.verdict_ms_p99.2000waiting": "The same: API event until verdicts follow, p99",
+    "pending.scrape_ms.2000waiting": "The same: scrape, median",
+    "pending.memory_mib.2000waiting": "The same: resident memory",
+    "pending.known_after_ready_s.2000waiting+100000others": "Beside 100,000 pods without GPUs: until all have a verdict",
+    "pending.verdict_ms_p99.2000waiting+100000others": "The same: API event until verdicts follow, p99",
+    "pending.scrape_ms.2000waiting+100000others": "The same: scrape, median",
+    "pending.memory_mib.2000waiting+100000others": "The same: resident memory",
+}
 GROWTH: Final = GOALS | {
     "start.drain_stream_s": "Bare drain of the list as a stream of events",
     "start.drain_list_s": "Bare drain of the list",
@@ -105,7 +115,7 @@ def _machine(figures: Figures, day: str, pods: int) -> str:
 def _goals(figures: Figures, pods: int) -> Iterator[str]:
     yield "| What | Measured | Goal | Reached | Beside it |"
     yield "| --- | ---: | ---: | --- | --- |"
-    for name, what in GOALS.items():
+    for name, what in (GOALS | WAITING).items():
         if figure := figures.get(f"{name}@{pods}"):
             goal = f"{figure.goal} {figure.unit}".replace("<=", "≤").replace(">=", "≥") if figure.goal else ""
             reached = {"met": "yes", "missed": "**no**"}.get(figure.verdict, "")

@@ -5,6 +5,7 @@ import argparse
 from gputally.cli import parser
 from gputally.model.placement.verdict import Reason
 from gputally.pending_api.forecasts.manifest_pods import READERS
+from gputally.pending_api.words.first_steps import FIRST_STEPS
 from gputally.why_command.fits_text import fits_lines
 from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.what_if_text import what_if_lines
@@ -28,6 +29,12 @@ def test_the_example_is_what_the_command_prints() -> None:
 
 def test_every_verdict_is_explained_in_its_order() -> None:
     assert [row[0].strip("`") for row in table(PAGE, "Verdict")] == list(Reason)
+
+
+def test_first_steps_are_those_that_the_command_prints() -> None:
+    documented = {row[0].strip("`"): row[2] for row in table(PAGE, "Verdict")}
+
+    assert {reason: documented[reason] for reason in FIRST_STEPS} == FIRST_STEPS
 
 
 def test_every_line_of_an_answer_is_explained() -> None:

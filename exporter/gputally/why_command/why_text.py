@@ -19,6 +19,7 @@ from gputally.pending_api.words.answer_words import (
     similar_words,
     waits_words,
 )
+from gputally.pending_api.words.first_steps import first_step
 from gputally.pending_api.words.gang_words import gang_words
 from gputally.pending_api.words.suggestion_words import change_words, effect_words
 from gputally.why_command.text_lines import headed, headed_if, headed_table, paragraph
@@ -62,6 +63,7 @@ def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[st
     yield from headed_if("Others", similar := similar_words(answer), width=width)
     yield from others_lines("" if similar else "Others", answer.others_waiting, width=width)
     yield from would_help(answer.helps, document.currency, width=width)
+    yield from headed_if("First step", first_step(answer.pod.reason, has_suggestions=bool(answer.helps)), width=width)
     yield from headed_if("Scheduler", answer.scheduler_message, width=width)
 
 

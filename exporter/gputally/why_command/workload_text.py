@@ -8,6 +8,7 @@ from gputally.model.placement.pending_document import PendingDocument, PendingWo
 from gputally.model.placement.why_document import WhyDocument
 from gputally.pending_api.words.amount_words import count_words, gpu_words, money, pod_words
 from gputally.pending_api.words.duration_words import duration
+from gputally.pending_api.words.first_steps import first_step
 from gputally.pending_api.words.quota_words import quota_line
 from gputally.why_command.text_lines import headed, headed_if, paragraph, table
 
@@ -31,6 +32,8 @@ def workload_lines(workload: PendingWorkload, document: WhyDocument, *, width: i
         yield from headed("API server", workload.message, width=width)
     for head, change in (("Would help", workload.helps), ("Change job", workload.job_changes)):
         yield from headed_if(head, f"- {change}" * bool(change), width=width)
+    suggested = bool(workload.helps or workload.job_changes)
+    yield from headed_if("First step", first_step(workload.reason, has_suggestions=suggested), width=width)
 
 
 def workload_table(document: PendingDocument, *, width: int) -> Iterator[str]:

@@ -256,3 +256,10 @@ def test_a_pod_that_holds_gpus_for_an_incomplete_gang_does_not_wait_for_gpus() -
     assert " ".join(held[:2]).startswith(
         "ml-research/train-0 does not wait for GPUs: its gang is incomplete, but it holds its GPUs on gpu-1."
     )
+
+
+def test_without_a_checked_suggestion_it_says_what_to_do_first() -> None:
+    claim = replace(ANSWER, helps=[], pod=replace(ANSWER.pod, reason="claim"))
+
+    assert "First step  Look at the claim: its devices are not modelled." in shown(claim)
+    assert not [line for line in shown(ANSWER) if line.startswith("First step")]

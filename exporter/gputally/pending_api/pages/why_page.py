@@ -24,6 +24,7 @@ from gputally.pending_api.words.answer_words import (
     waits_words,
 )
 from gputally.pending_api.words.duration_words import duration
+from gputally.pending_api.words.first_steps import first_step
 from gputally.pending_api.words.gang_words import gang_words
 from gputally.pending_api.words.quota_words import quota_line
 from gputally.pending_api.words.suggestion_words import effect_words, who_words
@@ -47,6 +48,7 @@ def why_page(document: WhyDocument, asked: WhyRequest) -> str:
         effect=lambda change: effect_words(change, document.currency),
         bound=bound_words(document) if document.answers else "",
         quota=quota_line,
+        step=lambda lacks: first_step(lacks.reason, has_suggestions=bool(lacks.helps or lacks.job_changes)),
         age=lambda since: duration((document.at - since).total_seconds()),
         json_link=f"{WHY_PATH}?{urlencode(query)}",
     )
@@ -67,6 +69,7 @@ def _facts(answer: WhyAnswer, document: WhyDocument) -> Iterator[tuple[str, str]
         ("Waited for", waits_words(answer.waits, document) if answer.waits else ""),
         ("Others like it", similar_words(answer)),
         ("Others waiting", f"{pod_words(others)} of the same or a higher priority for such GPUs" if others else ""),
+        ("First step", first_step(answer.pod.reason, has_suggestions=bool(answer.helps))),
         ("Scheduler", answer.scheduler_message),
     )
     return ((head, text) for head, text in lines if text)
