@@ -12,7 +12,7 @@ OVERRUN = select("gputally_grace_period_exceeded_total")
 _STEPS = "gputally_preemption_step_seconds"
 _OF_ALL = 'cluster=~"$cluster"'
 _NONE = "no preemptions"
-_ESTIMATED = "Of all tenants, estimated from histogram buckets; at most: the bound of the slowest one's bucket."
+_ESTIMATED = "Of all tenants, estimated from histogram buckets; max is the bound of the slowest one's bucket."
 
 
 def _quantile(share: float, step: str) -> str:
@@ -22,7 +22,7 @@ def _quantile(share: float, step: str) -> str:
 
 def _quantiles(step: str) -> tuple[Query, Query, Query]:
     typical, slow, slowest = (_quantile(share, step) for share in (0.5, 0.9, 1))
-    return Query(typical, "median"), Query(slow, "90 % within"), Query(slowest, "at most")
+    return Query(typical, "p50"), Query(slow, "p90"), Query(slowest, "max")
 
 
 def _by_step(share: float) -> str:
@@ -38,8 +38,9 @@ STEPS = Row(
     (
         stat(
             Look(
-                "Until the GPUs are free",
-                f"From the deletion request to the end of the last container of the victim. {_ESTIMATED}",
+                "Time until the GPUs are free",
+                "From the deletion request to the end of the last container of the victim. The request follows the "
+                f"decision within a second or so, see the step `request`. {_ESTIMATED}",
                 unit=SECONDS,
                 empty=_NONE,
                 width=8,
@@ -48,8 +49,9 @@ STEPS = Row(
         ),
         stat(
             Look(
-                "Until the replacement runs, if within an hour",
-                "From the decision until the pod that replaces the victim runs. A replacement is awaited for an hour. "
+                "Time until the victim is replaced, if within an hour",
+                "From the decision until the pod that replaces the victim runs; only of victims that were replaced "
+                "within an hour. The dashboard Pending has the wait times of preemptors. "
                 f"{_ESTIMATED}",
                 unit=SECONDS,
                 empty="none was replaced within an hour",
@@ -59,7 +61,7 @@ STEPS = Row(
         ),
         stat(
             Look(
-                "Replaced within an hour",
+                "Victims replaced within an hour",
                 "The share of preempted pods whose job had a new running pod within an hour. Others waited longer, "
                 "their job had ended, or they had no owner.",
                 unit=RATIO,
@@ -85,20 +87,20 @@ STEPS = Row(
         ),
         table(
             Look(
-                "Steps",
-                "Request: from the decision to the deletion request. Stop: to the end of the last container. Reuse: "
-                "from the release to the next pod on that node. Replace: from the decision until the replacement runs. "
-                f"{_ESTIMATED}",
+                "Duration of preemption steps",
+                "`request`: from the decision to the deletion request. `stop`: from there to the end of the last "
+                "container. `reuse`: from the release of the GPUs to the next pod on that node. `replace`: from the "
+                f"decision until the victim's replacement runs. API times have whole seconds. {_ESTIMATED}",
                 empty=_NONE,
                 width=24,
                 height=6,
             ),
             {"step": "Step"},
             Column(head="Pods", expression=grown_in_all(_count(), "step"), unit=COUNT),
-            Column(head="Median", expression=_by_step(0.5), unit=SECONDS),
-            Column(head="90 % within", expression=_by_step(0.9), unit=SECONDS),
-            Column(head="At most", expression=_by_step(1), unit=SECONDS),
-            order="At most",
+            Column(head="p50", expression=_by_step(0.5), unit=SECONDS),
+            Column(head="p90", expression=_by_step(0.9), unit=SECONDS),
+            Column(head="Max", expression=_by_step(1), unit=SECONDS),
+            order="Max",
         ),
     ),
 )
