@@ -123,7 +123,8 @@ COST = Row(
         counts(
             Look(
                 "Cost of lost work per day by tenant",
-                f"{_WORK} By the tenant of the pods that lost it, when they ended.",
+                f"{_WORK} By the tenant of the pods that lost it, when they ended. Bars are estimates: "
+                "the totals are in Who paid.",
                 unit=MONEY,
                 empty=_NONE,
                 width=12,
@@ -167,8 +168,9 @@ COST = Row(
             Look(
                 "Unused GPU-hours in the hour after a preemption",
                 "From the release by a preempted pod until another pod takes the GPUs, in the first hour alone, by the "
-                "tier that lost them: victims had more GPUs than their preemptors needed. Each bar is an hour, or "
-                "longer in long time ranges.",
+                "tier that lost them: victims had more GPUs than their preemptors needed. "
+                "`gputally preemptions` has all of them as stranded GPU-hours. Each bar is an hour, or longer in long "
+                "time ranges.",
                 unit=GPU_HOURS,
                 empty="pods took all freed GPUs at once",
                 width=12,

@@ -52,6 +52,27 @@ POLICY = Row(
             order="Pods",
         ),
         by_preemptor("Who preempted whom", order="Preempted GPUs"),
+        table(
+            Look(
+                "PriorityClasses",
+                "Pods of a class may preempt those of lower ones, unless its preemptionPolicy is Never.",
+                empty="PriorityClasses cannot be read",
+                width=24,
+                height=7,
+            ),
+            {
+                "priority_class": "Class",
+                "tier": "Tier",
+                "preemption_policy": "preemptionPolicy",
+                "global_default": "globalDefault",
+            },
+            Column(
+                head="Value",
+                expression=f"max by (priority_class, tier, preemption_policy, global_default) ({CLASS_VALUE})",
+                unit=EXACT,
+            ),
+            order="Value",
+        ),
         timeseries(
             Look(
                 "GPU quotas and physical GPUs",
@@ -82,26 +103,6 @@ POLICY = Row(
             ),
             Column(head="Refused", expression=f"sum by (tenant, tier) ({QUOTA_REFUSED})", unit=GPUS),
             order="Limit",
-        ),
-        table(
-            Look(
-                "PriorityClasses",
-                "Pods of a class may preempt those of lower ones, unless its preemptionPolicy is Never.",
-                empty="PriorityClasses cannot be read",
-                width=12,
-            ),
-            {
-                "priority_class": "Class",
-                "tier": "Tier",
-                "preemption_policy": "preemptionPolicy",
-                "global_default": "globalDefault",
-            },
-            Column(
-                head="Value",
-                expression=f"max by (priority_class, tier, preemption_policy, global_default) ({CLASS_VALUE})",
-                unit=EXACT,
-            ),
-            order="Value",
         ),
     ),
 )

@@ -29,6 +29,10 @@ def _by_step(share: float) -> str:
     return f"histogram_quantile({share:g}, {grown_in_all(f'{_STEPS}_bucket{{{_OF_ALL}}}', 'step', 'le')})"
 
 
+def _sum() -> str:
+    return f"{_STEPS}_sum{{{_OF_ALL}}}"
+
+
 def _count(*more: str) -> str:
     return f"{_STEPS}_count{{{', '.join((_OF_ALL, *more))}}}"
 
@@ -61,7 +65,7 @@ STEPS = Row(
         ),
         stat(
             Look(
-                "Victims replaced within an hour",
+                "Replaced within an hour",
                 "The share of preempted pods whose job had a new running pod within an hour. Others waited longer, "
                 "their job had ended, or they had no owner.",
                 unit=RATIO,
@@ -90,13 +94,19 @@ STEPS = Row(
                 "Duration of preemption steps",
                 "`request`: from the decision to the deletion request. `stop`: from there to the end of the last "
                 "container. `reuse`: from the release of the GPUs to the next pod on that node. `replace`: from the "
-                f"decision until the victim's replacement runs. API times have whole seconds. {_ESTIMATED}",
+                "decision until the victim's replacement runs. API times have whole seconds. The mean is exact. "
+                f"{_ESTIMATED}",
                 empty=_NONE,
                 width=24,
                 height=6,
             ),
             {"step": "Step"},
             Column(head="Pods", expression=grown_in_all(_count(), "step"), unit=COUNT),
+            Column(
+                head="Mean",
+                expression=f"{grown_in_all(_sum(), 'step')} / {grown_in_all(_count(), 'step')}",
+                unit=SECONDS,
+            ),
             Column(head="p50", expression=_by_step(0.5), unit=SECONDS),
             Column(head="p90", expression=_by_step(0.9), unit=SECONDS),
             Column(head="Max", expression=_by_step(1), unit=SECONDS),

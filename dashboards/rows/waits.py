@@ -51,8 +51,8 @@ REASONS = Row(
         table(
             Look(
                 "Wait time by tier, cause and occupying tier",
-                "GPU-hours that pods waited in the time range, what they are charged to, and the tier of the pods that "
-                "held what they waited for. `gputally waits` has the same by tenant, with the cost.",
+                "GPU-hours that pods waited in the time range, what they are charged to, and the tier of the pods "
+                "that held what they waited for. `gputally waits` has the same by tenant, with the cost.",
                 empty="no pod waited",
                 width=12,
                 height=8,
@@ -120,8 +120,8 @@ REASONS = Row(
         table(
             Look(
                 "Pods not created, by reason",
-                "Of workloads of all tenants. They do not exist, so no other panel counts them. Refused pods are known "
-                "if Events FailedCreate are watched. Of workloads that are not read, one pod counts. See "
+                "Of workloads of all tenants. They do not exist, so no other panel counts them. Refused pods are "
+                "known if Events FailedCreate are watched. Of workloads that are not read, one pod counts. See "
                 "docs/pending.md.",
                 empty="no workload lacks pods, as far as known",
                 width=12,
@@ -135,9 +135,9 @@ REASONS = Row(
         table(
             Look(
                 "Wait time of pods not created",
-                "GPU-hours of the time range that workloads lacked, and what they would have cost, of pods that select "
-                "a GPU model with a price. No pending GPU-hour is among them. Of workloads that are not read, one pod "
-                "counts, whose GPUs their quota states.",
+                "GPU-hours of the time range that workloads lacked, and what they would have cost, of pods that "
+                "select a GPU model with a price. No pending GPU-hour is among them. Of workloads that are not read, "
+                "one pod counts, whose GPUs their quota states.",
                 empty="no workload lacked pods, as far as known",
                 width=12,
                 height=6,
@@ -220,8 +220,8 @@ REASONS = Row(
         timeseries(
             Look(
                 "GPUs freed by preemptions and not used",
-                "Freed within the last hour, and not taken by the preemptor or any other pod since, by the tier of the "
-                "victims.",
+                "Freed within the last hour, and not taken by the preemptor or any other pod since, by the tier of "
+                "the victims.",
                 unit=GPUS,
                 empty="no data from the exporter",
                 width=12,

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any, Final, NamedTuple
 
 from hack.pictures.variables import Window
@@ -99,7 +99,7 @@ def _durations(rows: Sequence[Row]) -> Iterator[Shown]:
         step: sorted(row[f"{step}_seconds"] for row in rows if row[f"{step}_seconds"] is not None)
         for step in ("stop", "replace")
     }
-    for column, truth in (("p50", median), ("p90", _nine_tenths), ("Max", max)):
+    for column, truth in (("Mean", mean), ("p50", median), ("p90", _nine_tenths), ("Max", max)):
         durations: Mapping[tuple[str, ...], float] = {(step,): truth(found) for step, found in steps.items() if found}
         yield Shown("Duration of preemption steps", column, ("step",), durations, is_estimated=True)
 
