@@ -8,21 +8,25 @@ from msgspec.structs import replace
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.pending_document import PendingDocument, PendingPod
 from gputally.model.placement.why_document import Help
-from gputally.pending_api.helps.helps import helps_of
-from gputally.pending_api.helps.kin import Kin, Kinship
+from gputally.pending_api.helps.helps import helps_among, suggestions_for
+from gputally.pending_api.helps.related_pods import RelatedPods, Relations
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod, unknown_values
 from gputally.pending_api.pending_request import PendingRequest
 from gputally.pending_api.why_answers import rank_of
-from gputally.pending_api.words.amount_words import listed, pods_words
+from gputally.pending_api.words.amount_words import pods_words
 from gputally.pending_api.words.finding_entries import finding_entries
 from gputally.pending_api.words.gang_entries import gang_entries
-from gputally.pending_api.words.suggestion_words import ACTOR_WORDS
+from gputally.pending_api.words.suggestion_words import change_words
 from gputally.pending_api.workloads.pending_workloads import chosen_workloads, pending_workload, workload_reasons
 
 if TYPE_CHECKING:
+    from gputally.model.placement.advice import Suggestion
     from gputally.model.placement.needs import Needs
     from gputally.model.placement.verdict import Verdict
+
+    _Request = tuple[Needs | None, Verdict, bool]
+    """What suggestions depend on; also whether the pod's tier serves users."""
 
 _MOST_HELPED: Final = 50
 """Different requests whose changes are checked for one document; the others go without."""
@@ -53,35 +57,29 @@ class _Helps:
     def __init__(self, now: PendingNow, page: Sequence[WaitingPod], viewer: Viewer) -> None:
         self._now = now
         self._viewer = viewer
-        self._kinship = Kinship(now, page)
-        self._known: dict[tuple[Needs | None, Verdict, Kin], tuple[str, str]] = {}
+        self._relations = Relations(now, page)
+        self._suggested: dict[_Request, Sequence[Suggestion]] = {}
+        self._known: dict[tuple[_Request, RelatedPods], tuple[str, str]] = {}
 
     def of(self, waiting: WaitingPod) -> tuple[str, str]:
         """The first one that leaves the job as it is, and the first one that changes it; "" if none is known."""
-        kin = self._kinship.of(waiting)
-        key = waiting.needs, waiting.verdict, kin
-        if key not in self._known:
-            if len(self._known) >= _MOST_HELPED:
+        needs, verdict, situation = waiting.needs, waiting.verdict, waiting.situation
+        request = needs, verdict, situation.is_serving
+        if request not in self._suggested:
+            if len(self._suggested) >= _MOST_HELPED:
                 return "", ""
+            self._suggested[request] = suggestions_for(self._now, verdict, needs, situation)
+        key = request, self._relations.of(waiting)
+        if key not in self._known:
             rank = rank_of(waiting.record)
-            found = helps_of(
-                self._now,
-                waiting.verdict,
-                waiting.needs,
-                waiting.situation,
-                rank=rank,
-                viewer=self._viewer,
-                kin=kin,
-            )
+            found = helps_among(self._suggested[request], self._now, rank=rank, viewer=self._viewer, related=key[1])
             kept = next((_in_brief(each) for each in found if not each.changes_job), "")
             self._known[key] = kept, next((_in_brief(each) for each in found if each.changes_job), "")
         return self._known[key]
 
 
 def _in_brief(found: Help) -> str:
-    named = [words for each in found.by if (words := ACTOR_WORDS[each])]
-    who = f" ({listed(named)})" if named else ""
-    return f"{found.text}{who}{f': it then preempts {pods_words(found.victims)}' if found.victims else ''}"
+    return f"{change_words(found)}{f': it then preempts {pods_words(found.victims)}' if found.victims else ''}"
 
 
 def _helped(now: PendingNow, waiting: WaitingPod, viewer: Viewer, helps: _Helps | None) -> PendingPod:

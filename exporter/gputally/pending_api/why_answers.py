@@ -23,7 +23,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.pending_api.costs.wait_costs import unpriced, waited_cost
 from gputally.pending_api.helps.helps import helps_of
-from gputally.pending_api.helps.kin import Kinship
+from gputally.pending_api.helps.related_pods import Relations
 from gputally.pending_api.occupants import Rank, limited, occupants
 from gputally.pending_api.others_waiting import NOT_ADMITTED, may_be_next, others_waiting
 from gputally.pending_api.past_answers import past_waits
@@ -47,18 +47,18 @@ def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer) ->
     alike: dict[tuple[Needs | None, Verdict], list[WaitingPod]] = {}
     for each in found:
         alike.setdefault((each.needs, each.verdict), []).append(each)
-    kinship = Kinship(now, found)
-    answers = [_answer(now, pods, viewer, kinship) for pods in islice(alike.values(), _MOST_ANSWERS)]
+    relations = Relations(now, found)
+    answers = [_answer(now, pods, viewer, relations) for pods in islice(alike.values(), _MOST_ANSWERS)]
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=answers)
 
 
-def _answer(now: PendingNow, alike: Sequence[WaitingPod], viewer: Viewer, kinship: Kinship) -> WhyAnswer:
+def _answer(now: PendingNow, alike: Sequence[WaitingPod], viewer: Viewer, relations: Relations) -> WhyAnswer:
     waiting, pods = alike[0], len(alike)
     record, verdict, rank = waiting.record, waiting.verdict, rank_of(waiting.record)
     named = (uid for obstacle in shown_obstacles(verdict) for uid in obstacle.pods)
     shown, more = limited(occupants(now, (*verdict.victims, *named), rank, viewer))
-    kin = kinship.of(waiting)
-    helps = helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer, kin=kin)
+    related = relations.of(waiting)
+    helps = helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer, related=related)
     return WhyAnswer(
         state="pending",
         pod=_priced(now, waiting, viewer),

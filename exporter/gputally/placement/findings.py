@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from gputally.model.placement.needs import Needs, Taken
 from gputally.model.placement.priority_finding import FindingKind, PriorityFinding
 from gputally.model.placement.verdict import Reason, Verdict
@@ -41,7 +43,8 @@ def findings(needs: Needs, room: Room, verdict: Verdict, *, since_us: int | None
     found = [_finding(FindingKind.OUTRANKED, needs, lower)]
     if since_us is not None:
         later = [pod for pod in lower if since_us < start_of(pod[1]) < float("inf")]
-        found.append(_finding(FindingKind.STARVATION, needs, later))
+        starving = _finding(FindingKind.STARVATION, needs, later)
+        found.append(replace(starving, latest_us=max((each.started_us or 0 for _, each in later), default=None)))
     if verdict.reason is Reason.INVERSION:
         higher = (pod for pod in _holders(large, needs) if pod[1].priority >= needs.priority)
         others = [pod for pod in higher if not pod[1].is_serving]

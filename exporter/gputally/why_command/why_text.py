@@ -20,7 +20,7 @@ from gputally.pending_api.words.answer_words import (
     waits_words,
 )
 from gputally.pending_api.words.gang_words import gang_words
-from gputally.pending_api.words.suggestion_words import effect_words, who_words
+from gputally.pending_api.words.suggestion_words import change_words, effect_words
 from gputally.why_command.text_lines import headed, headed_if, headed_table, paragraph
 from gputally.why_command.workload_text import workload_lines
 
@@ -106,5 +106,5 @@ def would_help(helps: Sequence[Help], currency: str, *, width: int) -> Iterator[
     kept = [each for each in helps if not each.changes_job][: _MOST_HELPS - bool(changing)]
     for head, shown in (("Would help", kept), ("Change job", changing[: _MOST_HELPS - len(kept)])):
         for index, each in enumerate(shown):
-            text = f"- {each.text}{who_words(each)}: {effect_words(each, currency)}"
+            text = f"- {change_words(each)}: {effect_words(each, currency)}"
             yield from headed("" if index else head, text, width=width)

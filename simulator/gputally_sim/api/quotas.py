@@ -37,11 +37,30 @@ def used(quota: Doc, pods: Iterable[Doc]) -> Counter[str]:
     return total
 
 
+def hard_limits(quota: Doc) -> Doc:
+    """The limits of the quota by resource; empty for one without any."""
+    found: Doc = quota["spec"].get("hard") or {}
+    return found
+
+
 def applies(quota: Doc, pod: Doc) -> bool:
     """Whether the quota counts the pod."""
     terms = (quota["spec"].get("scopeSelector") or {}).get("matchExpressions") or ()
-    name = pod["spec"].get("priorityClassName", "")
-    return all(name in (term.get("values") or ()) for term in terms if term["scopeName"] == "PriorityClass")
+    return all(_selects(term, pod) for term in terms if term["scopeName"] == "PriorityClass")
+
+
+def _selects(term: Doc, pod: Doc) -> bool:
+    """Source: k8s.io/kubernetes pkg/quota/v1/evaluator/core/pods.go, podMatchesSelector."""
+    name, values = pod["spec"].get("priorityClassName", ""), term.get("values") or ()
+    match term["operator"]:
+        case "In":
+            return name in values
+        case "NotIn":
+            return name not in values
+        case "Exists":
+            return bool(name)
+        case _:
+            return not name
 
 
 def _pods(store: Store, namespace: str) -> Iterable[Doc]:
@@ -50,13 +69,12 @@ def _pods(store: Store, namespace: str) -> Iterable[Doc]:
 
 def _of_pod(quota: Doc, pod: Doc) -> Counter[str]:
     requests = scheduled_requests(pod["spec"])
-    return Counter({key: requests.get(key.removeprefix(_REQUESTS), 0) for key in quota["spec"]["hard"]})
+    return Counter({key: requests.get(key.removeprefix(_REQUESTS), 0) for key in hard_limits(quota)})
 
 
 def _exceeded(quota: Doc, before: Counter[str], more: Counter[str]) -> str:
     """What the API server says of the resources that are exceeded; "" if none is."""
-    hard = quota["spec"]["hard"]
-    limits = {key: amount_of(key.removeprefix(_REQUESTS), limit) for key, limit in hard.items()}
+    limits = {key: amount_of(key.removeprefix(_REQUESTS), limit) for key, limit in hard_limits(quota).items()}
     over = sorted(key for key, limit in limits.items() if more[key] and before[key] + more[key] > limit)
     columns = (("requested", more), ("used", before), ("limited", limits))
     parts = (f"{what}: {','.join(f'{key}={amounts[key]}' for key in over)}" for what, amounts in columns)

@@ -1,7 +1,7 @@
 """The quota controller: what is used of each ResourceQuota."""
 
 from gputally_sim.agenda import Worklist
-from gputally_sim.api.quotas import applies, used
+from gputally_sim.api.quotas import applies, hard_limits, used
 from gputally_sim.api.registry import Registry
 from gputally_sim.api.store import Change, Verb
 from gputally_sim.documents import Key, key_of
@@ -30,6 +30,6 @@ class Quotas:
         if stored is None:
             return
         pods = [pod for pod in self._registry.store.docs("pods") if pod["metadata"]["namespace"] == key[0]]
-        hard, amounts = stored.doc["spec"]["hard"], used(stored.doc, pods)
+        hard, amounts = hard_limits(stored.doc), used(stored.doc, pods)
         status = {"hard": hard, "used": {each: str(amounts[each]) for each in hard}}
         self._registry.patch("resourcequotas", key, {"status": status}, status=True)

@@ -5,13 +5,15 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gputally.accounting.groups.declared_groups import declared_by
+from gputally.accounting.groups.declared_groups import MOST_TASKS, declared_by
+from gputally.accounting.waiting.gangs import task_of
 from gputally.errors import MalformedObject
 from gputally.model.kube import Kind
+from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.partial_gang import PartialGang, TaskShort
 from gputally.model.placement.verdict import Reason
 from tests.core.gang_pods import TASK, VOLCANO, WATCHED, cluster, group, pod, start
-from tests.core.manifests import PodForm
+from tests.core.manifests import PodForm, us
 from tests.core.replay import Replay
 from tests.unit.accounting.test_gangs import situations
 from tests.unit.accounting.test_partial_gangs import partial, replay_of
@@ -111,6 +113,34 @@ def test_tasks_whose_name_no_object_can_have_are_ignored() -> None:
 
     assert found
     assert found.tasks == (("ps", 1),)
+
+
+def test_while_a_task_lacks_pods_the_times_of_all_pods_are_not_compared_with_each_start() -> None:
+    replay = started(*(f"worker-{i}" for i in range(4)), ps=1, worker=4)
+    gangs = replay.fleet.pods.gangs
+    [(key, gang)] = gangs.members.items()
+    assert not gang.may_be_complete(4, gangs.known[key].tasks)
+
+    start(replay, task_pods(ps=1)[0], 60)
+    assert gangs.known[key].complete_us == us(60)
+
+
+def test_more_tasks_than_a_group_may_declare_are_not_kept() -> None:
+    replay = cluster(WATCHED)
+    replay.see(*task_pods(**{f"t{i}": 1 for i in range(2 * MOST_TASKS)}), at=5)
+
+    [gang] = replay.fleet.pods.gangs.members.values()
+    assert len(gang.tasks) == MOST_TASKS
+
+
+@pytest.mark.parametrize("task", ["t" * 254, "a/b", "\x1b[2J"])
+def test_a_task_whose_name_no_group_can_declare_is_not_kept(task: str) -> None:
+    assert task_of(pod_with(task)) == ""
+    assert task_of(pod_with("worker")) == "worker"
+
+
+def pod_with(task: str) -> PlaceablePod:
+    return msgspec.convert({"metadata": {"name": "a", "annotations": {TASK: task}}}, PlaceablePod)
 
 
 def bound(pods: list[PodForm], count: int) -> list[PodForm]:

@@ -164,6 +164,20 @@ def test_a_preemption_that_is_closed_is_forgotten() -> None:
     assert parts.part_of(b, at_us=0, announces=False).id == "b"
 
 
+def test_a_first_pod_that_is_preempted_again_after_its_tier_has_changed_leaves_nothing_behind() -> None:
+    complete_us = [0]
+    parts = JobPreemptions(lambda: complete_us[0])
+    a, b = (with_fields(DISRUPTION, victim_uid=uid, decided_us=0) for uid in "ab")
+    for each in (a, with_fields(a, victim_tier="other")):
+        parts.part_of(each, at_us=0, announces=False)
+    complete_us[0] = CLOSED_US
+
+    parts.advance()
+    complete_us[0] = 0
+
+    assert parts.part_of(b, at_us=0, announces=False).id == "b"
+
+
 def assigned(decided: Iterable[tuple[str, int]]) -> list[str]:
     parts = JobPreemptions(lambda: 0)
     times = ((uid, second * US_PER_SECOND) for uid, second in decided)

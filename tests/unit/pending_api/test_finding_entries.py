@@ -76,6 +76,6 @@ def test_a_restricted_reader_learns_no_priority_and_no_pod_of_others() -> None:
         ("outranked", 1),
     ]
     assert {each["meaning"] for each in document["findings"]} == {
-        "other pods hold such GPUs, although these should precede them"
+        "other pods hold such GPUs, although the waiting pods should come first"
     }
     assert "foreign" not in json.dumps(document)

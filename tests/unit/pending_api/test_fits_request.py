@@ -71,6 +71,7 @@ def test_while_pods_are_still_listed_nothing_is_said_to_fit() -> None:
         ({"model": ["B200"]}, f"no node has a GPU model like 'B200'; there are A100, {H100}"),
         ({"cpu": ["0"]}, "cpu '0' is not valid; use more than 0"),
         ({"memory": ["lots"]}, "memory 'lots' is not a quantity; use one such as 32Gi"),
+        ({"memory": ["64K"]}, "memory '64K' is not a quantity; use one such as 32Gi"),
         ({"cpu": ["1", "2"]}, "cpu is given 2 times; give it once"),
         ({"gpus": ["1"]}, "unknown parameter gpus; use model, cpu, memory"),
     ],

@@ -145,8 +145,9 @@ async def test_a_forecast_of_parameters_says_whom_it_would_evict() -> None:
     [forecast] = found["forecasts"]
     assert (status, forecast["bound"], forecast["nodes"]) == (200, 1, ["secret-node"])
     assert {each["pod"] for each in forecast["victims"]} == {"serve", "other"}
-    assert found["lost_gpu_hours"] == pytest.approx(8 * 3580 / 3600)
-    assert float(found["lost_cost"]) == pytest.approx(8 * 3580 / 3600 * 2.21)
+    lost = 2 * 3580 / 3600  # of "other": a pod that serves users loses no work
+    assert found["lost_gpu_hours"] == pytest.approx(lost)
+    assert float(found["lost_cost"]) == pytest.approx(2.21 * lost)
 
 
 async def test_a_forecast_of_a_class_that_never_preempts_waits() -> None:

@@ -25,7 +25,7 @@ def test_pods_of_lower_priority_run_where_it_could() -> None:
 def test_it_starves_if_they_started_after_it_began_to_wait() -> None:
     assert found(needs(gpu=1, may_preempt=False), LOW, since=6) == [
         PriorityFinding(kind=FindingKind.OUTRANKED, pods=("old", "new"), gpus=3),
-        PriorityFinding(kind=FindingKind.STARVATION, pods=("new",), gpus=2),
+        PriorityFinding(kind=FindingKind.STARVATION, pods=("new",), gpus=2, latest_us=9),
     ]
 
 

@@ -47,6 +47,35 @@ def test_pods_of_other_classes_and_namespaces_are_not_counted() -> None:
     assert exists(world, "a")
 
 
+@pytest.mark.parametrize(
+    ("operator", "values", "counted"),
+    [("In", ["low"], 1), ("NotIn", ["low"], 2), ("NotIn", ["high"], 2), ("Exists", [], 2), ("DoesNotExist", [], 1)],
+)
+def test_a_scope_selects_pods_by_their_class(operator: str, values: list[str], counted: int) -> None:
+    world = small_world(nodes=2, gpus=4)
+    quota = workloads.quota("low", 8)
+    quota["spec"]["scopeSelector"]["matchExpressions"][0] |= {"operator": operator, "values": values}
+    world.registry.create("resourcequotas", quota, NAMESPACE)
+
+    add(world, pod("a", "low", gpus=1), pod("b", "high", gpus=1), pod("c", gpus=1))
+    world.run_for(MINUTE_US)
+
+    assert used(world)["used"] == {KEY: str(counted)}
+
+
+def test_a_quota_without_limits_admits_all() -> None:
+    world = small_world(nodes=2, gpus=4)
+    quota = workloads.quota("low", 8)
+    del quota["spec"]["hard"]
+    world.registry.create("resourcequotas", quota, NAMESPACE)
+
+    add(world, pod("a", "low", gpus=2))
+    world.run_for(MINUTE_US)
+
+    assert exists(world, "a")
+    assert used(world) == {"hard": {}, "used": {}}
+
+
 def test_its_status_says_what_pods_use_until_they_end() -> None:
     world = limited(3)
     add(world, pod("a", "low", gpus=2, lasts_us=MINUTE_US))

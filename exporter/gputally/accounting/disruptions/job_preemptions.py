@@ -78,7 +78,8 @@ class JobPreemptions:
                 self._drop(uid)
 
     def _add(self, each: Disruption, part: Assigned) -> None:
-        """A preemption of a job begins."""
+        """A preemption of a job begins; its first pod may have begun one before that was withdrawn."""
+        self._drop(part.id)
         until_us = each.decided_us + CLOSED_US if part.began_us is None else part.began_us + QUEUE_CLOSED_US
         self._jobs[part.id] = job = _job_of(each)
         self._firsts.setdefault(job, {})[part.id] = _First(part, each.decided_us, until_us, each.by.uid)

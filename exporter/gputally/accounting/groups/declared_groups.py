@@ -48,8 +48,8 @@ They need one pod at a time, unless an annotation says otherwise. Source: volcan
 """
 _VOLCANO_JOBS: Final = "batch.volcano.sh/"
 _LONGEST_NAME: Final = 253
-_MOST_TASKS: Final = 64
-"""Tasks with a minimum in one group; jobs have a few, and anyone may declare more."""
+MOST_TASKS: Final = 64
+"""Tasks of one group; jobs have a few, and anyone may declare more."""
 
 
 def named_group(pod: Pod) -> str:
@@ -131,7 +131,7 @@ def _tasks_of(found: VolcanoPodGroup, pods: int) -> tuple[tuple[str, int], ...]:
     Source: volcano pkg/scheduler/api/job_info.go, CheckTaskReady. Raises: MalformedObject for an impossible one.
     """
     declared, meta = found.spec.min_task_member or {}, found.metadata
-    if len(declared) > _MOST_TASKS or any(not 0 <= each <= MOST_PODS for each in declared.values()):
+    if len(declared) > MOST_TASKS or any(not 0 <= each <= MOST_PODS for each in declared.values()):
         raise MalformedObject(meta.uid, f"PodGroup {meta.namespace}/{meta.name} has impossible minimums of tasks")
     if sum(declared.values()) > pods:
         return ()

@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from msgspec import Struct, field
 
+from gputally.accounting.groups.declared_groups import MOST_TASKS
 from gputally.accounting.groups.gang_completion import until_us
 from gputally.accounting.groups.pod_group import PodGroup, task_of
 from gputally.model.pod import INCOMPLETE, PodRecord
@@ -28,8 +29,9 @@ class GangMembers(Struct):
     `waiting` are the creation times of those that have not started, in order of arrival. `stated` is the size that
     pods state, 0 for none, `latest_us` the latest start. `has_lost` says that a pod is over. `told_us` is when the gang
     was complete, as the pods know it. `names` are the PodGroup objects that its pods name, "" for none;
-    `needs_object` says that the group is no gang unless its object says so. `tasks` are those of its pods, also of
-    earlier ones.
+    `needs_object` says that the group is no gang unless its object says so. `tasks` are the first ones
+    of its pods, with the number of these that have ever started, also of earlier pods: whoever creates pods may name
+    another task in each.
     """
 
     group: PodGroup
@@ -44,7 +46,7 @@ class GangMembers(Struct):
     told_us: int | None = None
     names: tuple[str, ...] = ()
     needs_object: bool = False
-    tasks: set[str] = field(default_factory=set)
+    tasks: Counter[str] = field(default_factory=Counter)
 
     @property
     def bound(self) -> int:
@@ -63,8 +65,8 @@ class GangMembers(Struct):
             return False
         if before is not None:
             self.drop(record.uid)
-        elif task := task_of(record):
-            self.tasks.add(task)
+        if before is None or before < Stage.RUNNING <= stage:
+            self._count_task(task_of(record), has_started=stage >= Stage.RUNNING)
         self.stages[record.uid] = stage
         self.counts[stage] += 1
         if stage < Stage.RUNNING:
@@ -88,12 +90,18 @@ class GangMembers(Struct):
                 found[task] += least
         return found
 
-    def may_be_complete(self, size: int | None) -> bool:
+    def may_be_complete(self, size: int | None, tasks: Iterable[tuple[str, str, int]]) -> bool:
         """Whether it is worth to compare the times of all pods: no pod is missing as far as the counts know."""
         if size is not None:
-            return self.counts[Stage.RUNNING] + self.counts[Stage.OVER] >= size
+            if self.counts[Stage.RUNNING] + self.counts[Stage.OVER] < size:
+                return False
+            return all(self.tasks[task] >= least for task, least in self.required(tasks).items())
         oldest_us = next(iter(self.waiting.values()), None)
         return self.counts[Stage.RUNNING] > 0 and (oldest_us is None or oldest_us > self.latest_us)
+
+    def _count_task(self, task: str, *, has_started: bool) -> None:
+        if task and (task in self.tasks or len(self.tasks) < MOST_TASKS):
+            self.tasks[task] += has_started
 
 
 def stage_of(record: PodRecord) -> Stage:

@@ -243,7 +243,7 @@ class GangStates(KeyedPart[GangRecord]):
     def _check(self, gang: GangMembers, *, at_us: int, newest: PodRecord | None = None) -> None:
         """Whether a gang is complete now; `newest` is a pod that is not among the records yet."""
         known, size = self.known[gang.key], self.size_of(gang)
-        if known.complete_us is None and gang.may_be_complete(size):
+        if known.complete_us is None and gang.may_be_complete(size, known.tasks):
             records = (newest if newest and uid == newest.uid else self._records[uid] for uid in gang.stages)
             complete_us = together_us(records, size, gang.required(known.tasks))
             if complete_us is not None:

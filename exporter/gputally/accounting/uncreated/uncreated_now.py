@@ -10,7 +10,7 @@ class UncreatedNow(Struct, frozen=True, kw_only=True):
 
     `reasons` are pods and their µGPU by exported tier and reason. `refused` are the µGPU of pods that a quota refuses,
     by the exported tier and tenant of the quota; None unless both are watched. `uncharged` are workloads by reason
-    whose wait is not charged, as nothing says how many GPUs their pods request; None unless refusals are watched.
+    whose wait is not charged, as no Event states a credible number of GPUs; None unless refusals are watched.
     """
 
     reasons: Mapping[tuple[str, str], tuple[int, int]] = {}

@@ -21,6 +21,7 @@ from gputally.accounting.groups.pod_group import TASK, count_of
 from gputally.accounting.waiting.plea import Plea
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
+from gputally.model.owner import is_name
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import GangState, TaskState
 
@@ -47,8 +48,12 @@ def gang_of(pod: PlaceablePod) -> tuple[str, int]:
 
 
 def task_of(pod: PlaceablePod) -> str:
-    """The task of a Volcano job that the pod is one of, as its scheduler reads it; "" for none."""
-    return (pod.metadata.annotations or NO_ANNOTATIONS).get(TASK) or (pod.metadata.labels or {}).get(TASK, "")
+    """The task of a Volcano job that the pod is one of, as its scheduler reads it; "" for none, or an impossible name.
+
+    An annotation may have 256 KiB, and is kept as long as the pod exists.
+    """
+    task = (pod.metadata.annotations or NO_ANNOTATIONS).get(TASK) or (pod.metadata.labels or {}).get(TASK, "")
+    return task if is_name(task) else ""
 
 
 def _display(gang: Gang) -> str:

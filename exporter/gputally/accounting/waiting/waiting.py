@@ -66,7 +66,7 @@ class Waiting(StatePart[PodWait]):
         self._rules = rules
         self._is_idle = is_idle
         self.fitting = Fitting(self.room, rules, pods=pods.records, labels_of=nodes.labels_at)
-        self.findings = RankFindings(self.room, self.verdicts.classes)
+        self.findings = RankFindings(self.room, self.verdicts.classes, self._created_us)
         self._pods = pods
         self._terms = book.terms
         self._unjudged: set[str] = set()
@@ -193,7 +193,7 @@ class Waiting(StatePart[PodWait]):
         count = len(self.situations.pleas) // _RENEW_ROUNDS + 1
         self._unjudged.update(self._turn[-count:])  # pods that hold GPUs may have become idle
         del self._turn[-count:]
-        self.findings.step(self._created_us)
+        self.findings.step()
 
     def judge(self, *, at_us: int) -> None:
         """Renew the verdicts that changes since the last call may have changed, and charge the waits since then."""

@@ -1,6 +1,7 @@
 """Which workload Kueue preempted another one for, as it writes that into the conditions of the victim."""
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -29,7 +30,7 @@ _TEXT: Final = re.compile(
     r"due to (?P<words>[A-Za-z ]{1,100})(?:;|$)"
 )
 """Reads a bounded number of characters, however long the message is."""
-RULE_WORDS: Final = {
+RULE_WORDS: Final[Mapping[str, str]] = {
     QueueRule.IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",
     QueueRule.IN_COHORT_RECLAMATION: "reclamation within the cohort",
     QueueRule.IN_COHORT_FAIR_SHARING: "Fair Sharing within the cohort",

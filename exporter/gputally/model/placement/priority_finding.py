@@ -19,9 +19,10 @@ class FindingKind(StrEnum):
 class PriorityFinding(Struct, frozen=True, kw_only=True, gc=False):
     """A waiting class of pods, and the `pods` by UID that run where it could; at most a stated number of them.
 
-    `gpus` is the number of GPU devices that all of them hold.
+    `gpus` is the number of GPU devices that all of them hold. Of `STARVATION`, `latest_us` is the latest start of one.
     """
 
     kind: FindingKind
     pods: tuple[str, ...]
     gpus: int
+    latest_us: int | None = None

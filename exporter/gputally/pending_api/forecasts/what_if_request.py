@@ -12,7 +12,7 @@ from gputally.report_api.report_request import InvalidRequest, expect_known, num
 
 PARAMETERS: Final = ("gpus", "model", "class", "cpu", "memory", "namespace", "count")
 _MOST_GPUS: Final = 10_000
-_QUANTITY: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?(m|k|[KMGTP]i?)?")
+_QUANTITY: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?(m|k|Ki|[MGTP]i?)?")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 

@@ -1,6 +1,6 @@
 """What would help a pod that waits, as far as the reader may know it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gputally.accounting.terms.serving_tiers import serves
@@ -11,7 +11,7 @@ from gputally.model.placement.partial_gang import PartialGang
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Verdict
 from gputally.model.placement.why_document import Help
-from gputally.pending_api.helps.kin import NO_KIN, Kin
+from gputally.pending_api.helps.related_pods import NO_RELATED, RelatedPods
 from gputally.pending_api.occupants import Rank
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.words.suggestion_words import help_of
@@ -31,17 +31,31 @@ def helps_of(  # noqa: PLR0913 - what decides about a pod
     *,
     rank: Rank,
     viewer: Viewer,
-    kin: Kin = NO_KIN,
+    related: RelatedPods = NO_RELATED,
 ) -> list[Help]:
-    """What would help, each checked by the model; nothing without a verdict, or while the request is not known."""
+    """What would help; see `suggestions_for`."""
+    found = suggestions_for(now, verdict, needs, situation)
+    return helps_among(found, now, rank=rank, viewer=viewer, related=related)
+
+
+def suggestions_for(
+    now: PendingNow, verdict: Verdict | None, needs: Needs | None, situation: Situation
+) -> Sequence[Suggestion]:
+    """Changes, each checked by the model; none without a verdict, or while the request is not known."""
     if verdict is None or needs is None:
-        return []
+        return ()
     classes = [each for each in now.classes if situation.is_serving or not _is_for_users(each, now)]
-    found = suggestions(verdict, needs, now.room, situation, classes=classes)
-    possible = (each for each in found if _is_of_use(each, kin) and _may_be_known(each, viewer))
+    return suggestions(verdict, needs, now.room, situation, classes=classes)
+
+
+def helps_among(
+    found: Iterable[Suggestion], now: PendingNow, *, rank: Rank, viewer: Viewer, related: RelatedPods
+) -> list[Help]:
+    """Those that are of use to a pod with these related ones, and that the reader may know."""
+    possible = (each for each in found if _is_of_use(each, related) and _may_be_known(each, viewer))
     helps = [help_of(each, now, rank, viewer) for each in possible]
-    if kin.rival and viewer.sees(kin.rival.tenant):
-        helps = [_suspended(kin.rival), *helps]
+    if related.rival and viewer.sees(related.rival.tenant):
+        helps = [_suspended(related.rival), *helps]
     return _of_each_kind(helps)
 
 
@@ -50,12 +64,12 @@ def _suspended(gang: PartialGang) -> Help:
     return Help(text=f"suspend {gang.kind} {gang.namespace}/{gang.name}", by=[Actor.ADMIN.value])
 
 
-def _is_of_use(suggestion: Suggestion, kin: Kin) -> bool:
+def _is_of_use(suggestion: Suggestion, related: RelatedPods) -> bool:
     """Not at the expense of the pod's own job, nor after pods that wait for it, or that do not exist."""
     evicted = suggestion.eviction.victims if suggestion.eviction else ()
     awaited = {uid for change in suggestion.changes for uid in change.pods}
     is_planned_for = any(map(is_planned, (*awaited, *evicted)))
-    return not (is_planned_for or kin.siblings.intersection(evicted) or kin.stuck & awaited)
+    return not (is_planned_for or related.siblings.intersection(evicted) or related.stuck & awaited)
 
 
 def _may_be_known(suggestion: Suggestion, viewer: Viewer) -> bool:

@@ -43,7 +43,7 @@ def why_page(document: WhyDocument, asked: WhyRequest) -> str:
         heads=OCCUPANT_HEADS,
         numbers=OCCUPANT_NUMBERS,
         cells=lambda occupant: occupant_cells(occupant, document.currency),
-        who=lambda change: who_words(change).strip(" ()"),
+        who=who_words,
         effect=lambda change: effect_words(change, document.currency),
         bound=bound_words(document) if document.answers else "",
         quota=quota_line,

@@ -16,7 +16,7 @@ _MEANINGS: Final[Mapping[FindingKind, str]] = {
     FindingKind.STARVATION: "pods of lower priority got such GPUs later, and cannot be preempted for them",
     FindingKind.OUTRANKED: "pods of lower priority hold such GPUs, and cannot be preempted for them",
 }
-_HIDDEN: Final = "other pods hold such GPUs, although these should precede them"
+_HIDDEN: Final = "other pods hold such GPUs, although the waiting pods should come first"
 """For readers who may not know the priorities of other tenants' pods."""
 
 

@@ -44,9 +44,15 @@ def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer)
 
 
 def who_words(change: Help) -> str:
-    """` (the owner of the pod)`; "" if waiting suffices."""
+    """`the owner of the pod`; "" if waiting suffices."""
     named = [words for each in change.by if (words := ACTOR_WORDS.get(each, each))]
-    return f" ({listed(named)})" if named else ""
+    return listed(named) if named else ""
+
+
+def change_words(change: Help) -> str:
+    """The change with who can make it: `set priorityClassName high (the owner of the pod)`."""
+    who = who_words(change)
+    return f"{change.text} ({who})" if who else change.text
 
 
 def effect_words(each: Help, currency: str) -> str:

@@ -20,8 +20,11 @@ def rule_of(found: PreemptionRecord | None, *, tiers_only: bool) -> str:
 
 
 def _rule_of_queue(found: PreemptionRecord, rule: str, *, tiers_only: bool) -> str:
-    """The rule of Kueue; within a ClusterQueue it follows from the priorities of both workloads there."""
-    text = f"{rule} ({RULE_WORDS[QueueRule(rule)]})"
+    """The rule of Kueue; within a ClusterQueue it follows from the priorities of both workloads there.
+
+    A ledger may have rules that a later version wrote.
+    """
+    text = f"{rule} ({RULE_WORDS[rule]})" if rule in RULE_WORDS else rule
     theirs, own = found.preemptor_priority, found.victim_priority
     if rule != QueueRule.IN_CLUSTER_QUEUE or theirs is None or own is None:
         return text

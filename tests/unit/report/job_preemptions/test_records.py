@@ -95,6 +95,7 @@ def test_it_is_final_when_all_is_known_or_nothing_more_is_awaited(missing: Disru
             "InCohortReclamation (reclamation within the cohort)",
         ),
         (replace(BY_QUEUE, queue_rule=""), "not known", "not known"),
+        (replace(BY_QUEUE, queue_rule="OfALaterVersion"), "OfALaterVersion", "OfALaterVersion"),
         (None, "not known", "not known"),
     ],
 )

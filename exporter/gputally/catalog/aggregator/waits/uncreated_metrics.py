@@ -87,7 +87,8 @@ UNCREATED_UNPRICED = Metric[Snapshot](
 UNCREATED_AT_LEAST = Metric[Snapshot](
     name="gputally_uncreated_at_least_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="Of these GPU-seconds, those of workloads whose object is not read: at least one pod, which a quota refused.",
+    help="GPU-seconds of uncreated pods that are a lower bound: the object of their workload is not read, so only one "
+    "pod counts, which a quota refused.",
     labels=("tier", "cause"),
     rows=gpu_seconds(Total.UNCREATED_AT_LEAST),
     reference_only=True,
@@ -96,8 +97,8 @@ UNCREATED_AT_LEAST = Metric[Snapshot](
 UNCHARGED_WORKLOADS = Metric[Snapshot](
     name="gputally_uncreated_uncharged_workloads",
     kind=MetricType.GAUGE,
-    help="Workloads whose pods are refused and whose wait is not charged, as their object is not read and nothing says "
-    "how many GPUs their pods request, if any, by reason.",
+    help="Workloads whose pods are refused but whose wait is not charged, because their object is not read and their "
+    "Event states no credible number of GPUs, by reason.",
     labels=("reason",),
     rows=uncharged,
     reference_only=True,

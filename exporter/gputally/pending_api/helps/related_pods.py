@@ -1,4 +1,4 @@
-"""Pods that are bound up with a waiting one: what would help it must not happen at their expense, or wait for them."""
+"""Pods that are related to a waiting one: what would help it must not happen at their expense, or wait for them."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ Job = tuple[str, str, str]
 """Namespace, kind and name."""
 
 
-class Kin(NamedTuple):
+class RelatedPods(NamedTuple):
     """UIDs of pods: those of the same job that have GPUs, and those that end no earlier than the pod is bound.
 
     `rival` is the gang that waits for the pod's gang while that waits for it.
@@ -23,11 +23,11 @@ class Kin(NamedTuple):
     rival: PartialGang | None = None
 
 
-NO_KIN = Kin()
+NO_RELATED = RelatedPods()
 
 
-class Kinship:
-    """The kin of some waiting pods; looks at all pods once."""
+class Relations:
+    """The related pods of waiting ones; looks at all pods once, and once at each job and gang, which may be large."""
 
     def __init__(self, now: PendingNow, waiting: Iterable[WaitingPod]) -> None:
         self._now = now
@@ -37,16 +37,23 @@ class Kinship:
             if record.segments and record.end_us is None and (job := _job_of(record)) in jobs:
                 self._siblings.setdefault(job, set()).add(uid)
         self._gangs = {uid: each for each in now.gangs for uid in (*each.pods, *each.pending)}
+        self._known: dict[tuple[Job, str], RelatedPods] = {}
 
-    def of(self, waiting: WaitingPod) -> Kin:
-        """The kin of one of them."""
-        siblings = frozenset(self._siblings.get(_job_of(waiting.record), ()))
-        gang = self._gangs.get(waiting.record.uid)
+    def of(self, waiting: WaitingPod) -> RelatedPods:
+        """The related pods of one of them."""
+        job, gang = _job_of(waiting.record), self._gangs.get(waiting.record.uid)
+        key = job, gang.key if gang else ""
+        if key not in self._known:
+            self._known[key] = self._related(job, gang)
+        return self._known[key]
+
+    def _related(self, job: Job, gang: PartialGang | None) -> RelatedPods:
+        siblings = frozenset(self._siblings.get(job, ()))
         if gang is None:
-            return Kin(siblings)
+            return RelatedPods(siblings)
         rivals = self._rivals(gang)
         stuck = frozenset(uid for each in (gang, *rivals) for uid in each.pods)
-        return Kin(siblings, stuck, rivals[0] if len(rivals) == 1 else None)
+        return RelatedPods(siblings, stuck, rivals[0] if len(rivals) == 1 else None)
 
     def _rivals(self, gang: PartialGang) -> list[PartialGang]:
         keys = {key for each in self._now.deadlocks if gang.key in each for key in each} - {gang.key}
