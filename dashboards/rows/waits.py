@@ -52,7 +52,8 @@ REASONS = Row(
             Look(
                 "Wait time by tier, cause and occupying tier",
                 "GPU-hours that pods waited in the time range, what they are charged to, and the tier of the pods "
-                "that held what they waited for. `gputally waits` has the same by tenant, with the cost.",
+                "that held what they waited for: `nobody` if no pod did, as with most of the cause `other`. `kubectl "
+                "gputally waits` has the same by tenant, with the cost.",
                 empty="no pod waited",
                 width=12,
                 height=8,
@@ -68,8 +69,9 @@ REASONS = Row(
         stat(
             Look(
                 "Priority inversions",
-                "Inference pods that wait for pods that serve no users, at the same or a higher priority: the "
-                "scheduler makes no room for them. Correct the PriorityClasses; `gputally posture` checks them.",
+                "Inference pods that wait because pods that serve no users hold what they need, at the same or a "
+                "higher priority: the scheduler does not preempt those. `kubectl gputally why --all` names the pods. "
+                "Correct the PriorityClasses; `kubectl gputally posture` checks them.",
                 unit=COUNT,
                 empty="none",
                 steps={1: RED},
@@ -79,8 +81,8 @@ REASONS = Row(
         stat(
             Look(
                 "Starved pods",
-                "Pods of lower priority were bound after these had begun to wait, on nodes that accept them, and "
-                "these may not preempt them. `gputally why NAMESPACE/POD` names such pods.",
+                "Pods that wait while pods of lower priority, which they may not preempt, were bound later to nodes "
+                "that they could use. `kubectl gputally why --all` names them.",
                 unit=COUNT,
                 empty="none",
                 steps={1: ORANGE},
@@ -101,7 +103,8 @@ REASONS = Row(
         stat(
             Look(
                 "Deadlocked gangs",
-                "Partial gangs that wait for each other. `kubectl gputally why --all` names them; suspend one of them.",
+                "Partial gangs that wait for each other, and never go on by themselves. `kubectl gputally why --all` "
+                "names them; suspend one of them.",
                 unit=COUNT,
                 empty="none",
                 steps={1: RED},
@@ -111,7 +114,7 @@ REASONS = Row(
         stat(
             Look(
                 "Delay of reasons p99",
-                "How long after a change of pods or nodes the reasons on this board follow it.",
+                "How long the reasons on this board lag behind a change of pods or nodes.",
                 unit=SECONDS,
                 empty="none",
             ),
@@ -120,9 +123,9 @@ REASONS = Row(
         table(
             Look(
                 "Pods not created, by reason",
-                "Of workloads of all tenants. They do not exist, so no other panel counts them. Refused pods are "
-                "known if Events FailedCreate are watched. Of workloads that are not read, one pod counts. See "
-                "docs/pending.md.",
+                "Pods that workloads of all tenants lack. They do not exist, so no other panel counts them. Refused "
+                "pods are known only if the aggregator watches Events FailedCreate. Workloads of a kind that it does "
+                "not read count as one pod. `kubectl gputally why --all` names the workloads; see docs/pending.md.",
                 empty="no workload lacks pods, as far as known",
                 width=12,
                 height=6,
@@ -135,9 +138,9 @@ REASONS = Row(
         table(
             Look(
                 "Wait time of pods not created",
-                "GPU-hours of the time range that workloads lacked, and what they would have cost, of pods that "
-                "select a GPU model with a price. No pending GPU-hour is among them. Of workloads that are not read, "
-                "one pod counts, whose GPUs their quota states.",
+                "GPU-hours in the time range that workloads lacked. Cost: what those of pods that select a GPU model "
+                "with a price would have cost. The wait of pending pods is not included. Workloads of a kind that the "
+                "aggregator does not read count as one pod, with the GPUs that their quota states.",
                 empty="no workload lacked pods, as far as known",
                 width=12,
                 height=6,
@@ -159,7 +162,7 @@ REASONS = Row(
             Look(
                 "What fits now",
                 "How many pods of this size would be bound at once, without preemption, with 1 CPU and 1 GiB for "
-                "each GPU. `gputally what-if` answers for other pods, and says whom they would preempt.",
+                "each GPU. `kubectl gputally what-if` answers for other pods, and says whom they would preempt.",
                 empty="the pods on the nodes are not known yet",
                 width=12,
             ),
@@ -170,8 +173,8 @@ REASONS = Row(
         table(
             Look(
                 "Stranded GPUs",
-                "Free GPUs that no pod, or none of the largest size, can use, and why: a fragment is too small for "
-                "the largest pods of its node; cpu, memory or pods are used up there. docs/pending.md has the others.",
+                "Free GPUs that pods cannot use, and why. fragment: only smaller pods fit, not the largest size that "
+                "the node can hold. cpu, memory, pods: used up on the node. docs/pending.md has the other reasons.",
                 empty="no GPU is stranded",
                 width=12,
             ),
@@ -182,8 +185,8 @@ REASONS = Row(
         table(
             Look(
                 "Gangs that wait for their pods",
-                "Partial gangs now, with the GPUs that they hold, and the GPU-hours and cost of pods that ran while "
-                "their gang was incomplete in the time range.",
+                "Partial gangs now, with the GPUs that they hold. gang_wait: GPU-hours, and their cost, of pods that "
+                "ran in the time range while their gang was incomplete. `kubectl gputally why --all` names the gangs.",
                 empty="no gang waits",
                 width=24,
                 height=6,
@@ -207,7 +210,8 @@ REASONS = Row(
         timeseries(
             Look(
                 "Cost of waits by cause, per hour",
-                "What the GPUs of pending pods would have cost, of those that select a GPU model with a price.",
+                "What the GPUs of pending pods would have cost. Only pods that select a GPU model with a price count. "
+                "`kubectl gputally waits` has the sum of a period, by tenant.",
                 unit=MONEY_PER_HOUR,
                 empty="no pod with a price waited",
                 width=24,

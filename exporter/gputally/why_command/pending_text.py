@@ -38,7 +38,7 @@ def _pods(document: PendingDocument, subject: str, width: int) -> Iterator[str]:
     yield from _reasons(document, width)
     if document.currency and (without := sum(each.unpriced_gpus for each in document.reasons)):
         verb = "has" if without == 1 else "have"
-        yield f"{gpu_words(without)} {verb} no price: only pods that select one GPU model with a price have one"
+        yield f"{gpu_words(without)} {verb} no price: a pod has one only if it selects a single GPU model with a price"
     for finding in document.findings:
         yield from headed(finding.finding.capitalize(), _finding(finding, document), width=width)
     for gang in document.gangs[:_MOST_GANGS]:
@@ -76,8 +76,9 @@ def _finding(finding: PendingFinding, document: PendingDocument) -> str:
     """How many pods wait that should come first, who comes before them, and which ones wait for the longest time."""
     more = f" and {finding.pods - len(finding.names):,} more" if finding.pods > len(finding.names) else ""
     since = duration((document.at - finding.oldest).total_seconds())
-    what = f"{pod_words(finding.pods)} for {gpu_words(finding.gpus)}, up to {since}"
-    return f"{what}: {finding.meaning}: {', '.join(finding.names)}{more}"
+    have = "has" if finding.pods == 1 else "have"
+    what = f"{pod_words(finding.pods)} {have} waited for {gpu_words(finding.gpus)}, up to {since}"
+    return f"{what}, because {finding.meaning}: {', '.join(finding.names)}{more}"
 
 
 def _tenants(document: PendingDocument) -> Iterator[str]:

@@ -132,4 +132,6 @@ def _lost(victims: Sequence[OccupantPod], document: WhatIfDocument) -> str:
     if has_checkpoint:
         since = " since the last checkpoints" + (", where one is known" if document.is_lost_upper_bound else "")
     most = "up to " if document.is_lost_upper_bound else ""
+    if not document.lost_gpu_hours:
+        return f"no GPU-hours of work{since}{interrupted(victims)}"
     return f"{most}{document.lost_gpu_hours:.2f} GPU-hours of work{since}{price}{interrupted(victims)}"

@@ -15,8 +15,8 @@ OUTPUTS: Final = ("text", "json")
 _WHY_EXAMPLES: Final = """\
 Asks the aggregator, and changes nothing. The first line is the answer; then follow what the pod needs, what blocks it,
 who holds that and whether it may preempt them, what it waited for before, how long others like it waited, and what
-would help, with who can do that; what changes the job itself stands apart. Each suggestion was checked: with it, the
-pod would fit. docs/pending.md explains every verdict.
+would help, with who can do that; changes of the job itself are listed separately. Each suggestion was checked: with
+it, the pod would fit. docs/pending.md explains every verdict.
 
 examples:
   kubectl gputally why ml/train-0                 one pod
@@ -57,7 +57,7 @@ of yours, with its selectors, its class and whom it would evict, use gputally wh
 examples:
   kubectl gputally fits
   kubectl gputally fits --model H100
-  kubectl gputally fits --cpu 8 --memory 64Gi     pods that need so much for each GPU
+  kubectl gputally fits --cpu 8 --memory 64Gi     pods that need this much for each GPU
   gputally fits --url http://gpu.example:9836 --output json | jq '.pools[] | {gpu_model, pool, stranded}'
 
 exit status: 0 answered; 2 flags; 8 aggregator not reached
@@ -98,7 +98,7 @@ def add_what_if_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     pod("--class", dest="class_name", metavar="CLASS", default="", help="PriorityClass; default is the cluster's")
     pod("--cpu", metavar="CPUS", default="", help="CPUs of a pod, such as 16 or 500m")
     pod("--memory", metavar="BYTES", default="", help="memory of a pod, such as 64Gi")
-    pod("--count", type=int, metavar="N", default=None, help="so many equal pods [default: 1]")
+    pod("--count", type=int, metavar="N", default=None, help="number of equal pods [default: 1]")
     pod("-n", "--namespace", metavar="NAMESPACE", default="", help="namespace of the pods [default: default]")
     add("--output", choices=OUTPUTS, default="text", help="json prints the response of the API [default: text]")
     add_access(command, namespace_flags=("--aggregator-namespace",))

@@ -39,7 +39,7 @@ def workload_table(document: PendingDocument, *, width: int) -> Iterator[str]:
     total, missing = sum(each.gpus for each in reasons), sum(each.pods for each in reasons)
     count, unknown = document.workload_count - document.unmeasured_count, document.unmeasured_count
     subject = f"{count:,} workload{' lacks' if count == 1 else 's lack'}"
-    why = "; ".join(f"{each.pods:,} as {each.meaning}" for each in reasons)
+    why = "; ".join(f"{each.pods:,} because {each.meaning}" for each in reasons)
     if count:
         yield from paragraph(
             f"{subject} {pod_words(missing)} with {gpu_words(total)}, which do not exist: {why}.", width

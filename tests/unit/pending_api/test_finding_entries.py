@@ -54,7 +54,9 @@ def test_a_starved_pod_is_not_also_outranked_and_each_pod_has_its_own() -> None:
 def test_the_text_has_a_line_for_each_kind() -> None:
     text = "\n".join(pending_lines(listed(), subject="", width=200))
 
-    assert "Inversion   1 pod for 2 GPUs, up to 59 min: pods that serve no users hold such GPUs, at the same" in text
+    assert (
+        "Inversion   1 pod has waited for 2 GPUs, up to 59 min, because pods that serve no users hold such GPUs" in text
+    )
     assert "cannot be preempted for them: ml/a, ml/b, ml/d and 2 more\n" in text
 
 
@@ -64,7 +66,7 @@ def test_the_page_has_them_too_and_is_without_the_table_if_there_are_none() -> N
 
     assert "<td>pods of lower priority got such GPUs later, and cannot be preempted for them</td>" in page
     assert '<a href="/pending/why?namespace=ml&amp;pod=d">ml/d</a>' in page
-    assert "should not precede" not in empty
+    assert "Priority inversions" not in empty
 
 
 def test_a_restricted_reader_learns_no_priority_and_no_pod_of_others() -> None:

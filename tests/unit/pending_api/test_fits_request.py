@@ -91,7 +91,7 @@ def test_the_text_has_a_row_for_each_pool_and_says_why_gpus_are_stranded() -> No
         "   2      0       0       0       0  2 not_ready  A100                   old",
         "   2      2       1       0       0               A100                   serve",
         "",
-        "fragment    a pod with one GPU can have it, but none of the largest size for which the node has GPUs",
+        "fragment    only smaller pods fit: too few GPUs are free for the largest size that the node can hold",
         "not_ready   the node is not ready, lacks memory or disk, or is being removed",
     ]
 

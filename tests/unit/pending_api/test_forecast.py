@@ -88,7 +88,7 @@ def test_pods_that_found_a_place_are_never_to_blame_if_others_suffice() -> None:
 def test_of_the_pods_on_a_node_those_that_exist_are_to_blame() -> None:
     [one] = asked(pods(4, 2), now=world([node("g1", 8)], [holds("b", 4, on="g1")])).forecasts
 
-    assert (one.bound, one.text) == (1, "pods of its own or a higher priority hold what it needs")
+    assert (one.bound, one.text) == (1, "pods of the same or a higher priority hold what it needs")
     assert [(each.pod, each.gpus) for each in one.occupants] == [("b", 4)]
 
 

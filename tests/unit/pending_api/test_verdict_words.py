@@ -24,7 +24,7 @@ def verdict(reason: Reason, *obstacles: Obstacle, node: str = "", victims: tuple
         (
             verdict(Reason.NO_SCHEDULER, obstacle(ObstacleKind.SCHEDULER, "volcano")),
             Situation(),
-            "no scheduler named volcano is at work",
+            "no scheduler named volcano is active",
         ),
         (
             verdict(Reason.GATED, obstacle(ObstacleKind.GATE, "a"), obstacle(ObstacleKind.GATE, "b")),

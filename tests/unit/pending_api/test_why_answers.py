@@ -39,7 +39,7 @@ def test_the_request_and_what_it_waited_for_are_in_units_of_people() -> None:
     assert (found.needs.devices, found.needs.node_selector) == ({"nvidia.com/gpu": 8}, {"pool": "train"})
     assert [(each.text, each.seconds, each.end is None) for each in found.waits] == [
         ("quota", 1740.0, False),
-        ("nodes too small", 1800.0, True),
+        ("a larger node", 1800.0, True),
     ]
     assert found.waited_seconds == 3540.0
 

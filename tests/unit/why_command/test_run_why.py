@@ -37,7 +37,7 @@ async def test_the_first_line_answers_for_a_pod(url: str) -> None:
 
     assert (found.status, found.err) == (0, "")
     assert found.out.startswith(
-        "ml/a has waited 59 min for 4 GPUs, 8.84 EUR per hour: pods of its own or a higher priority hold what\n"
+        "ml/a has waited 59 min for 4 GPUs, 8.84 EUR per hour: pods of the same or a higher priority hold\n"
     )
 
 

@@ -119,7 +119,7 @@ def pending(
 
 CAPACITY = PendingReason(
     reason="capacity",
-    meaning="pods of their own or a higher priority hold what they need",
+    meaning="pods of the same or a higher priority hold what they need",
     pods=1,
     gpus=8,
     cost_per_hour="30",
@@ -132,11 +132,11 @@ def test_a_list_begins_with_the_reasons() -> None:
     gated = replace(CAPACITY, reason="gated", meaning="they have scheduling gates", pods=2, gpus=3, cost_per_hour=None)
 
     assert pending(CAPACITY, gated, count=3, following="/api/v1/pending?offset=1") == [
-        "3 pods in namespace ml-research wait for 11 GPUs, mostly for one reason: pods of their own or a",
+        "3 pods in namespace ml-research wait for 11 GPUs, mostly for one reason: pods of the same or a",
         "higher priority hold what they need.",
         "",
         "GPUS  PODS   PER HOUR  OLDEST  REASON",
-        "   8     1  30.00 USD  26 min  capacity  pods of their own or a higher priority hold what they need",
+        "   8     1  30.00 USD  26 min  capacity  pods of the same or a higher priority hold what they need",
         "   3     2   unpriced  26 min  gated     they have scheduling gates",
         "",
         "GPUS  TIER   WAITED  REASON    POD",
@@ -148,10 +148,12 @@ def test_a_list_begins_with_the_reasons() -> None:
 def test_a_long_meaning_goes_on_below_itself() -> None:
     old = replace(CAPACITY, oldest=before(36 * 60 + 59))
 
-    assert pending(old)[3:6] == [
+    long = "no node is large enough, and pods of the same or a higher priority hold what they need"
+
+    assert pending(replace(old, meaning=long))[3:6] == [
         "GPUS  PODS   PER HOUR    OLDEST  REASON",
-        "   8     1  30.00 USD  1 d 12 h  capacity  pods of their own or a higher priority hold what they",
-        " " * 43 + "need",
+        "   8     1  30.00 USD  1 d 12 h  capacity  no node is large enough, and pods of the same or a higher",
+        " " * 43 + "priority hold what they need",
     ]
 
 
@@ -196,3 +198,17 @@ def test_work_without_a_known_checkpoint_is_an_upper_bound() -> None:
     *_, destroys = what_if_lines(document, width=96)
 
     assert destroys == "Destroys    up to 2.50 GPU-hours of work, 9.38 USD"
+
+
+def test_a_victim_that_saves_no_work_destroys_none() -> None:
+    serving = replace(SWEEP, serves_users=True, lost_gpu_hours=None)
+    document = WhatIfDocument(
+        at=NOON,
+        currency="USD",
+        forecasts=[replace(FORECAST, pods=1, bound=1, victims=[serving])],
+        lost_gpu_hours=0,
+        lost_cost="0",
+    )
+    *_, destroys = what_if_lines(document, width=96)
+
+    assert destroys == "Destroys    no GPU-hours of work, interrupting 1 serving pod"

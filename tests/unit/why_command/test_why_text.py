@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.model.placement.pending_document import CostRange
-from gputally.model.placement.why_document import PreemptedBy, WhyAnswer
+from gputally.model.placement.why_document import Help, OccupantPod, PreemptedBy, WhyAnswer
 from gputally.why_command.why_text import why_lines
 from tests.unit.why_command.why_documents import ANSWER, POD, SERVING, SWEEP, before, why
 
@@ -20,7 +20,7 @@ def line(head: str, answer: WhyAnswer, **more: str) -> str:
 
 def test_the_first_line_is_the_answer_and_the_others_are_its_evidence() -> None:
     assert shown(ANSWER) == [
-        "ml-research/train-0 has waited 26 min for 8 GPUs, 30.00 USD per hour: pods of its own or a",
+        "ml-research/train-0 has waited 26 min for 8 GPUs, 30.00 USD per hour: pods of the same or a",
         "higher priority hold what it needs.",
         "Needs       8 GPUs of H100, 32 CPUs and 256 GiB memory, on one node that matches pool=train",
         "Class       gpu-batch, priority 400, may preempt lower priorities; tier batch, tenant research",
@@ -236,4 +236,23 @@ def test_pods_that_may_be_bound_first_are_counted() -> None:
     assert "            2 pods of the same or a higher priority wait for such GPUs" in lines
     assert "            1 pod of the same or a higher priority waits for such GPUs" in shown(
         replace(ANSWER, others_waiting=1, similar=None)
+    )
+
+
+def test_pods_without_gpus_are_counted_and_nothing_is_said_about_preempting_them() -> None:
+    unnamed = OccupantPod(tier="", gpus=0, pods=2, may_be_preempted=False, why_not="without GPUs")
+    change = Help(text="ask for PriorityClass top", by=["owner"], changes_job=False, victims=[unnamed])
+    lines = shown(replace(ANSWER, occupants=[unnamed], helps=[change]))
+
+    assert "               0  not known    2 pods without GPUs" in lines
+    assert "it then preempts 2 pods without GPUs" in " ".join(" ".join(lines).split())
+    hidden = shown(replace(ANSWER, occupants=[replace(unnamed, pods=None)], helps=[]))
+    assert "               0  not known    pods without GPUs" in hidden
+
+
+def test_a_pod_that_holds_gpus_for_an_incomplete_gang_does_not_wait_for_gpus() -> None:
+    held = shown(replace(ANSWER, state="gang_wait", node="gpu-1"))
+
+    assert " ".join(held[:2]).startswith(
+        "ml-research/train-0 does not wait for GPUs: its gang is incomplete, but it holds its GPUs on gpu-1."
     )

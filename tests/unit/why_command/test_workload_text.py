@@ -124,8 +124,8 @@ def test_a_list_has_the_workloads_after_the_pods() -> None:
     assert listed(WORKLOAD, ALONE, count=5) == [
         "No pod in namespace ml waits for GPUs.",
         "",
-        "5 workloads lack 3 pods with 24 GPUs, which do not exist: 3 as they request more than their quota",
-        "can ever admit.",
+        "5 workloads lack 3 pods with 24 GPUs, which do not exist: 3 because they request more than their",
+        "quota can ever admit.",
         "",
         "GPUS  PODS  TIER       SINCE  REASON       WORKLOAD",
         "  16     2  training  26 min  quota_never  ml/job/train",
@@ -136,8 +136,8 @@ def test_a_list_has_the_workloads_after_the_pods() -> None:
 
 def test_workloads_of_which_no_request_is_known_are_counted_apart() -> None:
     assert listed(WORKLOAD, UNKNOWN, count=3, unmeasured=2)[2:] == [
-        "1 workload lacks 3 pods with 24 GPUs, which do not exist: 3 as they request more than their quota",
-        "can ever admit.",
+        "1 workload lacks 3 pods with 24 GPUs, which do not exist: 3 because they request more than their",
+        "quota can ever admit.",
         "Pods of 2 more workloads are refused; nothing says how many GPUs they request, if any.",
         "",
         "GPUS  PODS  TIER       SINCE  REASON       WORKLOAD",

@@ -29,7 +29,7 @@ EXAMPLE = WhatIfDocument(
             nodes=["gpu-3"],
             victims=[replace(SWEEP, budget="lab/sweep")],
             reason="capacity",
-            text="pods of its own or a higher priority hold what it needs",
+            text="pods of the same or a higher priority hold what it needs",
             obstacles=[ObstacleText(kind="resource", text="gpu-1: 8 GPUs needed, 0 available", node="gpu-1")],
             others_waiting=3,
             after_waiting=AfterWaiting(placed=0, bound=1),

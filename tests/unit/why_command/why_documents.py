@@ -38,7 +38,7 @@ POD = PendingPod(
     gpu_model="H100",
     created=before(26),
     reason="capacity",
-    text="pods of its own or a higher priority hold what it needs",
+    text="pods of the same or a higher priority hold what it needs",
     since=before(14),
     cost_per_hour="30",
 )

@@ -23,7 +23,11 @@ OCCUPANT_NUMBERS: Final = frozenset({0, 2, 3})
 _MOST_WAITS: Final = 4
 _LEAST_SIMILAR: Final = 10
 """Fewer pods have no quantiles worth the name."""
-_PAST: Final = {"ended": "has ended", "gone": "exists no longer"}
+_PAST: Final = {
+    "ended": "has ended",
+    "gone": "exists no longer",
+    "gang_wait": "does not wait for GPUs: its gang is incomplete, but it holds its GPUs",
+}
 
 
 def headline_words(answer: WhyAnswer, currency: str) -> str:
@@ -149,13 +153,7 @@ def preempted_words(answer: WhyAnswer, document: WhyDocument) -> str:
 
 def occupant_cells(each: OccupantPod, currency: str) -> Sequence[str]:
     """A row of the table of those that hold what a pod waits for; see OCCUPANT_HEADS."""
-    who = (
-        f"{each.namespace}/{each.pod} ({each.tenant})"
-        if each.pod
-        else pod_words(each.pods)
-        if each.pods
-        else "pods of others"
-    )
+    who = f"{each.namespace}/{each.pod} ({each.tenant})" if each.pod else unnamed_words(each)
     who += ", stopping" if each.state == "terminating" else ""
     priority = "" if each.priority is None else f"{each.priority:,}"
     cost = money(each.cost_per_hour, currency) if each.pod else ""
@@ -164,9 +162,15 @@ def occupant_cells(each: OccupantPod, currency: str) -> Sequence[str]:
         each.tier,
         priority,
         cost,
-        "yes" if each.may_be_preempted else f"no, {each.why_not}",
+        "yes" if each.may_be_preempted else f"no, {each.why_not}" if each.tier else "not known",
         who,
     )
+
+
+def unnamed_words(each: OccupantPod) -> str:
+    """`2 pods without GPUs`; of other tenants' pods, whose number the reader may not know, `pods of others`."""
+    who = pod_words(each.pods) if each.pods else "pods of others" if each.tier else "pods"
+    return who if each.tier else f"{who} without GPUs"
 
 
 def bound_words(document: WhyDocument) -> str:

@@ -16,5 +16,6 @@ def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
     if gang.tasks:
         bound = f"{bound} ({listed([f'task {each.name}: {each.bound} of {each.needed}' for each in gang.tasks])})"
     have = "has" if gang.bound == 1 else "have"
-    deadlock = f"; it and {listed(gang.deadlocked_with)} wait for each other" if gang.deadlocked_with else ""
+    others = gang.deadlocked_with
+    deadlock = f"; it and {listed(others)} wait for each other: suspend one of them" if others else ""
     return f"{bound} {have} been bound for {since}, holding {gpu_words(gang.gpus)}{rate}{cost}{deadlock}"

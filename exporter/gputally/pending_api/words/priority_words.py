@@ -11,7 +11,7 @@ from gputally.pending_api.words.amount_words import GPU_RESOURCE, amount_words
 _TEXTS: Final[Mapping[FindingKind, str]] = {
     FindingKind.OUTRANKED: "pods of lower priority hold {gpus} where it could run{named}, and it cannot preempt them",
     FindingKind.STARVATION: "pods of lower priority got {gpus} after it had begun to wait{named}",
-    FindingKind.INVERSION: "pods that serve no users hold {gpus} at its own or a higher priority{named}",
+    FindingKind.INVERSION: "pods that serve no users hold {gpus} at the same or a higher priority{named}",
 }
 _HIDDEN: Final = "other tenants hold {gpus} where it could run, although it should precede them"
 """Their priorities are not the reader's to know."""

@@ -11,6 +11,7 @@ from gputally.model.units import GPU
 from gputally.pending_api.occupants import Rank, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.words.amount_words import amount_words, gpu_words, listed
+from gputally.pending_api.words.answer_words import unnamed_words
 from gputally.pending_api.words.verdict_words import quota_words, without_value
 
 ACTOR_WORDS: Final[Mapping[str, str]] = {
@@ -61,7 +62,12 @@ def effect_words(each: Help, currency: str) -> str:
     if not victims:
         return "it then fits"
     named = [
-        f"{each.namespace}/{each.pod}" if each.pod else f"{each.tier} ({gpu_words(each.gpus)})" for each in victims
+        f"{each.namespace}/{each.pod}"
+        if each.pod
+        else f"{each.tier} ({gpu_words(each.gpus)})"
+        if each.tier
+        else unnamed_words(each)
+        for each in victims
     ]
     shown = named[:_MOST_VICTIMS]
     if more := len(named) - len(shown):
@@ -123,7 +129,7 @@ _STEPS: Final[Mapping[ChangeKind, Callable[[SuggestedChange, str, str], str]]] =
     ChangeKind.PREEMPT: lambda *_: "let its PriorityClass preempt (preemptionPolicy: PreemptLowerPriority)",
     ChangeKind.USE_CLASS: lambda change, *_: f"ask for PriorityClass {change.what}",
     ChangeKind.WAIT: lambda change, on, pods: (
-        f"wait until {pods}{on} {'ends' if len(change.pods) == 1 and pods.count('/') else 'end'}"
+        f"wait until {pods}{on} {'ends' if len(change.pods) == 1 and 'pods' not in pods.split() else 'end'}"
     ),
     ChangeKind.RAISE_QUOTA: lambda change, *_: f"raise quota {_raised(change)}",
     ChangeKind.REMOVE_GATE: lambda change, *_: f"remove the scheduling gate {change.what}",

@@ -13,7 +13,7 @@ from gputally.placement.verdicts.gang import MEMBERS
 _MOST_TASKS: Final = 4
 """Tasks of a gang that are named."""
 SHORT: Final[Mapping[Reason, str]] = {
-    Reason.NO_SCHEDULER: "no scheduler",
+    Reason.NO_SCHEDULER: "its scheduler",
     Reason.QUEUED: "queue",
     Reason.GATED: "scheduling gates",
     Reason.QUOTA_NEVER: "quota too small",
@@ -21,15 +21,15 @@ SHORT: Final[Mapping[Reason, str]] = {
     Reason.REFUSED: "refused",
     Reason.CLAIM: "ResourceClaim",
     Reason.GANG: "gang",
-    Reason.EXCLUDED: "excluded from nodes",
-    Reason.IMPOSSIBLE: "nodes too small",
+    Reason.EXCLUDED: "a node that accepts it",
+    Reason.IMPOSSIBLE: "a larger node",
     Reason.UNKNOWN: "not yet known",
     Reason.OTHER: "other",
     Reason.SCHEDULABLE: "scheduler",
     Reason.VICTIMS_STOPPING: "victims stopping",
     Reason.PREEMPTING: "preemption",
     Reason.OTHER_RESOURCE: "CPU or memory",
-    Reason.NEVER_PREEMPTS: "never preempts",
+    Reason.NEVER_PREEMPTS: "preemptionPolicy: Never",
     Reason.INVERSION: "priority inversion",
     Reason.FRAGMENTED: "fragmentation",
     Reason.CAPACITY: "capacity",
@@ -37,7 +37,7 @@ SHORT: Final[Mapping[Reason, str]] = {
 """What a pod waits for, in a word or two."""
 
 MEANING: Final[Mapping[Reason, str]] = {
-    Reason.NO_SCHEDULER: "no scheduler of the name that they ask for is at work",
+    Reason.NO_SCHEDULER: "no scheduler with the name in their spec.schedulerName is active",
     Reason.QUEUED: "their queue has not admitted them",
     Reason.GATED: "they have scheduling gates",
     Reason.QUOTA_NEVER: "they request more than their quota can ever admit",
@@ -54,9 +54,11 @@ MEANING: Final[Mapping[Reason, str]] = {
     Reason.PREEMPTING: "they fit if pods of lower priority are preempted, which the scheduler has not done yet",
     Reason.OTHER_RESOURCE: "a node has enough GPUs for them, but not enough CPU, memory, storage or pods",
     Reason.NEVER_PREEMPTS: "pods of lower priority hold what they need, and they never preempt (preemptionPolicy)",
-    Reason.INVERSION: "they serve users, and pods that do not hold what they need at the same or a higher priority",
+    Reason.INVERSION: (
+        "they serve users, while pods that serve none hold what they need, at the same or a higher priority"
+    ),
     Reason.FRAGMENTED: "enough GPUs are free or may be preempted, but not on one node",
-    Reason.CAPACITY: "pods of their own or a higher priority hold what they need",
+    Reason.CAPACITY: "pods of the same or a higher priority hold what they need",
 }
 """What a verdict says about all its pods."""
 
@@ -118,9 +120,11 @@ _OWN: Final[Mapping[Reason, str]] = {
     Reason.EXCLUDED: "no node that is large enough accepts it",
     Reason.IMPOSSIBLE: "no node is large enough for it, even if it were empty",
     Reason.UNKNOWN: "it is not yet known why; the pods on the nodes with GPUs are still being listed",
-    Reason.INVERSION: "it serves users, and pods that do not hold what it needs at the same or a higher priority",
+    Reason.INVERSION: (
+        "it serves users, while pods that serve none hold what it needs, at the same or a higher priority"
+    ),
     Reason.FRAGMENTED: "enough GPUs are free or may be preempted, but not on one node",
-    Reason.CAPACITY: "pods of its own or a higher priority hold what it needs",
+    Reason.CAPACITY: "pods of the same or a higher priority hold what it needs",
 }
 
 
@@ -189,7 +193,7 @@ def _lacking(verdict: Verdict, _: Situation) -> str:
 
 
 _SENTENCES: Final[Mapping[Reason, Callable[[Verdict, Situation], str]]] = {
-    Reason.NO_SCHEDULER: lambda verdict, _: f"no scheduler named {_named(verdict, ObstacleKind.SCHEDULER)} is at work",
+    Reason.NO_SCHEDULER: lambda verdict, _: f"no scheduler named {_named(verdict, ObstacleKind.SCHEDULER)} is active",
     Reason.QUEUED: lambda _, situation: (
         f"its queue has not admitted it{f': {situation.queue}' * bool(situation.queue)}"
     ),
@@ -214,7 +218,7 @@ _OBSTACLES: Final[Mapping[ObstacleKind, Callable[[Obstacle], str]]] = {
     ObstacleKind.QUOTA: _of_quota,
     ObstacleKind.CLAIM: lambda each: f"ResourceClaim {each.what} is not allocated",
     ObstacleKind.GANG: _of_gang,
-    ObstacleKind.SCHEDULER: lambda each: f"no scheduler named {each.what} is at work",
+    ObstacleKind.SCHEDULER: lambda each: f"no scheduler named {each.what} is active",
     ObstacleKind.UNMODELLED: lambda each: each.what,
 }
 
