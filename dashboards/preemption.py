@@ -2,7 +2,7 @@
 
 from dashboards.rows.aggregator_pages import BY_TENANT, BY_VICTIM, disrupted_pods, preempted_jobs
 from dashboards.rows.policy import POLICY
-from dashboards.rows.preempted import OF_VICTIMS, by_preemptor, by_tier, preemption_count, preemptions_of_tenants
+from dashboards.rows.preempted import OF_VICTIMS, by_tier, preemption_count, preemptions_of_tenants
 from dashboards.rows.preempted_jobs import JOBS
 from dashboards.rows.preemption_risk import RISK
 from dashboards.rows.preemption_steps import STEPS
@@ -20,12 +20,18 @@ LOST_COST = f"gputally_preemption_lost_cost_total{OF_VICTIMS}"
 COST_OF_ALL = select("gputally_allocated_cost_total")
 LOST_AT_INTERVAL = f"gputally_preemption_lost_at_interval_gpu_seconds_total{OF_VICTIMS}"
 DISRUPTION_LOST = select("gputally_disruption_lost_gpu_seconds_total")
+DISRUPTION_LOST_COST = select("gputally_disruption_lost_cost_total")
 STALLED = select("gputally_preemption_stalled_gpu_seconds_total")
 DISRUPTIONS = select("gputally_disruptions_total")
 UNUSED = select("gputally_preemption_unused_gpus")
 _UNUSED_PER_BAR = f"avg_over_time({UNUSED}[$__interval])"
 _NONE = "no preemptions"
-_WORK = "Work since the last checkpoint, or since the start of pods that state none."
+_WORK = "Work since the last checkpoint. Of pods without a known one, it is all work since their start: an upper bound."
+
+
+def _before(counter: str) -> str:
+    """What the series grew by in the period of the same length before, by currency."""
+    return f"sum by (currency) (increase({counter}[$__range] offset $__range))"
 
 
 def _lost_with(basis: str, legend: str) -> Query:
@@ -44,22 +50,40 @@ COST = Row(
     "What preemption cost in the time range, who paid and who gained",
     (
         stat(
-            Look("Lost GPU-hours", _WORK, unit=GPU_HOURS, empty=_NONE, width=5),
+            Look("Lost GPU-hours", _WORK, unit=GPU_HOURS, empty=_NONE, width=4),
             Query(f"{grown_in_all(LOST)} / 3600", "GPU-hours"),
         ),
         stat(
-            Look("Cost of lost work", f"{_WORK} At the prices of that time.", unit=MONEY, empty=_NONE, width=5),
+            Look(
+                "Cost of lost work",
+                f"{_WORK} At the prices of that time, without stalled and unused GPU-hours.",
+                unit=MONEY,
+                empty=_NONE,
+                width=4,
+            ),
             Query(grown_in_all(LOST_COST, "currency"), "{{currency}}"),
         ),
         stat(
             Look(
-                "Share of all GPU cost",
-                "The cost of lost work by the cost of all allocated GPUs of these tiers and tenants.",
+                "Share of allocated cost",
+                "The cost of lost work by the cost of all allocated GPUs of these tiers and tenants. Free GPUs have "
+                "no tenant and are left out.",
                 unit=RATIO,
                 empty="no price book",
-                width=5,
+                width=4,
             ),
             Query(f"{grown_in_all(LOST_COST, 'currency')} / {grown_in_all(COST_OF_ALL, 'currency')}", "{{currency}}"),
+        ),
+        stat(
+            Look(
+                "Share in the period before",
+                "The same share in the period of the same length before the time range, as far as Prometheus still "
+                "has data of it: kube-prometheus-stack keeps 10 days.",
+                unit=RATIO,
+                empty="no data",
+                width=4,
+            ),
+            Query(f"{_before(LOST_COST)} / {_before(COST_OF_ALL)}", "{{currency}}"),
         ),
         stat(
             Look(
@@ -67,7 +91,7 @@ COST = Row(
                 "Running pods of a group that waited until the replacement of a preempted one ran.",
                 unit=GPU_HOURS,
                 empty="no pods waited",
-                width=5,
+                width=4,
             ),
             Query(f"{grown_in_all(STALLED)} / 3600", "GPU-hours"),
         ),
@@ -99,7 +123,8 @@ COST = Row(
         counts(
             Look(
                 "Cost of lost work per day by tenant",
-                f"{_WORK} By the tenant of the pods that lost it, when they ended.",
+                f"{_WORK} By the tenant of the pods that lost it, when they ended. Bars are estimates: "
+                "the totals are in Who paid.",
                 unit=MONEY,
                 empty=_NONE,
                 width=12,
@@ -112,28 +137,29 @@ COST = Row(
         ),
         bars(
             Look(
-                "Lost GPU-hours by last checkpoint",
-                "Where none is known, all work since the start counts, and the loss may be smaller.",
+                "Lost GPU-hours by source of the checkpoint time",
+                "How the time of the last checkpoint is known. Where it is not, all work since the start of the pod "
+                "counts: an upper bound.",
                 unit=GPU_HOURS,
                 empty=_NONE,
                 width=12,
             ),
-            _lost_with("start", "not known: at most"),
+            _lost_with("start", "unknown (upper bound)"),
             _lost_with("interval", "declared interval"),
             _lost_with("annotation|termination-message", "stated by the pod"),
             _lost_with("sigterm", "saved on SIGTERM"),
         ),
         bars(
             Look(
-                "Lost GPU-hours by checkpoint interval",
-                "What the same preemptions would have destroyed if every pod had saved a checkpoint so often since its "
-                "start. The difference to the first bar is what such checkpoints would have saved. "
-                "`gputally preemptions` has it for each preemption.",
+                "Lost GPU-hours with other checkpoint intervals",
+                "The actual loss, and what the same preemptions would have destroyed if every pod had saved a "
+                "checkpoint so often since its start: the difference is the saving. Time spent on saving is not "
+                "included. `gputally preemptions` has it for each preemption.",
                 unit=GPU_HOURS,
                 empty=_NONE,
                 width=12,
             ),
-            Query(f"{grown_in_all(LOST)} / 3600", "as it was"),
+            Query(f"{grown_in_all(LOST)} / 3600", "actual"),
             _lost_at("1h", "every hour"),
             _lost_at("30m", "every 30 minutes"),
             _lost_at("10m", "every 10 minutes"),
@@ -142,8 +168,9 @@ COST = Row(
             Look(
                 "Unused GPU-hours in the hour after a preemption",
                 "From the release by a preempted pod until another pod takes the GPUs, in the first hour alone, by the "
-                "tier that lost them: victims had more GPUs than their preemptors needed. Each bar is an hour, or "
-                "longer in long time ranges.",
+                "tier that lost them: victims had more GPUs than their preemptors needed. "
+                "`gputally preemptions` has all of them as stranded GPU-hours. Each bar is an hour, or longer in long "
+                "time ranges.",
                 unit=GPU_HOURS,
                 empty="pods took all freed GPUs at once",
                 width=12,
@@ -163,11 +190,12 @@ CAUSES = Row(
         counts(
             Look(
                 "Disrupted pods by cause",
-                "Pods that lost their GPUs before they had ended by themselves. Each bar is an hour, or longer in long "
+                "Pods that lost their GPUs before they had ended by themselves. `deletion` is a request of a user or a "
+                "controller, such as a scale-down: its losses are not counted. Each bar is an hour, or longer in long "
                 "time ranges.",
                 unit=COUNT,
                 empty="no disrupted pods",
-                width=24,
+                width=12,
             ),
             Query(f"sum by (cause) (round({grown_per_bar(DISRUPTIONS)}))", "{{cause}}"),
             every="1h",
@@ -175,8 +203,8 @@ CAUSES = Row(
         table(
             Look(
                 "Disrupted pods by tenant",
-                "`deletion` is a request of a user or a controller: what it destroys is not counted. "
-                "Lost is the work since the last checkpoint, of these pods and of those that restarted with them.",
+                "What each cause destroyed; of `deletion` it is not counted. Lost is the work since the last "
+                "checkpoint, of these pods and of those that restarted with them.",
                 empty="no disrupted pods",
                 links=(
                     disrupted_pods({**BY_TENANT, "cause": "cause"}),
@@ -184,16 +212,20 @@ CAUSES = Row(
                 ),
                 width=12,
             ),
-            {"tenant": "Tenant", "tier": "Tier", "cause": "Cause"},
+            {"tenant": "Tenant", "tier": "Tier", "cause": "Cause", "currency": "Currency"},
             Column(head="Pods", expression=f"{grown_in_all(DISRUPTIONS, 'tenant', 'tier', 'cause')} > 0", unit=COUNT),
             Column(
                 head="Lost GPU-hours",
                 expression=f"{grown_in_all(DISRUPTION_LOST, 'tenant', 'tier', 'cause')} / 3600",
                 unit=GPU_HOURS,
             ),
-            order="Pods",
+            Column(
+                head="Cost",
+                expression=grown_in_all(DISRUPTION_LOST_COST, "tenant", "tier", "cause", "currency"),
+                unit=MONEY,
+            ),
+            order="Lost GPU-hours",
         ),
-        by_preemptor("Who preempted whom", order="Preempted GPUs"),
     ),
 )
 

@@ -1,6 +1,7 @@
 """What PriorityClasses, quotas and disruption budgets say, and which disruptions violate a budget."""
 
-from dashboards.rows.aggregator_pages import preempted_jobs
+from dashboards.rows.aggregator_pages import BY_TENANT, disrupted_pods, preempted_jobs
+from dashboards.rows.preempted import by_preemptor
 from monitoring.board import Row
 from monitoring.link import Link
 from monitoring.panel import RED, Column, Look, Query, stat, table, timeseries
@@ -23,7 +24,8 @@ POLICY = Row(
         stat(
             Look(
                 "Not permitted",
-                "Preemptions of pods whose priority was not lower, or by pods whose preemptionPolicy is Never.",
+                "Preemptions of pods whose priority was not lower, or by pods whose preemptionPolicy is Never. "
+                "Those by Kueue are not checked: it has its own rules.",
                 unit=COUNT,
                 empty="no preemptions",
                 steps={1: RED},
@@ -35,14 +37,41 @@ POLICY = Row(
         table(
             Look(
                 "Violated disruption budgets",
-                "Disrupted pods of which a PodDisruptionBudget allowed no disruption when that was decided.",
+                "Disrupted pods of which a PodDisruptionBudget allowed no disruption when that was decided. The "
+                "scheduler may do so: it only prefers other victims. Click a tenant for its disrupted pods; "
+                "`gputally preemptions --output csv` marks those of a violated budget.",
                 empty="none, or PodDisruptionBudgets are not watched",
-                links=(Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "tenant"}),),
+                links=(
+                    disrupted_pods({**BY_TENANT, "cause": "cause"}),
+                    Link("GPU-hours and cost of this tenant", "tenants", {"tenant": "tenant"}),
+                ),
                 width=8,
             ),
             {"tenant": "Tenant", "tier": "Tier", "cause": "Cause"},
             Column(head="Pods", expression=f"{grown_in_all(VIOLATIONS, 'tenant', 'tier', 'cause')} > 0", unit=COUNT),
             order="Pods",
+        ),
+        by_preemptor("Who preempted whom", order="Preempted GPUs"),
+        table(
+            Look(
+                "PriorityClasses",
+                "Pods of a class may preempt those of lower ones, unless its preemptionPolicy is Never.",
+                empty="PriorityClasses cannot be read",
+                width=24,
+                height=7,
+            ),
+            {
+                "priority_class": "Class",
+                "tier": "Tier",
+                "preemption_policy": "preemptionPolicy",
+                "global_default": "globalDefault",
+            },
+            Column(
+                head="Value",
+                expression=f"max by (priority_class, tier, preemption_policy, global_default) ({CLASS_VALUE})",
+                unit=EXACT,
+            ),
+            order="Value",
         ),
         timeseries(
             Look(
@@ -74,26 +103,6 @@ POLICY = Row(
             ),
             Column(head="Refused", expression=f"sum by (tenant, tier) ({QUOTA_REFUSED})", unit=GPUS),
             order="Limit",
-        ),
-        table(
-            Look(
-                "PriorityClasses",
-                "Pods of a class may preempt those of lower ones, unless its preemptionPolicy is Never.",
-                empty="PriorityClasses cannot be read",
-                width=12,
-            ),
-            {
-                "priority_class": "Class",
-                "tier": "Tier",
-                "preemption_policy": "preemptionPolicy",
-                "global_default": "globalDefault",
-            },
-            Column(
-                head="Value",
-                expression=f"max by (priority_class, tier, preemption_policy, global_default) ({CLASS_VALUE})",
-                unit=EXACT,
-            ),
-            order="Value",
         ),
     ),
 )

@@ -57,8 +57,8 @@ def by_preemptor(title: str, *, order: str) -> Any:  # noqa: ANN401 - as above
     """Who took GPUs from whom."""
     look = Look(
         title,
-        "GPUs that preempted pods of all tenants had, by the tier for which they were evicted. One that loses GPUs to a"
-        " lower tier has the wrong priority. `unknown` is a preemptor that no Event named.",
+        "GPUs that preempted pods of all tenants had, by the tier that they were preempted for. A tier that loses GPUs"
+        " to a lower one has the wrong priority. `unknown` is a preemptor that no Event named.",
         empty="no preemptions",
         links=(Link("Pending pods of this tier", "pending", {"tier": "preemptor_tier"}),),
         width=12,
@@ -77,9 +77,10 @@ def by_tier() -> Any:  # noqa: ANN401 - as above
     """What each tier took from others, and lost to others."""
     look = Look(
         "Tiers: who gained and who lost",
-        "Preempted pods of all tenants and the GPUs that they had: by the tier for which they were evicted, which may "
-        "have needed fewer, and by the tier that lost them. A choice of tiers is that of the victims. "
-        "Click a tier for the GPU-hours that preemptions bought, destroyed and left unused.",
+        "Preempted pods of all tenants and the GPUs that they had: by the tier that they were preempted for, which "
+        "may have needed fewer, and by the tier that lost them. A GPU counts each time it is preempted. The filter "
+        "is on the victims' tier. Click a tier for the GPU-hours that preemptions bought, destroyed and left "
+        "unused; `gputally preemptions --output csv` has the tenants of preemptors.",
         empty="no preemptions",
         links=(BOUGHT, Link("Pending pods of this tier", "pending", {"tier": "tier"})),
         width=12,
@@ -87,11 +88,11 @@ def by_tier() -> Any:  # noqa: ANN401 - as above
     return table(
         look,
         {"tier": "Tier"},
-        Column(head="Pods evicted for it", expression=_of_tier(PREEMPTIONS, "preemptor_tier"), unit=COUNT),
-        Column(head="GPUs evicted for it", expression=_of_tier(PREEMPTED_GPUS, "preemptor_tier"), unit=GPUS),
+        Column(head="Pods preempted for it", expression=_of_tier(PREEMPTIONS, "preemptor_tier"), unit=COUNT),
+        Column(head="GPUs preempted for it", expression=_of_tier(PREEMPTED_GPUS, "preemptor_tier"), unit=GPUS),
         Column(head="Pods lost", expression=_of_tier(PREEMPTIONS, "victim_tier"), unit=COUNT),
         Column(head="GPUs lost", expression=_of_tier(PREEMPTED_GPUS, "victim_tier"), unit=GPUS),
-        order="GPUs evicted for it",
+        order="GPUs preempted for it",
     )
 
 

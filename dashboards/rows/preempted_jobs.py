@@ -20,9 +20,10 @@ JOBS = Row(
         table(
             Look(
                 "Jobs ended early",
-                "Completed early: the Job counts a preempted pod as a success. Failed early: preemptions used up its "
-                "retries. Their work has not finished, and nothing starts them again: start them from their last "
-                "checkpoint. Click a tenant for their names.",
+                "`completed_early`: a preempted pod exited with 0, so the Job counts it as a success. `failed_early`: "
+                "preemptions used up the retries. Nothing starts these jobs again: start them from their last "
+                "checkpoint. To prevent it, ignore DisruptionTarget in the podFailurePolicy, and exit with another "
+                "code than 0 on SIGTERM. Click a tenant for the names of its jobs.",
                 empty="none",
                 links=(ENDED_EARLY, _JOBS, _TENANT),
                 width=12,
@@ -35,8 +36,9 @@ JOBS = Row(
         table(
             Look(
                 "Repeat victims",
-                "Jobs of which pods were preempted at three or more times within a day: how many at a time, at most "
-                "in the time range. Click a tenant for their names.",
+                "Jobs of which pods were preempted at three or more times within 24 h. The count is the highest at any "
+                "moment, so a longer time range may have had more such jobs. Click a tenant for its preempted jobs: "
+                "those that the list has several times are the victims.",
                 empty="none",
                 links=(_JOBS, _TENANT),
                 width=12,
@@ -44,12 +46,12 @@ JOBS = Row(
             ),
             {"tenant": "Tenant", "tier": "Tier"},
             Column(
-                head="Jobs in a day, at most",
+                head="Most jobs at once",
                 expression=f"max by (tenant, tier) (max_over_time({REPEATED}[$__range])) > 0",
                 unit=COUNT,
                 steps={1: ORANGE},
             ),
-            order="Jobs in a day, at most",
+            order="Most jobs at once",
         ),
     ),
 )

@@ -12,7 +12,7 @@ OVERRUN = select("gputally_grace_period_exceeded_total")
 _STEPS = "gputally_preemption_step_seconds"
 _OF_ALL = 'cluster=~"$cluster"'
 _NONE = "no preemptions"
-_ESTIMATED = "Of all tenants, estimated from histogram buckets; at most: the bound of the slowest one's bucket."
+_ESTIMATED = "Of all tenants, estimated from histogram buckets; max is the bound of the slowest one's bucket."
 
 
 def _quantile(share: float, step: str) -> str:
@@ -22,11 +22,15 @@ def _quantile(share: float, step: str) -> str:
 
 def _quantiles(step: str) -> tuple[Query, Query, Query]:
     typical, slow, slowest = (_quantile(share, step) for share in (0.5, 0.9, 1))
-    return Query(typical, "median"), Query(slow, "90 % within"), Query(slowest, "at most")
+    return Query(typical, "p50"), Query(slow, "p90"), Query(slowest, "max")
 
 
 def _by_step(share: float) -> str:
     return f"histogram_quantile({share:g}, {grown_in_all(f'{_STEPS}_bucket{{{_OF_ALL}}}', 'step', 'le')})"
+
+
+def _sum() -> str:
+    return f"{_STEPS}_sum{{{_OF_ALL}}}"
 
 
 def _count(*more: str) -> str:
@@ -38,8 +42,9 @@ STEPS = Row(
     (
         stat(
             Look(
-                "Until the GPUs are free",
-                f"From the deletion request to the end of the last container of the victim. {_ESTIMATED}",
+                "Time until the GPUs are free",
+                "From the deletion request to the end of the last container of the victim. The request follows the "
+                f"decision within a second or so, see the step `request`. {_ESTIMATED}",
                 unit=SECONDS,
                 empty=_NONE,
                 width=8,
@@ -48,8 +53,9 @@ STEPS = Row(
         ),
         stat(
             Look(
-                "Until the replacement runs, if within an hour",
-                "From the decision until the pod that replaces the victim runs. A replacement is awaited for an hour. "
+                "Time until the victim is replaced, if within an hour",
+                "From the decision until the pod that replaces the victim runs; only of victims that were replaced "
+                "within an hour. The dashboard Pending has the wait times of preemptors. "
                 f"{_ESTIMATED}",
                 unit=SECONDS,
                 empty="none was replaced within an hour",
@@ -85,9 +91,10 @@ STEPS = Row(
         ),
         table(
             Look(
-                "Steps",
-                "Request: from the decision to the deletion request. Stop: to the end of the last container. Reuse: "
-                "from the release to the next pod on that node. Replace: from the decision until the replacement runs. "
+                "Duration of preemption steps",
+                "`request`: from the decision to the deletion request. `stop`: from there to the end of the last "
+                "container. `reuse`: from the release of the GPUs to the next pod on that node. `replace`: from the "
+                "decision until the victim's replacement runs. API times have whole seconds. The mean is exact. "
                 f"{_ESTIMATED}",
                 empty=_NONE,
                 width=24,
@@ -95,10 +102,15 @@ STEPS = Row(
             ),
             {"step": "Step"},
             Column(head="Pods", expression=grown_in_all(_count(), "step"), unit=COUNT),
-            Column(head="Median", expression=_by_step(0.5), unit=SECONDS),
-            Column(head="90 % within", expression=_by_step(0.9), unit=SECONDS),
-            Column(head="At most", expression=_by_step(1), unit=SECONDS),
-            order="At most",
+            Column(
+                head="Mean",
+                expression=f"{grown_in_all(_sum(), 'step')} / {grown_in_all(_count(), 'step')}",
+                unit=SECONDS,
+            ),
+            Column(head="p50", expression=_by_step(0.5), unit=SECONDS),
+            Column(head="p90", expression=_by_step(0.9), unit=SECONDS),
+            Column(head="Max", expression=_by_step(1), unit=SECONDS),
+            order="Max",
         ),
     ),
 )

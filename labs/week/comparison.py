@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any, Final, NamedTuple
 
 from hack.pictures.variables import Window
@@ -64,7 +64,7 @@ def _cost_of_all(rows: Sequence[Row], cost: float) -> Iterator[Shown]:
     lost_cost = sum(_cost(row) for row in rows)
     yield Shown("Lost GPU-hours", "", (), {(): sum(map(_lost, rows))})
     yield Shown("Cost of lost work", "", ("currency",), {("USD",): lost_cost})
-    yield Shown("Share of all GPU cost", "", ("currency",), {("USD",): lost_cost / cost})
+    yield Shown("Share of allocated cost", "", ("currency",), {("USD",): lost_cost / cost})
     yield Shown("Preemptions", "", (), {(): len(rows)})
     yield Shown("Disrupted pods by cause", "", ("cause",), _sums(rows, ("cause",), _one), is_bars=True)
 
@@ -79,8 +79,8 @@ def _by_tenant(rows: Sequence[Row]) -> Iterator[Shown]:
 
 def _by_tier(rows: Sequence[Row]) -> Iterator[Shown]:
     title, tier = "Tiers: who gained and who lost", ("tier",)
-    yield Shown(title, "Pods evicted for it", tier, _sums(rows, ("preemptor_tier",), _one))
-    yield Shown(title, "GPUs evicted for it", tier, _sums(rows, ("preemptor_tier",), _gpus))
+    yield Shown(title, "Pods preempted for it", tier, _sums(rows, ("preemptor_tier",), _one))
+    yield Shown(title, "GPUs preempted for it", tier, _sums(rows, ("preemptor_tier",), _gpus))
     yield Shown(title, "Pods lost", tier, _sums(rows, tier, _one))
     yield Shown(title, "GPUs lost", tier, _sums(rows, tier, _gpus))
     of, pair = ("preemptor_tier", "tier"), ("preemptor_tier", "victim_tier")
@@ -99,9 +99,9 @@ def _durations(rows: Sequence[Row]) -> Iterator[Shown]:
         step: sorted(row[f"{step}_seconds"] for row in rows if row[f"{step}_seconds"] is not None)
         for step in ("stop", "replace")
     }
-    for column, truth in (("Median", median), ("90 % within", _nine_tenths), ("At most", max)):
+    for column, truth in (("Mean", mean), ("p50", median), ("p90", _nine_tenths), ("Max", max)):
         durations: Mapping[tuple[str, ...], float] = {(step,): truth(found) for step, found in steps.items() if found}
-        yield Shown("Steps", column, ("step",), durations, is_estimated=True)
+        yield Shown("Duration of preemption steps", column, ("step",), durations, is_estimated=True)
 
 
 def _nine_tenths(ordered: Sequence[float]) -> float:

@@ -39,13 +39,16 @@ _JOBS_PANELS: Final = {
     "Top 10 tenants by GPU-hours that did not succeed": "A",
 }
 _PREEMPTION_PANELS: Final = {
-    "Overdue checkpoints": "A",
+    "Overdue checkpoints by tenant": "A",
+    "Overdue checkpoints now": "A",
+    "Work at risk now, by tenant": "C",
+    "Share in the period before": "A",
     "Stalled GPU-hours": "A",
     "Beyond the grace period": "A",
-    "Lost GPU-hours by last checkpoint": "BCD",
+    "Lost GPU-hours by source of the checkpoint time": "BCD",
     "Jobs ended early": "A",
     "Repeat victims": "A",
-    "Until the replacement runs, if within an hour": "ABC",
+    "Time until the victim is replaced, if within an hour": "ABC",
 }
 _POLICY_PANELS: Final = {
     "Violated disruption budgets": "A",

@@ -72,7 +72,6 @@ DISRUPTION_LOST_COST = Metric[Snapshot](
     help="Cost of the GPU-seconds of work that disruptions destroyed, by cause, in units of the currency.",
     labels=("tier", "tenant", "cause", "currency"),
     rows=cost(Total.DISRUPTION_LOST_COST),
-    reference_only=True,
 )
 
 STALLED_GPU_SECONDS = Metric[Snapshot](
