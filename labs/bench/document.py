@@ -38,7 +38,7 @@ WAITING: Final = {
     "pending.verdict_ms_p99.2000waiting": "The same: API event until verdicts follow, p99",
     "pending.scrape_ms.2000waiting": "The same: scrape, median",
     "pending.memory_mib.2000waiting": "The same: resident memory",
-    "pending.known_after_ready_s.2000waiting+100000others": "Beside 100,000 pods without GPUs: until all have a verdict",
+    "pending.known_after_ready_s.2000waiting+100000others": "Beside 100,000 others: until all have a verdict",
     "pending.verdict_ms_p99.2000waiting+100000others": "The same: API event until verdicts follow, p99",
     "pending.scrape_ms.2000waiting+100000others": "The same: scrape, median",
     "pending.memory_mib.2000waiting+100000others": "The same: resident memory",
