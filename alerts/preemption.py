@@ -93,7 +93,7 @@ max by (cluster, tier, tenant) (gputally_repeat_victim_jobs) >= $jobs
             summary="Jobs are preempted again and again.",
             description=(
                 '{{ $value | printf "%.0f" }} jobs of tenant {{ $labels.tenant }} in tier {{ $labels.tier }} were '
-                "preempted at three or more times within a day, so that they hardly get on. Find out who preempts "
+                "preempted three or more times within a day, so that they hardly get on. Find out who preempts "
                 "them and how often they save their work."
             ),
             dashboard="preemption",

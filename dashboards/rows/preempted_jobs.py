@@ -36,7 +36,7 @@ JOBS = Row(
         table(
             Look(
                 "Repeat victims",
-                "Jobs of which pods were preempted at three or more times within 24 h. The count is the highest at any "
+                "Jobs that were preempted three or more times within 24 h. The count is the highest at any "
                 "moment, so a longer time range may have had more such jobs. Click a tenant for its preempted jobs: "
                 "those that the list has several times are the victims.",
                 empty="none",

@@ -62,6 +62,17 @@ def test_pods_that_stop_long_after_each_other_are_one_from_their_deletion_on() -
     assert {each.decided_us for each in records(replay).values()} == {records(replay)["a"].decided_us}
 
 
+def test_it_is_one_time_of_a_repeat_victim() -> None:
+    replay = running()
+    says(replay, WAITING, PREEMPTED, at=EVICTED)
+    delete(replay)
+    for form, at in zip(GANG, (DELETED + 1, DELETED + 4 * CLOSED), strict=True):
+        end(replay, form, at=at)
+
+    [job] = replay.fleet.ends.repeat_victims.known.values()
+    assert job.times_us == (records(replay)["a"].decided_us,)
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("are_gone", [False, True])
 def test_a_workload_that_is_observed_late_makes_one_of_its_pods(*, are_gone: bool, restarts: bool) -> None:

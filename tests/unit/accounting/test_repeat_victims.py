@@ -1,7 +1,9 @@
-"""A job is a repeat victim if its pods are preempted at three times within a day."""
+"""A job is a repeat victim if it is preempted three times within a day."""
 
 from collections.abc import Mapping
 from dataclasses import replace
+
+import pytest
 
 from tests.core.manifests import Json, NodeForm, PodForm
 from tests.core.replay import Replay
@@ -41,10 +43,11 @@ def test_three_times_within_a_day_are_often() -> None:
     assert found(replay, 405 + DAY) == {}
 
 
-def test_pods_that_are_preempted_together_are_one_time() -> None:
+@pytest.mark.parametrize("apart", [0, 1])
+def test_pods_that_are_preempted_together_are_one_time(apart: int) -> None:
     replay = cluster()
     for number in range(5):
-        preempt(replay, f"p{number}", 100)
+        preempt(replay, f"p{number}", 100 + apart * number)
 
     assert found(replay, 200) == {("low", "ml"): 0}
 

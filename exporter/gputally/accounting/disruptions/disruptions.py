@@ -41,8 +41,8 @@ class Surroundings(NamedTuple):
     `suspended_us` returns when that was suspended, `complete_us` up to when the watch of pods is complete. `violates`
     says whether a disruption that is first observed at some time violates a PodDisruptionBudget; None if that is not
     known. `is_preemptor` says whether a pod preempted a victim. `evictions` are those that a queue reports;
-    `by_queue` is called with new and changed victims that a queue preempted for other workloads, and `withdrawn` with
-    the UID of a pod that was none after all.
+    `job_preempted` is called with the first victim of each preemption of a job, `by_queue` with new and changed
+    victims that a queue preempted for other workloads, and `withdrawn` with the UID of a pod that was none after all.
     """
 
     is_spot: Callable[[str], bool]
@@ -52,6 +52,7 @@ class Surroundings(NamedTuple):
     violates: Callable[[PodRecord, Disrupted, int], bool | None]
     is_preemptor: Callable[[str, str], bool]
     evictions: QueueEvictions
+    job_preempted: Callable[[Disruption], None]
     by_queue: Callable[[Disruption, int], None]
     withdrawn: Callable[[str, int], None]
 
@@ -169,6 +170,8 @@ class Disruptions(KeyedPart[Disruption]):
         if each.job_preemption or each.cause not in JOB_PREEMPTIONS:
             return each
         part = self._job_preemptions.part_of(each, at_us=at_us, announces=self.announces)
+        if part.id == each.victim_uid:
+            self._other.job_preempted(each)
         return replace(each, job_preemption=part.id, announced=part.is_announced, began_us=part.began_us)
 
     def _uses_retry(self, record: PodRecord) -> bool:

@@ -57,6 +57,7 @@ class InvoluntaryEnds:
             violates=self._covered.violated,
             is_preemptor=self.preemptions.is_preemptor,
             evictions=self._evictions,
+            job_preempted=self.repeat_victims.preempted,
             by_queue=self._queue_preempted,
             withdrawn=lambda uid, at_us: self.preemptions.withdraw(uid, at_us=at_us),
         )
@@ -85,8 +86,6 @@ class InvoluntaryEnds:
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed or deleted pod."""
         self.preemptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
-        if record.preempted_us is not None and (found := self.preemptions.known.get(record.uid)):
-            self.repeat_victims.preempted(found, record)
         self.preemptions.bound(record)
         self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
         if is_gone:

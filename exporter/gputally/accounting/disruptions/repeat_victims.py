@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.state_part import KeyedPart
-from gputally.model.disruptions.preemption import Preemption
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions.disruption import OWN_JOB, Disruption
 from gputally.model.units import US_PER_DAY
 
 OFTEN: Final = 3
@@ -19,10 +18,7 @@ MOST: Final = 10_000
 
 
 class PreemptedJob(Struct, frozen=True, kw_only=True, gc=False):
-    """The last preemptions of a job: different times (µs, whole seconds), at most `OFTEN`, the oldest first.
-
-    The pods of one job that are preempted in the same second count as one preemption of the job.
-    """
+    """The times of the last preemptions of a job (µs), at most `OFTEN`, the oldest first: see `JobPreemptions`."""
 
     key: str
     tier: str
@@ -40,17 +36,14 @@ class RepeatVictims(KeyedPart[PreemptedJob]):
         super().__init__()
         self._limit = limit
 
-    def preempted(self, preemption: Preemption, record: PodRecord) -> None:
-        """A pod of a job was preempted; the same preemption again changes nothing."""
-        if not record.job or record.job_kind == "Pod":
+    def preempted(self, first: Disruption) -> None:
+        """A job was preempted, by a scheduler or a queue; `first` is the first pod of it that was observed."""
+        if not first.job or first.job_kind == OWN_JOB:
             return
-        key = f"{record.namespace}/{record.job_kind}/{record.job}"
-        tier, tenant = (
-            self._limit("tier", preemption.victim_tier),
-            self._limit("tenant", preemption.victim_tenant),
-        )
+        key = f"{first.victim_namespace}/{first.job_kind}/{first.job}"
+        tier, tenant = self._limit("tier", first.victim_tier), self._limit("tenant", first.victim_tenant)
         known = self.known.pop(key, PreemptedJob(key=key, tier=tier, tenant=tenant, times_us=()))
-        times_us = tuple(sorted({*known.times_us, preemption.decided_us}))[-OFTEN:]
+        times_us = tuple(sorted({*known.times_us, first.decided_us}))[-OFTEN:]
         self.known[key] = new = replace(known, tier=tier, tenant=tenant, times_us=times_us)
         if new != known:
             self._touched.add(key)

@@ -144,7 +144,7 @@ PREEMPTION_STEPS = Metric[Snapshot](
 REPEAT_VICTIMS = Metric[Snapshot](
     name="gputally_repeat_victim_jobs",
     kind=MetricType.GAUGE,
-    help="Jobs of which pods were preempted at three or more times within a day; all at one second are one time.",
+    help="Jobs preempted three or more times within a day, by a scheduler or a queue; pods together count once.",
     labels=("tier", "tenant"),
     rows=repeat_victims,
 )
