@@ -86,7 +86,9 @@ def test_gangs_that_wait_for_each_other_are_named() -> None:
     text = "\n".join(pending_lines(pending_list(now, PendingRequest.of({}), ALL), subject="", width=200))
 
     assert [each.deadlocked_with for each in gang_entries(now, ALL)] == [["TrainingJob other/b"], ["TrainingJob ml/a"]]
-    assert "; it and TrainingJob other/b wait for each other" in "\n".join(why(now, "a-5"))
+    headline, *others = why(now, "a-5")
+    assert headline.endswith("; its gang is in a deadlock with TrainingJob other/b.")
+    assert "; it and TrainingJob other/b wait for each other" in "\n".join(others)
     assert "; it and TrainingJob ml/a wait for each other" in text
 
 

@@ -40,8 +40,13 @@ def headline_words(answer: WhyAnswer, currency: str) -> str:
     price, waited = (f", {cost} per hour" if cost else ""), duration(answer.waited_seconds)
     if answer.pods > 1:
         others = f"{name} and {pod_words(answer.pods - 1)} like it have waited up to {waited}"
-        return f"{others} for {gpu_words(pod.gpus)} each{f'{price} each' if price else ''}: {pod.text}."
-    return f"{name} has waited {waited} for {gpu_words(pod.gpus)}{price}: {pod.text}."
+        return f"{others} for {gpu_words(pod.gpus)} each{f'{price} each' if price else ''}: {_why(answer)}."
+    return f"{name} has waited {waited} for {gpu_words(pod.gpus)}{price}: {_why(answer)}."
+
+
+def _why(answer: WhyAnswer) -> str:
+    others = answer.gang.deadlocked_with if answer.gang else []
+    return answer.pod.text + (f"; its gang is in a deadlock with {listed(others)}" if others else "")
 
 
 def _past(answer: WhyAnswer) -> str:
