@@ -13,7 +13,7 @@ from gputally.model.at_risk_document import PATH as AT_RISK_PATH
 from gputally.model.at_risk_document import AtRiskDocument
 from gputally_sim.cluster import SimCluster
 from tests.fakes.aggregating import aggregating, until_ready
-from tests.fakes.command import get, run, scrape, sum_of
+from tests.fakes.command import Samples, get, run, scrape, sum_of
 from tests.fakes.until import until
 
 
@@ -46,15 +46,22 @@ async def test_parameters_filter_pods_and_unknown_ones_are_named(settings: Setti
     assert (status, text) == (400, "unknown parameter teir; use namespace, tier, tenant, node, state\n")
 
 
+def at_risk(samples: Samples) -> float:
+    """GPU-seconds at risk of pods that serve no users."""
+    name = "gputally_work_at_risk_gpu_seconds"
+    return sum_of(samples, name) - sum_of(samples, name, 'tier="inference-')
+
+
 async def test_the_work_at_risk_by_job_and_by_node_agrees_with_the_metrics(
     settings: Settings, cluster: SimCluster
 ) -> None:
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
-        await until(lambda: running.pipeline.accountant.read_risk(now_us=cluster.clock.now_us()).running.records)
-        before = sum_of(await scrape(url), "gputally_work_at_risk_gpu_seconds")
+        accountant, clock = running.pipeline.accountant, cluster.clock
+        await until(lambda: any(accountant.read_risk(now_us=clock.now_us()).running.at_risk()))
+        before = at_risk(await scrape(url))
         _, text = await get(f"{url}{AT_RISK_PATH}")
-        after = sum_of(await scrape(url), "gputally_work_at_risk_gpu_seconds")
+        after = at_risk(await scrape(url))
         _, some = await get(f"{url}{AT_RISK_PATH}?job=no-such-job")
         status, problem = await get(f"{url}{AT_RISK_PATH}?teir=a")
 
