@@ -1,7 +1,7 @@
 """Who was preempted, by whom and at what loss, as pods and Events of the API server say; without gputally code."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -102,11 +102,15 @@ class TruePod:
         assert self.stopped is not None
         return (self.stopped - self.saved(shared)[0]) * self.gpus
 
-    def lost_gpu_seconds_at(self, interval: int) -> float:
-        """What it would have lost with a checkpoint every `interval` seconds since its start."""
+    def lost_gpu_seconds_at(self, interval: int, *, complete: float = 0.0) -> float:
+        """What it would have lost with a checkpoint every `interval` seconds since its start.
+
+        It did not work before its gang was `complete`.
+        """
         assert self.started is not None
         assert self.stopped is not None
-        return (self.stopped - self.started) % interval * self.gpus
+        saved = self.stopped - (self.stopped - self.started) % interval
+        return (self.stopped - max(saved, complete)) * self.gpus
 
     def _times(self, field: str) -> list[str]:
         return [text for pod in self.forms for text in times(pod, field)]
@@ -167,7 +171,7 @@ class TruePreemptions:
             "lost_pods": 1,
             "is_lost_final": True,
             **loss(victim.lost_gpu_seconds()),
-            **{f"lost_gpu_hours_at_{name}": hours(victim.lost_gpu_seconds_at(s)) for name, s in COMPARED.items()},
+            **lost_at([victim]),
         }
 
     def _reused(self, victim: TruePod) -> float | None:
@@ -191,6 +195,15 @@ def loss(gpu_seconds: float) -> Json:
     """As rows show it, in GPU-hours and money."""
     cost = Decimal(round(gpu_seconds)) * PRICE / _HOUR
     return {"lost_gpu_hours": hours(gpu_seconds), "lost_costs": {"USD": float(round(cost, 6))}}
+
+
+def lost_at(pods: Collection[TruePod], *, gang: Iterable[TruePod] = ()) -> Json:
+    """What they would have lost with a checkpoint at each interval; before all of the `gang` ran, they did not work."""
+    stopped = min(pod.stopped for pod in pods if pod.stopped is not None)
+    starts = [pod.started for pod in gang if pod.started is not None and pod.started < stopped]  # not replacements
+    complete = max(starts, default=0.0)
+    lost = {name: sum(pod.lost_gpu_seconds_at(s, complete=complete) for pod in pods) for name, s in COMPARED.items()}
+    return {f"lost_gpu_hours_at_{name}": hours(each) for name, each in lost.items()}
 
 
 def hours(gpu_seconds: float) -> float:

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from tests.behaviour.compared import KUBELET_S, by_tiers
 from tests.behaviour.product import total
-from tests.behaviour.true_preemptions import ANNOTATION, COMPARED, ON_SIGTERM, TruePod, TruePreemptions, hours, loss
+from tests.behaviour.true_preemptions import ANNOTATION, ON_SIGTERM, TruePod, TruePreemptions, hours, loss, lost_at
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import Json, conduct, deployment, job, namespace, path
@@ -86,10 +86,7 @@ async def test_a_gang_that_restarts_as_a_whole_loses_the_work_of_all_since_their
     started = min(pod.started for pod in new if pod.started is not None)
     assert (len(old), len(shared) > 0, lost >= 2 * GANG) == (GANG, True, True)
     row = truth.rows()[victim] | loss(lost) | {"lost_pods": GANG, "lost_basis": "annotation", "replaced": started}
-    at = {
-        f"lost_gpu_hours_at_{name}": hours(sum(pod.lost_gpu_seconds_at(s) for pod in old))
-        for name, s in COMPARED.items()
-    }
+    at = lost_at(old, gang=old)
     gang_of = {"job_kind": "JobSet", "job": "gang", "is_lost_upper_bound": False, "stalled_gpu_hours": 0}
     [told] = await practice.agrees({victim: row | at | gang_of})
     assert told["replacement_uid"] in {pod.uid for pod in new}
@@ -115,7 +112,8 @@ async def test_the_seven_that_stay_wait_for_the_replacement_of_the_eighth(practi
     assert replacement.started is not None
     stalled = (GANG - 1) * (replacement.started - victim.stopped)
     assert stalled >= 5 * (GANG - 1)
-    row = truth.rows()[uid] | loss(victim.lost_gpu_seconds(shared))
+    at = lost_at([victim], gang=members(truth, labels))
+    row = truth.rows()[uid] | loss(victim.lost_gpu_seconds(shared)) | at
     followed = {"replaced": replacement.started, "replacement_uid": replacement.uid}
     gang_of = {"job_kind": "TrainingJob", "job": "gang", "lost_basis": "annotation", "is_lost_upper_bound": False}
     await practice.agrees({uid: row | followed | gang_of | {"stalled_gpu_hours": hours(stalled)}})
