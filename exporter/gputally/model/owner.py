@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gputally.model.kube import OwnerReference
 
@@ -55,15 +54,7 @@ class Lookup(StrEnum):
 def controller_of(references: Iterable[OwnerReference] | None) -> OwnerReference | None:
     """The reference to the managing owner; None if such an owner cannot exist, so that no oversized data is stored."""
     found = next((each for each in references or () if each.controller), None)
-    if not found or not can_exist(found):
-        return None
-    return replace(found, kind=_one(found.kind), api_version=_one(found.api_version))
-
-
-@lru_cache(maxsize=256)
-def _one(word: str) -> str:
-    """One object for all owners that have this word."""
-    return word
+    return found if found and can_exist(found) else None
 
 
 def can_exist(reference: OwnerReference) -> bool:

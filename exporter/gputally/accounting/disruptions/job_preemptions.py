@@ -53,7 +53,7 @@ class JobPreemptions:
         """Where each is in `_firsts`: the job, tier or tenant of a victim may be learned later."""
 
     def part_of(self, each: Disruption, *, at_us: int, announces: bool) -> Assigned:
-        """The preemption of its job that a victim is part of which is observed at `at_us`.
+        """The preemption of its job that a victim, observed at `at_us`, is part of.
 
         With `announces`, a webhook is to get new ones.
         """

@@ -13,7 +13,7 @@ from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
 from gputally.accounting.pods.outcome import PREEMPTION_REASONS, disruption_of, target_of, with_result
 from gputally.accounting.pods.runs import finished_at, is_accepted, starts, starts_again
-from gputally.accounting.shared import shared
+from gputally.accounting.shared import shared, shared_owner
 from gputally.errors import MalformedObject
 from gputally.model.allocation import End, Ending
 from gputally.model.disruptions.disruption import Disrupted
@@ -46,7 +46,7 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         class_name=shared(pod.spec.priority_class_name),
         priority=shared(pod.spec.priority),
         may_preempt=pod.spec.preemption_policy != NEVER,
-        owner=shared(controller_of(meta.owner_references)),
+        owner=shared_owner(controller_of(meta.owner_references)),
         created_us=created_us(pod, at_us),
         scheduling_group=group.pod_group_name if (group := pod.spec.scheduling_group) else "",
         accepted=False,
