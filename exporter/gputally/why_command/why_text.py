@@ -5,22 +5,16 @@ from typing import Final
 
 from gputally.model.placement.why_document import Help, ObstacleText, OccupantPod, WhyAnswer, WhyDocument
 from gputally.pending_api.words.amount_words import pod_words
+from gputally.pending_api.words.answer_facts import Facts, next_facts, pod_facts, wait_facts
 from gputally.pending_api.words.answer_words import (
     OCCUPANT_HEADS,
     OCCUPANT_NUMBERS,
     bound_words,
-    class_words,
-    cost_words,
     headline_words,
-    needs_words,
     nodes_words,
     occupant_cells,
-    preempted_words,
     similar_words,
-    waits_words,
 )
-from gputally.pending_api.words.first_steps import first_step
-from gputally.pending_api.words.gang_words import gang_words
 from gputally.pending_api.words.suggestion_words import change_words, effect_words
 from gputally.why_command.text_lines import headed, headed_if, headed_table, paragraph
 from gputally.why_command.workload_text import workload_lines
@@ -47,24 +41,23 @@ def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
 
 def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:
     yield from paragraph(headline_words(answer, document.currency), width)
-    yield from headed_if("Preempted", preempted_words(answer, document), width=width)
-    if answer.needs:
-        yield from headed("Needs", needs_words(answer.needs, model=answer.pod.gpu_model), width=width)
-    yield from headed("Class", class_words(answer), width=width)
-    yield from headed_if("Cost", cost_words(answer, document.currency), width=width)
+    yield from _facts(pod_facts(answer, document), width)
     yield from obstacle_lines(answer.obstacles, width=width)
     yield from headed_if("Nodes", nodes_words(answer), width=width)
     yield from occupant_lines("Held by", answer.occupants, document.currency, width=width, more=answer.more_occupants)
-    if answer.gang:
-        yield from headed("Gang", gang_words(answer.gang, document.currency, now=document.at), width=width)
-    for index, note in enumerate(answer.priorities):
-        yield from headed("" if index else "Priorities", note.text, width=width)
-    yield from headed("Waited for", waits_words(answer.waits, document), width=width) if answer.waits else ()
+    yield from _facts(wait_facts(answer, document), width)
     yield from headed_if("Others", similar := similar_words(answer), width=width)
     yield from others_lines("" if similar else "Others", answer.others_waiting, width=width)
     yield from would_help(answer.helps, document.currency, width=width)
-    yield from headed_if("First step", first_step(answer.pod.reason, has_suggestions=bool(answer.helps)), width=width)
-    yield from headed_if("Scheduler", answer.scheduler_message, width=width)
+    yield from _facts(next_facts(answer), width)
+
+
+def _facts(facts: Facts, width: int) -> Iterator[str]:
+    """Each behind its heading, which is not repeated."""
+    latest = ""
+    for head, text in facts:
+        yield from headed("" if head == latest else head, text, width=width)
+        latest = head
 
 
 def obstacle_lines(obstacles: Sequence[ObstacleText], *, width: int) -> Iterator[str]:

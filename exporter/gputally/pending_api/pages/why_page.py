@@ -9,23 +9,18 @@ from gputally.model.placement.why_document import WHY_PATH, WhyAnswer, WhyDocume
 from gputally.pending_api.pages.page_style import STYLE
 from gputally.pending_api.pending_request import WhyRequest
 from gputally.pending_api.words.amount_words import pod_words
+from gputally.pending_api.words.answer_facts import next_facts, pod_facts, wait_facts
 from gputally.pending_api.words.answer_words import (
     OCCUPANT_HEADS,
     OCCUPANT_NUMBERS,
     bound_words,
-    class_words,
-    cost_words,
     headline_words,
-    needs_words,
     nodes_words,
     occupant_cells,
-    preempted_words,
     similar_words,
-    waits_words,
 )
 from gputally.pending_api.words.duration_words import duration
 from gputally.pending_api.words.first_steps import first_step
-from gputally.pending_api.words.gang_words import gang_words
 from gputally.pending_api.words.quota_words import quota_line
 from gputally.pending_api.words.suggestion_words import effect_words, who_words
 
@@ -56,20 +51,13 @@ def why_page(document: WhyDocument, asked: WhyRequest) -> str:
 
 def _facts(answer: WhyAnswer, document: WhyDocument) -> Iterator[tuple[str, str]]:
     """The lines of the answer that are no tables, with their headings."""
-    others = answer.others_waiting
-    lines = (
-        ("Preempted", preempted_words(answer, document)),
-        ("Needs", needs_words(answer.needs, model=answer.pod.gpu_model) if answer.needs else ""),
-        ("Class", class_words(answer)),
-        ("Cost", cost_words(answer, document.currency)),
-        *(("Blocked by", each.text) for each in answer.obstacles),
-        ("Nodes", nodes_words(answer)),
-        ("Gang", gang_words(answer.gang, document.currency, now=document.at) if answer.gang else ""),
-        *(("Priorities", each.text) for each in answer.priorities),
-        ("Waited for", waits_words(answer.waits, document) if answer.waits else ""),
-        ("Others like it", similar_words(answer)),
-        ("Others waiting", f"{pod_words(others)} of the same or a higher priority for such GPUs" if others else ""),
-        ("First step", first_step(answer.pod.reason, has_suggestions=bool(answer.helps))),
-        ("Scheduler", answer.scheduler_message),
-    )
-    return ((head, text) for head, text in lines if text)
+    yield from pod_facts(answer, document)
+    yield from (("Blocked by", each.text) for each in answer.obstacles)
+    if nodes := nodes_words(answer):
+        yield "Nodes", nodes
+    yield from wait_facts(answer, document)
+    if similar := similar_words(answer):
+        yield "Others like it", similar
+    if answer.others_waiting:
+        yield "Others waiting", f"{pod_words(answer.others_waiting)} of the same or a higher priority for such GPUs"
+    yield from next_facts(answer)
