@@ -92,3 +92,8 @@ class PodRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     terms: Sequence[Terms] = ()
     segments: Sequence[Segment] = ()
     revision: int = 0
+
+    @property
+    def full_job(self) -> tuple[str, str, str]:
+        """Namespace, kind and name of its job: jobs of two namespaces may have the same name."""
+        return self.namespace, self.job_kind, self.job

@@ -74,7 +74,7 @@ def _document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, found: Foun
 
 def _with_nodes(document: WhyDocument, bound: Sequence[PodRecord], now: PendingNow) -> WhyDocument:
     """With the number of pods of the job that have their GPUs, and of the nodes that they occupy."""
-    jobs = {(each.namespace, each.job_kind, each.job) for each in bound}
+    jobs = {each.full_job for each in bound}
     nodes = now.packing.get(jobs.pop()) if len(jobs) == 1 else None
     if nodes is None:
         return replace(document, bound=len(bound))

@@ -85,7 +85,7 @@ class Aftermath:
 
     def misses_preempted(self, record: PodRecord) -> bool:
         """Whether a pod of the same job was preempted and has no replacement yet."""
-        missing = self._unreplaced.get((record.namespace, record.job_kind, record.job), {})
+        missing = self._unreplaced.get(record.full_job, {})
         return any(each.cause is Cause.PREEMPTION for each in missing.values())
 
     def after(self, record: PodRecord) -> Iterable[Disruption]:
@@ -150,7 +150,7 @@ class Aftermath:
 
     def _replaced_by(self, record: PodRecord) -> Iterator[Disruption]:
         """The first victim of the same job that has no replacement yet, if the pod was created after it was decided."""
-        job = (record.namespace, record.job_kind, record.job)
+        job = record.full_job
         if not _is_after(self._decided_us.get(job), record.created_us):
             return
         waiting = (

@@ -3,13 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from gputally.accounting.waiting.fit.packing import Job
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.placement.partial_gang import PartialGang
-from gputally.model.pod import PodRecord
 from gputally.pending_api.pending_now import PendingNow
-
-Job = tuple[str, str, str]
-"""Namespace, kind and name."""
 
 
 class RelatedPods(NamedTuple):
@@ -31,17 +28,17 @@ class Relations:
 
     def __init__(self, now: PendingNow, waiting: Iterable[WaitingPod]) -> None:
         self._now = now
-        jobs = {_job_of(each.record) for each in waiting}
+        jobs = {each.record.full_job for each in waiting}
         self._siblings: dict[Job, set[str]] = {}
         for uid, record in now.records.items():
-            if record.segments and record.end_us is None and (job := _job_of(record)) in jobs:
+            if record.segments and record.end_us is None and (job := record.full_job) in jobs:
                 self._siblings.setdefault(job, set()).add(uid)
         self._gangs = {uid: each for each in now.gangs for uid in (*each.pods, *each.pending)}
         self._known: dict[tuple[Job, str], RelatedPods] = {}
 
     def of(self, waiting: WaitingPod) -> RelatedPods:
         """The related pods of one of them."""
-        job, gang = _job_of(waiting.record), self._gangs.get(waiting.record.uid)
+        job, gang = waiting.record.full_job, self._gangs.get(waiting.record.uid)
         key = job, gang.key if gang else ""
         if key not in self._known:
             self._known[key] = self._related(job, gang)
@@ -58,7 +55,3 @@ class Relations:
     def _rivals(self, gang: PartialGang) -> list[PartialGang]:
         keys = {key for each in self._now.deadlocks if gang.key in each for key in each} - {gang.key}
         return [each for each in self._now.gangs if each.key in keys]
-
-
-def _job_of(record: PodRecord) -> Job:
-    return record.namespace, record.job_kind, record.job

@@ -73,7 +73,7 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
 
     def of_pod(self, record: PodRecord, deleted_us: int) -> Disrupted | None:
         """The eviction for which a pod was deleted, which existed when its Workload was evicted; None without one."""
-        names = [(record.namespace, record.job_kind, record.job)]
+        names = [record.full_job]
         if record.owner:
             names.insert(0, (record.namespace, "", record.owner.uid))
         found = self._named(record.namespace, record.uid, names)

@@ -91,4 +91,4 @@ class PodWorkloads(StatePart[Struct]):
         owner = record.owner
         if owner and owner.kind == workload.owner_kind:
             return owner.uid == workload.owner_uid
-        return (record.namespace, record.job_kind, record.job) in workload.names
+        return record.full_job in workload.names

@@ -62,7 +62,7 @@ class Packing:
         """A pod with GPUs has changed or is gone."""
         uid, known = record.uid, self._job_of.get(record.uid)
         is_bound = record.scheduled_us is not None and record.end_us is None and not is_gone
-        job = _job_of(record) if is_bound and record.segments and record.job_kind != OWN_JOB else None
+        job = record.full_job if is_bound and record.segments and record.job_kind != OWN_JOB else None
         if known == job:
             return
         if known:
@@ -145,7 +145,3 @@ class Packing:
         found = self._room.nodes.get(node)
         taken = found.taken.get(uid) if found else None
         return taken.amounts if taken else None
-
-
-def _job_of(record: PodRecord) -> Job:
-    return record.namespace, record.job_kind, record.job
