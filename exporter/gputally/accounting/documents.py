@@ -22,6 +22,7 @@ from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.lost_work.pod_loss import PodLoss
+from gputally.accounting.nodes.most_capacity import ModelCapacity, MostCapacity
 from gputally.accounting.policy.class_versions import ClassVersions
 from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
 from gputally.accounting.waiting.waiting import Waiting
@@ -44,6 +45,7 @@ DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     JobProgress.name: PodProgress,
     Jobs.name: JobRecord,
     LostWorkPart.name: PodLoss,
+    MostCapacity.name: ModelCapacity,
     NodeSignals.name: NodeSignal,
     Preemptions.name: Preemption,
     QueueEvictions.name: EvictedWorkload,

@@ -53,6 +53,7 @@ from gputally.model.units import US_PER_SECOND
 
 if TYPE_CHECKING:
     from gputally.accounting.state_part import StatePart
+    from gputally.accounting.totals.series import Labels
 
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are checked."""
@@ -89,12 +90,14 @@ class Fleet:
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
         self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
         self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.coverage, totals=self.totals)
-        own = (self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
+        own = (self.nodes.most, self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
         late = (*self.pods.gangs.parts, *self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
+        self.spoiled: tuple[tuple[Total, Labels], ...] = ()
+        """The counters that the restore has reset."""
         self.limiter.look(self.totals.growth)
         restore(self, saved)
 

@@ -118,6 +118,7 @@ async def aggregate(
             saved = _saved(ledger, now_us=clock())
             zero_us, explains_waits = settings.zero_s * US_PER_SECOND, settings.explains_waits
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=zero_us, explains_waits=explains_waits)
+            _log_spoiled(fleet)
             fleet.jobs.costs.is_on = settings.training_job_cost
             pipeline = _pipeline(fleet, ledger, clock=clock)
             pipeline.health.clock = server_time.health
@@ -133,6 +134,17 @@ async def aggregate(
                 await _run(api, running, settings, clock=clock, background=background, started=started)
             finally:
                 pipeline.writer.close()
+
+
+def _log_spoiled(fleet: Fleet) -> None:
+    """Counters that begin anew."""
+    for total, labels in fleet.spoiled:
+        logger.warning(
+            "the %s counter of %s has grown so large that no wait could change it any more, since an earlier version "
+            "charged waits for more GPUs than any cluster has; it begins anew at 0",
+            total.value,
+            "/".join(labels),
+        )
 
 
 def _configuration(settings: Settings) -> tuple[Rules, PriceBook | None]:

@@ -1,4 +1,4 @@
-"""The configuration file: tiers, tenants, resources, pools, limits, closing and budgets. See examples/config.yaml."""
+"""The configuration file: tiers, tenants, resources, pools, limits, waits, closing, budgets."""
 
 from pathlib import Path
 from typing import Final
@@ -16,13 +16,14 @@ from gputally.config.resources import resources
 from gputally.config.tenant_rules import tenants
 from gputally.config.tier_rules import Tiers, tiers
 from gputally.config.values import label_key, member, object_name, pattern, text, whole
-from gputally.model.rules import AgentMarks, CheckpointRule, HamiBasis, KaiNames, Limits, MigBasis, Rules
+from gputally.model.rules import AgentMarks, CheckpointRule, HamiBasis, KaiNames, Limits, MigBasis, Rules, WaitCeilings
 
 CONFIGURATION: Final = "Configuration"
 """The `kind` of these files."""
 _LIMIT = whole(1, 100_000)
+_CEILING = whole(1, 1_000_000)
 _SECTIONS: Final = (
-    *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits"),
+    *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits", "waits"),
     *("checkpoints", "closing", "budgets"),
 )
 
@@ -71,6 +72,7 @@ def rules(root: Field) -> Rules:
         hami_basis=section.read("hami", _hami_basis, default.hami_basis),
         kai=section.read("kai", _kai, default.kai),
         limits=section.read("limits", _limits, default.limits),
+        waits=section.read("waits", _waits, default.waits),
         checkpoints=section.read("checkpoints", _checkpoints, default.checkpoints),
         closing=section.read("closing", closing, default.closing),
         budgets=section.read("budgets", budgets, default.budgets),
@@ -133,7 +135,16 @@ def _limits(field: Field) -> Limits:
     return Limits(**{name: section.read(name, value(_LIMIT), limit) for name, limit in default.items()})
 
 
+def _waits(field: Field) -> WaitCeilings:
+    default = WaitCeilings()
+    section = field.section("ceiling_gpus", "ceiling_gpus_per_pod")
+    return WaitCeilings(
+        gpus=section.read("ceiling_gpus", value(_CEILING), default.gpus),
+        gpus_per_pod=section.read("ceiling_gpus_per_pod", value(_CEILING), default.gpus_per_pod),
+    )
+
+
 def _with_digest(found: Rules) -> Rules:
     """The rules with their digest, which excludes what does not affect the classification of pods."""
-    plain = replace(found, serving=(), checkpoints=(), closing=None, budgets=(), watched=())
+    plain = replace(found, serving=(), waits=WaitCeilings(), checkpoints=(), closing=None, budgets=(), watched=())
     return replace(found, digest=digest(plain))

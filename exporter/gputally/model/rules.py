@@ -98,6 +98,16 @@ class Limits(Struct, frozen=True, kw_only=True, cache_hash=True):
     idle_hours: int = 24
 
 
+class WaitCeilings(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """What a wait may be charged for, in GPUs, even if the cluster never had as many: its pools scale from zero.
+
+    `gpus` are those of all pods that one workload lacks, `gpus_per_pod` those of one pod.
+    """
+
+    gpus: int = 10_000
+    gpus_per_pod: int = 256
+
+
 class AgentMarks(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Identifies agents: pods in `namespace` ("" for all) with all of these `labels`; without labels, none matches."""
 
@@ -158,6 +168,7 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     hami_basis: HamiBasis = HamiBasis.MEMORY
     kai: KaiNames = KaiNames()
     limits: Limits = Limits()
+    waits: WaitCeilings = WaitCeilings()
     agents: AgentMarks = AgentMarks()
     checkpoints: tuple[CheckpointRule, ...] = ()
     closing: Closing | None = None

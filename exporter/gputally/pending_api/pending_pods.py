@@ -98,23 +98,27 @@ def shown_verdict(verdict: Verdict, viewer: Viewer) -> Verdict:
 
 
 class WaitLine(NamedTuple):
-    """Some pods that wait for the same reason, for `quantity` µGPU in all; `price` is None without one."""
+    """Some pods that wait for the same reason, for `quantity` µGPU in all; `price` is None without one.
+
+    The wait is charged for `charged` µGPU.
+    """
 
     reason: Reason
     pods: int
     quantity: int
+    charged: int
     price: "Price | None"
     since_us: int
 
     @property
     def rate(self) -> int | None:
         """What these GPUs cost per hour, in 10^-12 units per 10^6 µGPU; None without a price."""
-        return self.price.rate * self.quantity if self.price else None
+        return self.price.rate * self.charged if self.price else None
 
 
 def _line(waiting: WaitingPod) -> WaitLine:
-    price = waiting.waits[-1].price if waiting.waits else None
-    return WaitLine(waiting.verdict.reason, 1, waiting.quantity, price, waiting.since_us)
+    charged, price = (waiting.waits[-1].quantity, waiting.waits[-1].price) if waiting.waits else (0, None)
+    return WaitLine(waiting.verdict.reason, 1, waiting.quantity, charged, price, waiting.since_us)
 
 
 def reason_sums(lines: Iterable[WaitLine]) -> list[PendingReason]:

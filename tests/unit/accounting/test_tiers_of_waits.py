@@ -18,7 +18,7 @@ def test_a_pod_that_is_relabelled_again_and_again_takes_no_tier_from_others() ->
     replay.relist(Kind.NODES, NODE, at=1, since=None)
     replay.relist(Kind.PODS, at=2, since=None)
     for turn in range(40):
-        replay.see(replace(WAITS, gpus=1000, labels={"team": f"x{turn}"}, version=3 + turn), at=21 + turn)
+        replay.see(replace(WAITS, gpus=100, labels={"team": f"x{turn}"}, version=3 + turn), at=21 + turn)
         replay.scrape(21 + turn)
     replay.see(replace(HOLDER, created=70, scheduled=75, started=76), at=76)
     replay.scrape(80)

@@ -8,6 +8,7 @@ from gputally.accounting.nodes.asset_prices import AssetPrices
 from gputally.accounting.nodes.capacity import CapacityTerms
 from gputally.accounting.nodes.inventory import Inventory, inventory_of
 from gputally.accounting.nodes.lineage import Lineage, noticed_us
+from gputally.accounting.nodes.most_capacity import MostCapacity
 from gputally.accounting.nodes.node_account import NodeAccount
 from gputally.accounting.nodes.node_facts import ended, lapsed, learned, machine_of, observed
 from gputally.accounting.nodes.node_history import reclassified_us
@@ -51,6 +52,7 @@ class Nodes:
         self._finalized_us = totals.accounting_start_us
         """An earlier process accounted the capacity before this time."""
         self.lapses = Lapses()
+        self.most = MostCapacity()
 
     def known(self) -> set[str]:
         """UIDs of the existing nodes."""
@@ -253,6 +255,7 @@ class Nodes:
     def _open(self, record: NodeRecord, *, since_us: int | None = None) -> NodeAccount:
         start_us = self._totals.accounting_start_us if since_us is None else since_us
         account = self.accounts[record.uid] = NodeAccount(record, self._totals, since_us=start_us)
+        self.most.replace(None, record)
         uids = self._by_name.setdefault(record.name, [])
         uids.append(record.uid)
         uids.sort(key=lambda uid: self.accounts[uid].record.created_us)
@@ -273,6 +276,7 @@ class Nodes:
         fresh = record.facts[alike(account.record.facts, record.facts) :]
         self._learned |= {(record.uid, from_us): (record.name, facts) for from_us, facts in fresh}
         self.asset_prices.see(fresh)
+        self.most.replace(account.record, record)
         account.observe(record)
         self._inventory = None
         self._changed.add(record.uid)
@@ -280,6 +284,7 @@ class Nodes:
 
     def _close(self, uid: str, record: NodeRecord) -> None:
         del self.accounts[uid]
+        self.most.replace(record, None)
         self._inventory = None
         if is_stand_in(uid):
             return

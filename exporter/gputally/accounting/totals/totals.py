@@ -9,9 +9,18 @@ from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.series import Family, Labels, Published, Series, is_shown
 from gputally.accounting.totals.total import LABELS, Total
 from gputally.model.allocation import Segment
+from gputally.model.units import COST_UNIT, GPU_SECOND
 
 _GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
 """Families that show whether a label value is in use. Waits do not: anyone may create pods that are never bound."""
+
+_COSTS: Final = (Total.PENDING_COST, Total.UNCREATED_COST)
+_WAITS: Final = (
+    *(Total.PENDING, Total.PENDING_UNPRICED),
+    *(Total.UNCREATED, Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST),
+)
+_MOST_RESOLVED: Final = 2**47
+"""GPU-seconds, or units of the currency, up to which a float resolves 1/64 of one: over four million GPU-years."""
 
 
 class Totals:
@@ -111,6 +120,22 @@ class Totals:
         return {
             total: family.evaluated(self.evaluated_us, before_us=before_us) for total, family in self._families.items()
         }
+
+    def spoiled(self, at_us: int) -> list[tuple[Total, Labels]]:
+        """The sums of waits that have grown beyond what a float resolves: an earlier version charged any number."""
+        limits = dict.fromkeys(_WAITS, _MOST_RESOLVED * GPU_SECOND) | dict.fromkeys(_COSTS, _MOST_RESOLVED * COST_UNIT)
+        return [
+            (total, labels)
+            for (total, labels), each in self.series.items()
+            if total in limits and max(each.at(at_us), each.floor) > limits[total]
+        ]
+
+    def begin_anew(self, total: Total, labels: Labels, *, at_us: int) -> None:
+        """Reset a series to 0, as one that is created at `at_us`; what accrues in it goes on."""
+        series = self._change(total, labels, at_us=at_us)
+        series.a -= series.at(at_us)
+        series.created_us, series.floor = max(at_us, self._resumed_us), 0
+        series.shown_us = None if series.shown_us is None else self._shown_us(at_us)
 
     def withdraw(self) -> None:
         """Undo the last evaluation, which was not published: new series have not started."""

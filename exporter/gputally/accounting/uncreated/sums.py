@@ -1,16 +1,21 @@
 """Sums of pods that were not created, kept up to date with each workload that changes."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import TypeVar
 
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
+from gputally.model.placement.wait import Uncharged
 
+K = TypeVar("K", bound=Hashable)
 TierReason = tuple[str, str]
 TierTenant = tuple[str, str]
 
 
 class Sums:
     """Pods and µGPU by complete tier and reason, and µGPU by complete tier and tenant of the quota that refuses.
+
+    µGPU are those that are charged: anyone may ask for any number.
 
     `shown_tier` is how a tier is exported.
     """
@@ -20,6 +25,10 @@ class Sums:
         self._shown_tier = shown_tier
         self._pods: Counter[TierReason] = Counter()
         self._quantity: Counter[TierReason] = Counter()
+        self.charged_in: Counter[str] = Counter()
+        """By namespace."""
+        self.uncharged: Counter[Uncharged] = Counter()
+        """Pods whose wait is not charged."""
         self._exported: set[TierReason] = set()
         self._counted_by: dict[tuple[str, str], TierTenant] = {}
         """The quota under which a workload counts, by its namespace and UID."""
@@ -31,12 +40,12 @@ class Sums:
         if before:
             self._add(before, -1)
             if counted := self._counted_by.pop(_key(before), None):
-                _count(self.by_quota, counted, -before.whole)
+                _count(self.by_quota, counted, -before.charged)
         if after:
             self._add(after, 1)
             if quota:
                 self._counted_by[_key(after)] = quota
-                _count(self.by_quota, quota, after.whole)
+                _count(self.by_quota, quota, after.charged)
 
     def reasons(self) -> dict[TierReason, tuple[int, int]]:
         """Pods and µGPU by exported tier and reason, including 0 for those that had some, so that alerts resolve."""
@@ -51,10 +60,13 @@ class Sums:
     def _add(self, workload: UncreatedWorkload, sign: int) -> None:
         key = workload.tier, workload.reason.value
         _count(self._pods, key, sign * workload.pods)
-        _count(self._quantity, key, sign * workload.whole)
+        _count(self._quantity, key, sign * workload.charged)
+        _count(self.charged_in, workload.owner.namespace, sign * workload.charged)
+        uncharged = Uncharged.IMPOSSIBLE if workload.is_impossible else Uncharged.ABOVE_LIMIT
+        _count(self.uncharged, uncharged, sign * workload.uncharged_pods)
 
 
-def _count(sums: Counter[tuple[str, str]], key: tuple[str, str], change: int) -> None:
+def _count(sums: Counter[K], key: K, change: int) -> None:
     sums[key] += change
     if not sums[key]:
         del sums[key]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gputally.accounting.coverage import Coverage
 from gputally.accounting.policy.policy import Policy
@@ -20,13 +21,7 @@ from gputally.accounting.uncreated.sums import Sums
 from gputally.accounting.uncreated.uncreated_jobs import UncreatedJobs
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
-from gputally.accounting.uncreated.workload_evaluation import (
-    MOST_CHARGED,
-    READABLE,
-    WorkloadEvaluation,
-    key_of,
-    kind_of,
-)
+from gputally.accounting.uncreated.workload_evaluation import READABLE, WorkloadEvaluation, key_of, kind_of
 from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.model.kube import Event, Kind, Object
@@ -189,6 +184,7 @@ class Uncreated(StatePart[Struct]):
             reasons=self._sums.reasons(),
             refused=dict(self._refused()) if is_watched else None,
             uncharged=self._uncharged_now() if self._reads_events else None,
+            not_charged=dict(self._sums.uncharged),
         )
 
     def _refused(self) -> Iterator[tuple[tuple[str, str], int]]:
@@ -255,7 +251,8 @@ class Uncreated(StatePart[Struct]):
         self._unmeasured.pop(key, None)
         after = self._evaluation.of(key, lacking) if lacking else self._evaluation.by_event(key, now_us=self._now_us)
         self._uncharged.pop(key, None)
-        if after and after.is_at_least and not 0 < after.quantity <= MOST_CHARGED:
+        after = self._limited(before, after) if after else None
+        if after and after.is_at_least and not after.charged:
             self._uncharged[key] = after.reason
         if after and after.quantity:
             self._known[key] = after
@@ -264,6 +261,15 @@ class Uncreated(StatePart[Struct]):
         self._sums.replace(before, after, quota=self._quota_key(after))
         self._charge(key, after, at_us=at_us)
 
+    def _limited(self, before: UncreatedWorkload | None, after: UncreatedWorkload) -> UncreatedWorkload:
+        """With the pods that are charged; those beyond the limit of the namespace may be in the next round."""
+        if not after.quantity:
+            return after
+        others = self._sums.charged_in[after.owner.namespace] - (before.charged if before else 0)
+        limits, each = self._terms.limits, (after.quantity, after.gpu_model)
+        charged = limits.charged_pods(after.pods, *each, others=others)
+        return replace(after, uncharged_pods=after.pods - charged, is_impossible=not limits.charged(*each))
+
     def _charge(self, key: Key, workload: UncreatedWorkload | None, *, at_us: int) -> None:
         """Charge what its own object says that it lacks, or of one that is not read the pod that its quota refuses."""
         lacking, refusal = self._lacking.get(key), self.failed.of(*key)
@@ -271,7 +277,7 @@ class Uncreated(StatePart[Struct]):
         silent_us = refusal.at_us + RETRIED_US if refusal and not is_queued else self._now_us
         if silent_us < self._now_us:
             self.waits.pause(key, end_us=silent_us, at_us=at_us)
-        if workload is None or key in self._uncharged:
+        if workload is None or not workload.charged:
             is_known = not (lacking or refusal) or self._evaluation.is_admitted(key)
             self.waits.lacks_nothing(key, is_known=is_known, at_us=at_us)
         elif silent_us >= self._now_us and (self._knows_pods or not workload.is_at_least):

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from gputally.model.placement.wait import Uncharged
+
 
 class UncreatedNow(Struct, frozen=True, kw_only=True):
     """Sums of the pods with GPUs that workloads lack.
@@ -11,8 +13,10 @@ class UncreatedNow(Struct, frozen=True, kw_only=True):
     `reasons` are pods and their µGPU by exported tier and reason. `refused` are the µGPU of pods that a quota refuses,
     by the exported tier and tenant of the quota; None unless both are watched. `uncharged` are workloads by reason
     whose wait is not charged, as no Event states a credible number of GPUs; None unless refusals are watched.
+    `not_charged` are the pods whose wait is not charged, as the cluster could never give as many GPUs.
     """
 
     reasons: Mapping[tuple[str, str], tuple[int, int]] = {}
     refused: Mapping[tuple[str, str], int] | None = None
     uncharged: Mapping[str, int] | None = None
+    not_charged: Mapping[Uncharged, int] = {}

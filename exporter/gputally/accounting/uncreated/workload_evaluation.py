@@ -19,7 +19,7 @@ from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.uncreated_workload import UNKNOWN_TIER, UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.model.rules import Rules
-from gputally.model.units import GPU, US_PER_SECOND
+from gputally.model.units import US_PER_SECOND
 from gputally.shares.schemes import covered
 
 READABLE: Final = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet")})
@@ -28,8 +28,6 @@ _JOB: Final = ("batch/v1", "Job")
 _SILENT_US: Final = 1800 * US_PER_SECOND
 """How long an Event alone counts: nobody knows whether its workload still lacks pods."""
 _MOST_DEVICES: Final = 10**9
-MOST_CHARGED: Final = 256 * GPU
-"""Of a pod that only an Event knows: no node has as many, and whoever creates the Event chooses the number."""
 
 
 class WorkloadEvaluation:

@@ -24,7 +24,7 @@ class Workloads(NamedTuple):
             replace(
                 each,
                 tenant=self.tenants[each.owner.namespace, each.labels],
-                price=self.prices[each.gpu_model, each.tier],
+                price=self.prices[each.gpu_model, each.tier] if each.charged else None,
             )
             for each in self.known
         ]

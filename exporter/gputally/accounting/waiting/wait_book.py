@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.nodes.most_capacity import ALL
 from gputally.accounting.state_part import KeyedDocuments
 from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.priced_lines import post_priced
@@ -41,6 +42,8 @@ class WaitBook(KeyedDocuments[PodWait]):
         self.finished: deque[PodWait] = deque(maxlen=MOST_FINISHED)
         self.sums: dict[tuple[str, str], tuple[int, int]] = {}
         """Pending pods and their µGPU by exported tier and reason."""
+        self.impossible = 0
+        """Pending pods that are not charged, since they ask for more than is possible."""
         self._totals = totals
         self.terms = terms
         self.is_on = is_on
@@ -116,7 +119,18 @@ class WaitBook(KeyedDocuments[PodWait]):
         for each in documents:
             self.known[each.uid] = each
             self._count(each.waits, 1)
-            self._keep(each, _begun_by(at_us, each.waits), at_us=at_us)
+            waits = _begun_by(at_us, each.waits)
+            if waits and waits[-1].quantity > self.terms.limits.of_pod(ALL):  # an earlier version charged it
+                waits = _ended(waits, at_us)
+            self._keep(each, waits, at_us=at_us)
+
+    def begin_anew(self, *, at_us: int) -> None:
+        """End all waits at `at_us`; nothing before is corrected any more, as the sums of it are given up."""
+        for uid, known in list(self.known.items()):
+            self.end(uid, at_us=at_us)
+            last = tuple(replace(each, from_us=at_us, to_us=at_us) for each in known.waits[-1:])
+            self._store(uid, replace(known, waits=last))
+        self.post()
 
     def _start_us(self, record: PodRecord) -> int:
         return max(record.created_us, self._totals.accounting_start_us)
@@ -126,6 +140,7 @@ class WaitBook(KeyedDocuments[PodWait]):
         for each in waits:
             if each.to_us is None:
                 key = each.shown[0], each.reason.value
+                self.impossible += 0 if each.quantity else sign
                 pods, quantity = self.sums.pop(key, (0, 0))
                 if pods + sign:
                     self.sums[key] = pods + sign, quantity + sign * each.quantity

@@ -5,6 +5,7 @@ from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.shared import shared
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import NOBODY, LabelLimiter
+from gputally.accounting.waiting.wait_limits import WaitLimits
 from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.uncreated_workload import UNKNOWN_TIER, UncreatedWorkload
 from gputally.model.placement.verdict import Reason
@@ -24,6 +25,7 @@ class WaitTerms:
 
     def __init__(self, rules: Rules, limiter: LabelLimiter, pricing: Pricing, nodes: Nodes) -> None:
         self._rules = rules
+        self.limits = WaitLimits(rules.waits, nodes.most)
         self._shown = limiter.shown
         self._pricing = pricing
         self._nodes = nodes
@@ -42,23 +44,24 @@ class WaitTerms:
         cause: WaitCause = WaitCause.OTHER,
         occupant: Occupant | None = None,
     ) -> Wait:
-        """The wait of a pod; by default, the time that its scheduler takes."""
+        """The wait of a pod; by default, the time that its scheduler takes. An impossible one counts no GPUs."""
         tier = tier_of_pod(record, self._rules)
+        quantity = self.limits.charged(requested(record.units, self._rules), record.selected_model)
         by = self._shown("tier", occupant.tier) if occupant else NOBODY
         return Wait(
             reason=reason,
             cause=cause,
             tier=tier,
             tenant=tenant,
-            quantity=requested(record.units, self._rules),
+            quantity=quantity,
             from_us=0,
             occupant=occupant,
             shown=shared((self._shown("tier", tier), by)),
-            price=self.price_of(record.selected_model, tier),
+            price=self.price_of(record.selected_model, tier) if quantity else None,
         )
 
     def uncreated(self, workload: UncreatedWorkload, tenant: str, *, uid: str, is_queued: bool) -> UncreatedWait:
-        """The wait of a workload for pods that do not exist."""
+        """The wait of a workload for those of its pods that are charged."""
         owner = workload.owner
         return UncreatedWait(
             namespace=owner.namespace,
@@ -69,7 +72,7 @@ class WaitTerms:
             job=workload.job,
             tier=workload.tier,
             tenant=tenant,
-            pods=workload.pods,
+            pods=workload.charged_pods,
             quantity=workload.quantity,
             reason=workload.reason,
             cause=CAUSE_OF[workload.reason],

@@ -28,6 +28,7 @@ from gputally.model.rules import Rules
 from gputally.placement.judge import judged
 from gputally.placement.room import Room
 from gputally.shares.request import holds_gpu
+from gputally.shares.schemes import requested
 
 _RENEW_ROUNDS: Final = 12
 """In so many rounds, all pending pods are looked at again."""
@@ -94,7 +95,7 @@ class Waiting(StatePart[PodWait]):
             record=record,
             tier=last.tier,
             tenant=last.tenant,
-            quantity=last.quantity,
+            quantity=requested(record.units, self._rules),
             needs=plea.needs if plea else None,
             situation=self.situations.of(record, self._judged_us) or Situation(),
             verdict=self._verdict(record),
@@ -115,6 +116,7 @@ class Waiting(StatePart[PodWait]):
             reasons=dict(self.book.sums),
             findings=self.findings.pods(self.book.tier_of),
             partial=self.situations.partial_gangs.read(),
+            not_charged=self.book.impossible,
         )
         is_known = self.live.is_judgeable and self.live.is_complete and self.fitting.is_complete
         return self.fitting.added_to(now, self.live.changed) if is_known else now

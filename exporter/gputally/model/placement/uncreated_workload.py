@@ -17,7 +17,8 @@ class UncreatedWorkload(Struct, frozen=True, kw_only=True, gc=False):
     `owner` would create them, for the job of `job_kind` and `job`. `reason` has held since `since_us`. `quota` is the
     one that refuses a pod. `text` is what the API server answered, or of a queued workload its queue. Without its
     template, all of it follows from an Event: `class_name` is None, and there are at least `pods`. `quantity` is 0 if
-    nothing says what they request.
+    nothing says what they request. `uncharged_pods` of them are not charged, as the cluster could never give as many
+    GPUs; `is_impossible`: not even those of one pod.
     """
 
     owner: Owner
@@ -30,6 +31,8 @@ class UncreatedWorkload(Struct, frozen=True, kw_only=True, gc=False):
     since_us: int
     reason: Reason
     text: str
+    uncharged_pods: int = 0
+    is_impossible: bool = False
     quota: QuotaState | None = None
     gpu_model: str = ""
     labels: tuple[tuple[str, str], ...] = ()
@@ -45,3 +48,13 @@ class UncreatedWorkload(Struct, frozen=True, kw_only=True, gc=False):
     def whole(self) -> int:
         """µGPU of all pods that it lacks."""
         return self.pods * self.quantity
+
+    @property
+    def charged_pods(self) -> int:
+        """The pods for which the wait is charged."""
+        return self.pods - self.uncharged_pods
+
+    @property
+    def charged(self) -> int:
+        """µGPU of the pods that are charged."""
+        return self.charged_pods * self.quantity

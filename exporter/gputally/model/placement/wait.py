@@ -53,6 +53,15 @@ CAUSE_OF: Final = dict.fromkeys(Reason, WaitCause.OTHER) | {
 """The cause of each reason; the pods that occupy the node may change it."""
 
 
+class Uncharged(StrEnum):
+    """Why the wait of a pod is not charged."""
+
+    IMPOSSIBLE = "impossible"
+    """It asks for more GPUs than any node ever had, and than are configured as possible."""
+    ABOVE_LIMIT = "above_limit"
+    """Its workload lacks pods with more GPUs than the cluster ever had, and than are configured as possible."""
+
+
 class Occupant(NamedTuple):
     """Who holds what a pod waits for: the tier and tenant of these pods."""
 
@@ -64,8 +73,8 @@ class Wait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A part of a pod's wait without changes, from `from_us` until `to_us`, None while it lasts.
 
     `tier` and `tenant` are those of the waiting pod, `occupant` of the pods that hold what it waits for, if any do.
-    `shown` are the exported tiers of both. `quantity` is µGPU; `price` is that of the GPU model that the pod selects,
-    None if it selects none or the model has no price.
+    `shown` are the exported tiers of both. `quantity` is µGPU, 0 of an impossible request; `price` is that of the GPU
+    model that the pod selects, None if it selects none or the model has no price.
     """
 
     reason: Reason

@@ -14,6 +14,7 @@ from gputally.pending_api.pending_now import PendingNow
 from gputally.placement.candidates import candidates_for, is_large
 
 NO_MODEL = "it selects no GPU model"
+IMPOSSIBLE = "it asks for more GPUs than a node can have, so its wait is not charged"
 
 
 class Unpriced(NamedTuple):
@@ -40,6 +41,8 @@ def unpriced_reason(now: PendingNow, waiting: WaitingPod) -> str:
     """Why the pod has no price, as far as that needs no look at the nodes; "" if it has one."""
     if not now.currency or (waiting.waits and waiting.waits[-1].price):
         return ""
+    if waiting.quantity and waiting.waits and not waiting.waits[-1].quantity:
+        return IMPOSSIBLE
     if model := waiting.record.selected_model:
         return f"the price book has no price for {model}"
     return NO_MODEL

@@ -62,7 +62,7 @@ def workload_reasons(found: Iterable[UncreatedWorkload]) -> list[PendingReason]:
 
 def _line(workload: UncreatedWorkload) -> WaitLine:
     """All its missing pods."""
-    return WaitLine(workload.reason, workload.pods, workload.whole, workload.price, workload.since_us)
+    return WaitLine(workload.reason, workload.pods, workload.whole, workload.charged, workload.price, workload.since_us)
 
 
 def _values(workload: UncreatedWorkload, name: str) -> frozenset[str]:

@@ -10,7 +10,16 @@ from gputally.pending_api.words.suggestion_words import ACTOR_WORDS
 
 
 def workload_sentence(workload: UncreatedWorkload) -> str:
-    """Why its pods do not exist, as the end of a sentence about it."""
+    """Why its pods do not exist, as the end of a sentence about it, and for how many of them the wait is charged."""
+    if not workload.uncharged_pods:
+        return _cause(workload)
+    if workload.is_impossible:
+        return f"{_cause(workload)}; one pod asks for more GPUs than a node can have, so the wait is not charged"
+    counted = f"{workload.charged_pods} of {workload.pods} pods"
+    return f"{_cause(workload)}; the wait is charged for {counted}: the cluster never had GPUs for more"
+
+
+def _cause(workload: UncreatedWorkload) -> str:
     quota = workload.quota
     if workload.reason is Reason.QUEUED:
         return f"its queue has not admitted it ({workload.text})"

@@ -45,7 +45,7 @@ UNCREATED_PODS = Metric[Snapshot](
 UNCREATED_GPUS = Metric[Snapshot](
     name="gputally_uncreated_gpus",
     kind=MetricType.GAUGE,
-    help="GPUs that these pods would request.",
+    help="GPUs that these pods would request, without those of pods whose wait is not charged.",
     labels=("tier", "reason"),
     rows=uncreated_gpus,
 )

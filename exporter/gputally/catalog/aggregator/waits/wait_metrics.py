@@ -7,6 +7,7 @@ from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.placement.priority_finding import FindingKind
+from gputally.model.placement.wait import Uncharged
 from gputally.model.units import GPU, US_PER_SECOND
 
 
@@ -20,6 +21,15 @@ def reason_gpus(snapshot: Snapshot) -> Iterator[Row]:
     """The GPUs that these pods request."""
     if snapshot.waits:
         yield from (Row(key, quantity / GPU) for key, (_, quantity) in snapshot.waits.reasons.items())
+
+
+def not_charged(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every reason, including 0, so that alerts resolve."""
+    if snapshot.waits:
+        found = dict(snapshot.uncreated.not_charged) if snapshot.uncreated else {}
+        for each in Uncharged:
+            pending = snapshot.waits.not_charged if each is Uncharged.IMPOSSIBLE else 0
+            yield Row((each.value,), pending + found.get(each, 0))
 
 
 def finding_pods(snapshot: Snapshot) -> Iterator[Row]:
@@ -119,9 +129,18 @@ REASON_PODS = Metric[Snapshot](
 REASON_GPUS = Metric[Snapshot](
     name="gputally_pending_reason_gpus",
     kind=MetricType.GAUGE,
-    help="GPUs requested by pending pods, by the reason why they wait.",
+    help="GPUs requested by pending pods whose wait is charged, by the reason why they wait.",
     labels=("tier", "reason"),
     rows=reason_gpus,
+)
+
+NOT_CHARGED = Metric[Snapshot](
+    name="gputally_wait_not_charged_pods",
+    kind=MetricType.GAUGE,
+    help="Pods, pending or not created, whose wait is not charged: they ask for more GPUs than a node ever had "
+    "(impossible), or their workload lacks more than the cluster ever had (above_limit), and more than the ceilings.",
+    labels=("reason",),
+    rows=not_charged,
 )
 
 FINDING_PODS = Metric[Snapshot](
@@ -204,6 +223,7 @@ METRICS = (
     PENDING_UNPRICED,
     REASON_PODS,
     REASON_GPUS,
+    NOT_CHARGED,
     FINDING_PODS,
     PARTIAL_GANGS,
     PARTIAL_GANG_GPUS,

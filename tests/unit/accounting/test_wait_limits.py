@@ -1,0 +1,194 @@
+"""A wait is charged for no more than the cluster could ever give, and sums that were spoiled before begin anew."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from gputally.accounting.snapshot import Snapshot, publish
+from gputally.accounting.totals.total import Total
+from gputally.catalog.aggregator.waits.uncreated_metrics import UNCREATED_GPU_SECONDS, UNCREATED_GPUS
+from gputally.catalog.aggregator.waits.wait_metrics import NOT_CHARGED, REASON_GPUS, REASON_PODS
+from gputally.model.kube import Kind
+from gputally.model.rules import Rules, WaitCeilings
+from gputally.model.units import GPU_SECOND
+from tests.core.manifests import NodeForm, PodForm, us
+from tests.core.refusals import parallel_job
+from tests.core.replay import Replay
+from tests.property.price_lists import book_of
+from tests.told import Prices
+
+if TYPE_CHECKING:
+    from gputally.catalog.metric import Metric
+
+H100 = {"nvidia.com/gpu.product": "H100"}
+NODE = NodeForm(name="n1", gpus=8, labels=H100)
+HUGE: Final = 10**9
+MOST_PARALLEL: Final = 2**31 - 1
+SMALL = Rules(waits=WaitCeilings(gpus=64, gpus_per_pod=16), known_tiers=("train",))
+UNLIMITED = Rules(waits=WaitCeilings(gpus=10**19, gpus_per_pod=10**10), known_tiers=("train",))
+"""As earlier versions charged."""
+BOOK = book_of(Prices(models={"H100": ((0, Fraction(3)),)}, tiers={}))
+
+
+def new_replay(*nodes: NodeForm, rules: Rules = SMALL) -> Replay:
+    replay = Replay(rules=rules, book=BOOK)
+    replay.relist(Kind.NODES, *nodes, at=1, since=None)
+    replay.relist(Kind.PODS, at=2, since=None)
+    replay.relist_objects(Kind.JOBS, at=3)
+    return replay
+
+
+def suspend(replay: Replay, name: str = "train", *, at: int, gpus: int = 8, pods: int = 4, model: str = "") -> None:
+    found = parallel_job(name, gpus=gpus, parallelism=pods, queue="q", suspend=True, model=model)
+    replay.see_object(Kind.JOBS, found, at=at)
+
+
+def value_of(replay: Replay, metric: "Metric[Snapshot]", at: int, **labels: str) -> float:
+    rows = [(dict(zip(metric.labels, row.labels, strict=True)), row.value) for row in metric.rows(replay.scrape(at))]
+    return sum(value for found, value in rows if labels.items() <= found.items())
+
+
+def uncreated(replay: Replay, at: int) -> int:
+    replay.scrape(at)
+    return int(sum(replay.gpu_seconds(at, Total.UNCREATED).values()))
+
+
+def pending(replay: Replay, at: int) -> int:
+    replay.scrape(at)
+    return int(sum(replay.gpu_seconds(at, Total.PENDING).values()))
+
+
+def test_a_suspended_job_of_any_size_leaves_an_honest_one_its_gpu_seconds() -> None:
+    replay = new_replay(NODE, rules=Rules(known_tiers=("train",)))
+    suspend(replay, "hostile", at=10, gpus=HUGE, pods=MOST_PARALLEL)
+    suspend(replay, "wide", at=10, gpus=8, pods=MOST_PARALLEL)
+    before = value_of(replay, UNCREATED_GPU_SECONDS, 15)
+    suspend(replay, "honest", at=15)
+    honest = value_of(replay, UNCREATED_GPU_SECONDS, 17) - before - 2 * 10_000
+
+    assert before == 5 * 10_000
+    assert honest == 2 * 32
+
+
+def test_a_pending_pod_that_no_node_could_ever_hold_costs_nothing_and_is_counted() -> None:
+    replay = new_replay(NODE)
+    replay.see(PodForm(name="huge", gpus=HUGE, node_selector=H100, created=10), at=10)
+
+    assert pending(replay, 22) == 0
+    assert replay.money(22, Total.PENDING_COST) == {}
+    assert value_of(replay, NOT_CHARGED, 23, reason="impossible") == 1
+    assert value_of(replay, REASON_PODS, 24) == 1
+    assert value_of(replay, REASON_GPUS, 25) == 0
+
+
+@pytest.mark.parametrize(("gpus", "seconds"), [(16, 16 * 10), (17, 0)])
+def test_the_ceiling_of_a_pod_counts_where_no_node_was_larger(gpus: int, seconds: int) -> None:
+    replay = new_replay(NODE)
+    replay.see(PodForm(name="b", gpus=gpus, created=10), at=10)
+
+    assert pending(replay, 20) == seconds
+
+
+def test_a_node_that_is_larger_than_the_ceiling_is_remembered_after_it_is_gone_and_after_a_restart() -> None:
+    large = NodeForm(name="n2", gpus=32, labels=H100)
+    replay = new_replay(NODE, large)
+    replay.lose(large, at=5)
+    replay.flush()
+    replay.restart()
+    replay.relist(Kind.NODES, NODE, at=6, since=5)
+    replay.relist(Kind.PODS, at=7, since=5)
+    replay.see(PodForm(name="b", gpus=32, node_selector=H100, created=10), at=10)
+    replay.see(PodForm(name="c", gpus=32, node_selector={"nvidia.com/gpu.product": "L4"}, created=10), at=10)
+
+    assert pending(replay, 20) == 10 * 32
+    assert value_of(replay, NOT_CHARGED, 21, reason="impossible") == 1
+
+
+def test_a_workload_is_charged_for_as_many_pods_as_the_cluster_ever_had_gpus_for() -> None:
+    replay = new_replay(*(NodeForm(name=f"n{number}", gpus=8, labels=H100) for number in range(12)))
+    suspend(replay, at=10, gpus=10, pods=MOST_PARALLEL, model="H100")
+
+    assert value_of(replay, UNCREATED_GPUS, 10) == 90
+    assert uncreated(replay, 20) == 10 * 90
+    assert value_of(replay, NOT_CHARGED, 20, reason="above_limit") == MOST_PARALLEL - 9
+    assert sum(replay.money(20, Total.UNCREATED_COST).values()) == Fraction(3 * 10 * 90, 3600)
+
+
+def test_the_workloads_of_a_namespace_are_charged_for_a_hundred_of_the_largest_ones_together() -> None:
+    replay = new_replay(NODE)
+    for number in range(110):
+        suspend(replay, f"job-{number}", at=10, gpus=8, pods=8)
+
+    assert value_of(replay, UNCREATED_GPUS, 10) == 100 * 64
+    assert value_of(replay, NOT_CHARGED, 11, reason="above_limit") == 10 * 8
+
+
+def test_a_workload_is_charged_once_others_of_its_namespace_are_not() -> None:
+    replay = new_replay(NODE)
+    for number in range(101):
+        suspend(replay, f"job-{number}", at=10, gpus=8, pods=8)
+    replay.lose_object(Kind.JOBS, parallel_job("job-3", queue="q", suspend=True), at=20)
+    replay.scrape(100)
+
+    assert value_of(replay, UNCREATED_GPUS, 101) == 100 * 64
+    assert value_of(replay, NOT_CHARGED, 102) == 0
+
+
+def test_sums_that_an_earlier_version_spoiled_begin_anew_at_the_next_start() -> None:
+    replay = new_replay(NODE, rules=UNLIMITED)
+    suspend(replay, "hostile", at=10, gpus=HUGE, pods=MOST_PARALLEL)
+    replay.see(PodForm(name="huge", gpus=HUGE, created=10), PodForm(name="b", gpus=2, created=10), at=10)
+    assert uncreated(replay, 15) > 10**19
+    replay.scrape(16)
+    replay = restarted(replay, at=16)
+    suspend(replay, "honest", at=20)
+    replay.see(PodForm(name="b", gpus=2, created=10), at=20)
+
+    assert replay.fleet.spoiled == (
+        (Total.UNCREATED, ("train", "quota")),
+        (Total.UNCREATED_UNPRICED, ("train", "quota")),
+    )
+    assert evaluated(replay, Total.UNCREATED, 22) == 2 * 32
+    assert evaluated(replay, Total.PENDING, 30) > HUGE, "only what nobody could read any more begins anew"
+
+
+def test_pods_that_waited_while_their_sum_was_spoiled_are_charged_from_their_next_verdict_on() -> None:
+    replay = new_replay(NODE, rules=UNLIMITED)
+    replay.see(PodForm(name="huge", gpus=HUGE, created=10), PodForm(name="b", gpus=2, created=10), at=10)
+    assert pending(replay, 200_000) > 2**47
+    replay = restarted(replay, at=200_000)
+    replay.see(PodForm(name="b", gpus=2, created=10), at=200_010)
+    replay.lose(PodForm(name="huge", gpus=HUGE, created=10), at=200_010, since=199_000)
+    replay.fleet.waiting.judge(at_us=replay.fleet.now_us)
+
+    assert evaluated(replay, Total.PENDING, 200_020) == 10 * 2
+
+
+def test_waits_that_an_earlier_version_charged_in_full_are_charged_so_no_longer() -> None:
+    replay = new_replay(NODE, rules=UNLIMITED)
+    replay.see(PodForm(name="huge", gpus=HUGE, created=10), PodForm(name="b", gpus=2, created=10), at=10)
+    before = pending(replay, 16)
+    replay = restarted(replay, at=16)
+    replay.see(PodForm(name="huge", gpus=HUGE, created=10), PodForm(name="b", gpus=2, created=10), at=3000)
+
+    assert pending(replay, 3010) - before == (3010 - 16) * 2
+
+
+def evaluated(replay: Replay, total: Total, at: int) -> Fraction:
+    """GPU-seconds as published. `scrape` compares them with the ledger, which keeps what was charged."""
+    replay.fleet.advance(us(at))
+    return Fraction(
+        sum(each.value for each in publish(replay.fleet, now_us=us(at), ledger=None).totals[total]), GPU_SECOND
+    )
+
+
+def restarted(replay: Replay, *, at: int) -> Replay:
+    """With the limits."""
+    replay.flush()
+    found = Replay(rules=SMALL, book=BOOK)
+    found.memory = replay.memory
+    found.restart()
+    found.ledger = replay.ledger
+    found.relist(Kind.NODES, NODE, at=at, since=at)
+    return found
