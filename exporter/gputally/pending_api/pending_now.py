@@ -13,7 +13,7 @@ from gputally.accounting.waiting.rank_findings import ClassFindings
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.advice import PriorityChoice
-from gputally.model.placement.partial_gang import PartialGang
+from gputally.model.placement.partial_gang import NotCompared, PartialGang
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.price import Asset
@@ -52,7 +52,8 @@ class PendingNow(NamedTuple):
     `running` are the pods that may lose work. `room`, `policy`, the price `book` and the `assets` by node are empty
     unless they were asked for. `default_class` is that of pods that name none, "" for none. `packing` has the nodes of
     jobs, `uncreated` the workloads that lack pods. `findings` are those about the order of priorities, by the UID of
-    the pod that waits. `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
+    the pod that waits. `gangs` are the partial ones, `deadlocks` the keys of those that wait for each
+    other, and `not_compared` of those of which that is not known.
     """
 
     at_us: int
@@ -76,6 +77,7 @@ class PendingNow(NamedTuple):
     findings: Mapping[str, ClassFindings] = {}
     gangs: Sequence[PartialGang] = ()
     deadlocks: Sequence[Sequence[str]] = ()
+    not_compared: Mapping[str, NotCompared] = {}
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -121,6 +123,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         findings=fleet.waiting.findings.by_pod(),
         gangs=tuple(fleet.waiting.situations.partial_gangs.gangs.read().values()),
         deadlocks=tuple(fleet.waiting.situations.partial_gangs.found),
+        not_compared=dict(fleet.waiting.situations.partial_gangs.skipped),
     )
 
 

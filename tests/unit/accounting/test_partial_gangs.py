@@ -1,12 +1,17 @@
 """Gangs of which some pods hold GPUs while others are not bound, and gangs that wait for each other."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
+import pytest
+
+from gputally.accounting.groups.deadlocks import MOST_GANGS, MOST_OF_TENANT
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.kube import Kind
-from gputally.model.placement.partial_gang import PartialGang, PartialSum
+from gputally.model.placement.partial_gang import NotCompared, PartialGang, PartialSum
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
+from gputally.placement.verdicts import deadlock
 from tests.core.gang_pods import TRAINING, WATCHED, group, job
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
@@ -134,3 +139,55 @@ def test_of_many_partial_gangs_the_oldest_are_compared_and_all_are_counted() -> 
         found = waits(replay, at)
 
     assert (found.partial.sums["gold"].gangs, found.partial.deadlocked) == (40, 0)
+    assert found.partial.not_compared == {NotCompared.LIMIT: 40 - MOST_OF_TENANT}
+
+
+def old_gangs(tenant: str, count: int) -> list[PodForm]:
+    """Each with one bound pod, and one that no node could hold."""
+    forms = [each for i in range(count) for each in gang(f"{tenant}-{i}", bound=1, pending=1, at=5, gpus=1)]
+    labels = {each.name: {"scheduling.x-k8s.io/pod-group": each.name.rpartition("-")[0]} for each in forms}
+    return [
+        replace(each, namespace=tenant, labels=labels[each.name], gpus=1 if each.node else 64, started=None)
+        for each in forms
+    ]
+
+
+@pytest.mark.parametrize("count", [15, 16, 40])
+@pytest.mark.parametrize("lasts", [True, False])
+def test_old_gangs_of_one_tenant_hide_no_deadlock_of_others(count: int, lasts: bool) -> None:  # noqa: FBT001 - a case
+    hostile = old_gangs("hostile", count)
+    replay = replay_of(
+        *hostile, *gang("a", bound=4, pending=4), *gang("b", bound=4, pending=4), gpus=8 + count, rules=WATCHED
+    )
+    for each in (each for each in hostile if each.node):
+        name = each.labels["scheduling.x-k8s.io/pod-group"]
+        declared = group(Kind.COSCHEDULING_GROUPS, name, 2, namespace="hostile")
+        replay.see_object(Kind.COSCHEDULING_GROUPS, declared, at=31)
+    if not lasts:
+        replay.lose(*(each for each in hostile if not each.node), at=32)
+    for at in range(40, 90, 5):
+        found = waits(replay, at)
+
+    assert found.partial.sums["gold"].gangs == count + 2
+    assert found.partial.deadlocked == 2
+    skipped = {NotCompared.LIMIT: max(0, count - MOST_OF_TENANT)} if lasts else {NotCompared.UNKNOWN: count}
+    assert found.partial.not_compared == {reason: gangs for reason, gangs in skipped.items() if gangs}
+
+
+def test_the_work_of_a_step_is_bounded_and_all_gangs_get_their_turn() -> None:
+    pods = [
+        each
+        for tenant in range(10)
+        for i in range(10)
+        for each in (replace(pod, namespace=f"t{tenant}") for pod in gang(f"t{tenant}-g{i}", bound=1, pending=1))
+    ]
+    replay = replay_of(*pods, gpus=100)
+    with patch.object(deadlock, "fitting", wraps=deadlock.fitting) as placed:
+        for at in range(40, 400, 5):
+            placed.reset_mock()
+            found = replay.scrape(at).waits
+            assert placed.call_count <= 2 * MOST_GANGS
+
+    assert found
+    assert found.partial.not_compared == {NotCompared.LIMIT: 100 - MOST_GANGS}
+    assert found.partial.deadlocked == MOST_GANGS

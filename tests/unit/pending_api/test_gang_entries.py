@@ -136,3 +136,24 @@ def test_a_pod_of_a_partial_gang_is_not_told_to_wait_for_its_own_gang() -> None:
     now = pending(*gang("a", bound=6, pending=2))
 
     assert helps(now, "a-7") == ["add an empty node like n1"]
+
+
+def test_whoever_asks_is_told_that_nobody_knows_whether_a_gang_is_deadlocked() -> None:
+    pods = gang("a", bound=3, pending=5)
+    now = pending(*[each if each.node else replace(each, gpus=2 + i) for i, each in enumerate(pods)])
+
+    [found] = gang_entries(now, ALL)
+    assert found.not_compared == "unknown"
+    text = "whether it is in a deadlock is not known: what it waits for is not known"
+    assert any(text in each for each in why(now, "a-5"))
+    asked = PendingRequest.of({})
+    assert text in "\n".join(pending_lines(pending_list(now, asked, ALL), subject="", width=200))
+    assert "<td>not known</td>" in pending_page(pending_list(now, asked, ALL), asked)
+
+
+def test_deadlocked_gangs_come_before_those_that_only_wait_for_a_longer_time() -> None:
+    old = [each for i in range(5) for each in gang(f"old-{i}", bound=1, pending=0, at=5)]
+    waiting = [replace(each, name=f"{each.name}-x", node="", scheduled=None, started=None, gpus=9) for each in old]
+    now = pending(*old, *waiting, *gang("a", bound=3, pending=3), *gang("b", bound=3, pending=3), gpus=11)
+
+    assert [each.name for each in gang_entries(now, ALL)] == ["a", "b", *(f"old-{i}" for i in range(5))]

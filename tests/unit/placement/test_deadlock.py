@@ -2,8 +2,18 @@
 
 import pytest
 
-from gputally.placement.verdicts.deadlock import WaitingGang, deadlocks, served_by
+from gputally.placement.verdicts.deadlock import WaitingGang, deadlocks, served_by, stuck
 from tests.unit.placement.cluster import needs, place, room, taken
+
+
+def test_a_gang_that_fits_now_is_not_stuck() -> None:
+    nodes = room(place(gpu=4), a0=("n1", taken(gpu=2)))
+    gangs = {
+        "fits": WaitingGang(((needs(gpu=1), 2),), [("n1", "a0")]),
+        "waits": WaitingGang(((needs(gpu=1), 3),), []),
+    }
+
+    assert stuck(gangs, nodes).keys() == {"waits"}
 
 
 def test_gangs_serve_those_that_fit_without_them_and_the_room_is_as_before() -> None:
@@ -14,6 +24,7 @@ def test_gangs_serve_those_that_fit_without_them_and_the_room_is_as_before() -> 
         "large": WaitingGang(((needs(gpu=4), 1),), []),
     }
     before = dict(nodes.nodes["n1"].free)
+    assert stuck(gangs, nodes) == gangs
 
     assert served_by("a", gangs, nodes) == {"b"}
     assert served_by("b", gangs, nodes) == {"a"}

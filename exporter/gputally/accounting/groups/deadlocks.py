@@ -1,8 +1,8 @@
 """Partial gangs that wait for each other, found step by step."""
 
-from collections import Counter
-from collections.abc import Mapping
-from itertools import islice
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import islice, zip_longest
 from typing import Final
 
 from gputally.accounting.groups.partial_gangs import PartialGangs
@@ -10,22 +10,31 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.plea import Plea
 from gputally.model.placement.needs import Needs
-from gputally.model.placement.partial_gang import PartialGang, PartialNow
-from gputally.placement.verdicts.deadlock import WaitingGang, deadlocks, served_by
+from gputally.model.placement.partial_gang import NotCompared, PartialGang, PartialNow
+from gputally.placement.verdicts.deadlock import WaitingGang, deadlocks, served_by, stuck
 
-MOST_GANGS: Final = 16
-"""The oldest partial gangs, which are compared with each other."""
+MOST_OF_TENANT: Final = 16
+"""The oldest gangs of one tenant that are compared, and of one namespace, as pods may name their tenants."""
+MOST_GANGS: Final = 64
+"""Gangs of all tenants that are compared with each other."""
+_MOST_READ: Final = 32
+"""Gangs of one tenant whose pods are looked at for that."""
 _MOST_BOUND: Final = 1024
 _MOST_KINDS: Final = 4
-_AT_ONCE: Final = 4
-"""Gangs in one step: to place the pods of another one takes a millisecond or two in a large cluster."""
+_MOST_PLACEMENTS: Final = 128
+"""In one step: to place the pods of one gang takes a millisecond or two in a large cluster."""
 
 
 class Deadlocks:
-    """`found` are the keys of gangs that wait for each other, as of the last steps."""
+    """`found` are the keys of gangs that wait for each other, as of the last steps.
+
+    `skipped` are the partial gangs that were not compared in the last step, and why: anyone may create gangs, so each
+    tenant has places of its own, and the tenants take turns.
+    """
 
     def __init__(self, pods: Pods, live: LiveRoom, pleas: Mapping[str, Plea]) -> None:
         self.found: list[tuple[str, ...]] = []
+        self.skipped: dict[str, NotCompared] = {}
         self.gangs = PartialGangs(pods)
         self._live = live
         self._pleas = pleas
@@ -37,26 +46,55 @@ class Deadlocks:
         partial = self.gangs.read()
         if not self._live.is_judgeable:
             return
-        if len(partial) < 2 and not self._serves:  # noqa: PLR2004 - it takes two
-            return
-        oldest = sorted(partial.values(), key=lambda each: (each.since_us, each.key))
-        waiting = ((each.key, self._waiting(each)) for each in oldest[:MOST_GANGS])
-        gangs = {key: each for key, each in waiting if each}
-        self._serves = {key: each & gangs.keys() for key, each in self._serves.items() if key in gangs}
-        self._turn = [key for key in self._turn if key in gangs] or list(gangs)
-        for key in self._turn[:_AT_ONCE]:
-            self._serves[key] = served_by(key, gangs, self._live.room)
-        del self._turn[:_AT_ONCE]
+        gangs = self._chosen(partial)
+        waiting = stuck(gangs, self._live.room) if len(gangs) > 1 else {}
+        self._serves = {key: each & waiting.keys() for key, each in self._serves.items() if key in waiting}
+        self._turn = [key for key in self._turn if key in waiting] or list(waiting)
+        count = max(1, (_MOST_PLACEMENTS - len(gangs)) // (len(waiting) or 1))
+        for key in self._turn[:count]:
+            self._serves[key] = served_by(key, waiting, self._live.room)
+        del self._turn[:count]
         self.found = deadlocks(self._serves)
 
     def read(self) -> PartialNow:
         """All partial gangs, as sums."""
-        return PartialNow(self.gangs.sums(), len({key for each in self.found for key in each}))
+        skipped = Counter(each for key, each in self.skipped.items() if key in self.gangs.read())
+        return PartialNow(self.gangs.sums(), len({key for each in self.found for key in each}), dict(skipped))
+
+    def _chosen(self, partial: Mapping[str, PartialGang]) -> dict[str, WaitingGang]:
+        """The gangs to compare, first the oldest of each tenant, then the second oldest."""
+        tenants = defaultdict[str, list[PartialGang]](list)
+        for each in sorted(partial.values(), key=lambda each: (each.since_us, each.key)):
+            tenants[each.tenant].append(each)
+        self.skipped = dict.fromkeys(partial, NotCompared.LIMIT)
+        namespaces, found = Counter[str](), dict[str, WaitingGang]()
+        rounds = zip_longest(*map(self._comparable, tenants.values()))
+        for gang, waiting in (each for turns in rounds for each in turns if each):
+            if namespaces[gang.namespace] < MOST_OF_TENANT:
+                namespaces[gang.namespace] += 1
+                found[gang.key] = waiting
+                del self.skipped[gang.key]
+            if len(found) == MOST_GANGS:
+                break
+        return found
+
+    def _comparable(self, gangs: list[PartialGang]) -> Iterator[tuple[PartialGang, WaitingGang]]:
+        """The oldest gangs of a tenant of which it is known what they wait for."""
+        yield from islice(self._known(gangs), MOST_OF_TENANT)
+
+    def _known(self, gangs: list[PartialGang]) -> Iterator[tuple[PartialGang, WaitingGang]]:
+        left = _MOST_READ
+        for each in gangs:
+            exist = len(each.pending) >= each.missing
+            left -= exist
+            waiting = self._waiting(each) if exist and left >= 0 else None
+            if waiting:
+                yield each, waiting
+            elif not exist or left >= 0:
+                self.skipped[each.key] = NotCompared.UNKNOWN
 
     def _waiting(self, gang: PartialGang) -> WaitingGang | None:
-        """None if it waits for pods that do not exist, or whose requests are not known."""
-        if len(gang.pending) < gang.missing:
-            return None
+        """None if the requests of its pods are not known, or are of too many kinds."""
         needs = Counter[Needs](
             plea.needs for uid in islice(gang.pending, gang.missing) if (plea := self._pleas.get(uid))
         )

@@ -12,8 +12,8 @@ class GangEntry(Struct, frozen=True, kw_only=True, gc=False):
 
     So far, they held `gpu_hours`, for `cost`; `cost` and `cost_per_hour` are decimals, None if a price is missing.
     `deadlocked_with` names the gangs that wait for this one while it waits for them; of gangs of other tenants, a user
-    who is restricted to tenants sees only the tier. `tasks` are those of Volcano with a minimum of their own that lack
-    pods.
+    who is restricted to tenants sees only the tier. `not_compared` says why these are not known: `unknown` or `limit`,
+    "" if they are. `tasks` are those of Volcano with a minimum of their own that lack pods.
     """
 
     kind: str
@@ -29,4 +29,5 @@ class GangEntry(Struct, frozen=True, kw_only=True, gc=False):
     cost: str | None
     cost_per_hour: str | None
     deadlocked_with: list[str] = []
+    not_compared: str = ""
     tasks: list[TaskShort] = []

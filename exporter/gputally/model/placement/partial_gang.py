@@ -1,8 +1,18 @@
 """Gangs of which some pods hold GPUs and wait for the others."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from msgspec import Struct
+
+
+class NotCompared(StrEnum):
+    """Why a partial gang is not compared with others, to find those that wait for each other."""
+
+    UNKNOWN = "unknown"
+    """It waits for pods that do not exist, whose requests are not known, or that differ too much."""
+    LIMIT = "limit"
+    """Enough older gangs of its tenant, or of all tenants, are compared."""
 
 
 class TaskShort(Struct, frozen=True, gc=False):
@@ -54,7 +64,8 @@ class PartialSum(Struct, frozen=True, gc=False):
 
 
 class PartialNow(Struct, frozen=True, gc=False):
-    """The partial gangs by exported tier, and how many of them wait for each other."""
+    """The partial gangs by exported tier, how many of them wait for each other, and how many were not compared."""
 
     sums: Mapping[str, PartialSum] = {}
     deadlocked: int = 0
+    not_compared: Mapping[NotCompared, int] = {}

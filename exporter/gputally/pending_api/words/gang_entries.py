@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from gputally.model.price import Price
 
 MOST_GANGS: Final = 100
-"""In one document, the oldest."""
+"""In one document."""
 
 
 def gang_entries(now: PendingNow, viewer: Viewer) -> list[GangEntry]:
-    """All partial gangs that the reader may know, those first that wait for the longest time."""
-    seen = sorted((each for each in now.gangs if viewer.sees(each.tenant)), key=lambda each: each.since_us)
+    """All partial gangs that the reader may know, deadlocked ones first, then those that wait for the longest time."""
+    deadlocked = {key for keys in now.deadlocks for key in keys}
+    seen = [each for each in now.gangs if viewer.sees(each.tenant)]
+    seen.sort(key=lambda each: (each.key not in deadlocked, each.since_us, each.key))
     return [_entry(now, each, viewer) for each in seen[:MOST_GANGS]]
 
 
@@ -49,6 +51,7 @@ def _entry(now: PendingNow, gang: PartialGang, viewer: Viewer) -> GangEntry:
         cost=_cost(segments, now.at_us),
         cost_per_hour=cost_per_hour(_prices(now, gang)),
         deadlocked_with=list(_others(now, gang, viewer)),
+        not_compared=now.not_compared.get(gang.key, ""),
         tasks=list(gang.tasks),
     )
 

@@ -1,10 +1,17 @@
 """A partial gang in words."""
 
 from datetime import datetime
+from typing import Final
 
 from gputally.model.placement.gang_entry import GangEntry
+from gputally.model.placement.partial_gang import NotCompared
 from gputally.pending_api.words.amount_words import gpu_words, listed, money
 from gputally.pending_api.words.duration_words import duration
+
+NOT_COMPARED: Final = {
+    NotCompared.UNKNOWN: "what it waits for is not known",
+    NotCompared.LIMIT: "enough older gangs of its tenant, or of all tenants, are compared",
+}
 
 
 def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
@@ -18,4 +25,6 @@ def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
     have = "has" if gang.bound == 1 else "have"
     others = gang.deadlocked_with
     deadlock = f"; it and {listed(others)} wait for each other: suspend one of them" if others else ""
+    if not others and gang.not_compared:
+        deadlock = f"; whether it is in a deadlock is not known: {NOT_COMPARED[gang.not_compared]}"
     return f"{bound} {have} been bound for {since}, holding {gpu_words(gang.gpus)}{rate}{cost}{deadlock}"

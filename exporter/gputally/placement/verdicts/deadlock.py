@@ -21,14 +21,18 @@ class WaitingGang(NamedTuple):
         return sum(count for _, count in self.waiting)
 
 
+def stuck(gangs: Mapping[str, WaitingGang], room: Room) -> dict[str, WaitingGang]:
+    """The gangs that do not fit now: only they can wait for each other."""
+    return {key: each for key, each in gangs.items() if not _fits(each, room)}
+
+
 def served_by(key: str, gangs: Mapping[str, WaitingGang], room: Room) -> frozenset[str]:
-    """The other gangs that do not fit now, but would without the pods of this one.
+    """The other gangs, of these that are `stuck`, that would fit without the pods of this one.
 
     The room is the same afterwards.
     """
-    others = {other: each for other, each in gangs.items() if other != key and not _fits(each, room)}
     with _without(gangs[key].bound, room):
-        return frozenset(other for other, each in others.items() if _fits(each, room))
+        return frozenset(other for other, each in gangs.items() if other != key and _fits(each, room))
 
 
 def deadlocks(serves: Mapping[str, Collection[str]]) -> list[tuple[str, ...]]:

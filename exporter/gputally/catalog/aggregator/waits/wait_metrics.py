@@ -6,6 +6,7 @@ from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.metric import Metric, MetricType, Row
+from gputally.model.placement.partial_gang import NotCompared
 from gputally.model.placement.priority_finding import FindingKind
 from gputally.model.placement.wait import Uncharged
 from gputally.model.units import GPU, US_PER_SECOND
@@ -65,6 +66,13 @@ def deadlocked_gangs(snapshot: Snapshot) -> Iterator[Row]:
     """One row, including 0."""
     if snapshot.waits:
         yield Row((), snapshot.waits.partial.deadlocked)
+
+
+def not_compared(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every reason, including 0."""
+    if snapshot.waits:
+        found = snapshot.waits.partial.not_compared
+        yield from (Row((each.value,), found.get(each, 0)) for each in NotCompared)
 
 
 def fitting_pods(snapshot: Snapshot) -> Iterator[Row]:
@@ -183,6 +191,16 @@ DEADLOCKED_GANGS = Metric[Snapshot](
     rows=deadlocked_gangs,
 )
 
+NOT_COMPARED_GANGS = Metric[Snapshot](
+    name="gputally_partial_gangs_not_compared",
+    kind=MetricType.GAUGE,
+    help="Partial gangs of which nobody knows whether they wait for each other: for what they wait is not known "
+    "(unknown), or enough older gangs of their tenant, or of all tenants, are compared (limit).",
+    labels=("reason",),
+    rows=not_compared,
+    reference_only=True,
+)
+
 FITTING_PODS = Metric[Snapshot](
     name="gputally_fitting_pods",
     kind=MetricType.GAUGE,
@@ -229,6 +247,7 @@ METRICS = (
     PARTIAL_GANG_GPUS,
     PARTIAL_GANG_OLDEST,
     DEADLOCKED_GANGS,
+    NOT_COMPARED_GANGS,
     FITTING_PODS,
     STRANDED_GPUS,
     JOB_NODES,
