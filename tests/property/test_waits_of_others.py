@@ -69,8 +69,8 @@ def play(replay: Replay, cluster: Cluster, asked: Sequence[Asking], scrapes: set
     replay.relist_objects(Kind.JOBS, at=0)
     honest = parallel_job("honest", queue="q", suspend=True)
     own = [Asking(at, Kind.JOBS, honest, is_gone=at == HONEST_AT[1]) for at in HONEST_AT]
-    steps: list[tuple[int, Told | Asking | None]] = [(each.at, each) for each in (*cluster.log, *own, *asked)]
-    steps += [(at, None) for at in scrapes]
+    told: list[Told | Asking] = [*cluster.log, *own, *asked]
+    steps = [*((each.at, each) for each in told), *((at, None) for at in scrapes)]
     for at, step in sorted(steps, key=lambda each: each[0]):
         if step is None:
             replay.scrape(at)

@@ -9,6 +9,7 @@ from gputally.accounting.snapshot import Snapshot, publish
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.waits.uncreated_metrics import UNCREATED_GPU_SECONDS, UNCREATED_GPUS
 from gputally.catalog.aggregator.waits.wait_metrics import NOT_CHARGED, REASON_GPUS, REASON_PODS
+from gputally.catalog.metric import Row
 from gputally.model.kube import Kind
 from gputally.model.rules import Rules, WaitCeilings
 from gputally.model.units import GPU_SECOND
@@ -45,8 +46,9 @@ def suspend(replay: Replay, name: str = "train", *, at: int, gpus: int = 8, pods
 
 
 def value_of(replay: Replay, metric: "Metric[Snapshot]", at: int, **labels: str) -> float:
-    rows = [(dict(zip(metric.labels, row.labels, strict=True)), row.value) for row in metric.rows(replay.scrape(at))]
-    return sum(value for found, value in rows if labels.items() <= found.items())
+    rows = (row for row in metric.rows(replay.scrape(at)) if isinstance(row, Row))
+    found = [(dict(zip(metric.labels, row.labels, strict=True)), row.value) for row in rows]
+    return sum(value for named, value in found if labels.items() <= named.items())
 
 
 def uncreated(replay: Replay, at: int) -> int:
@@ -156,13 +158,13 @@ def test_sums_that_an_earlier_version_spoiled_begin_anew_at_the_next_start() -> 
 def test_pods_that_waited_while_their_sum_was_spoiled_are_charged_from_their_next_verdict_on() -> None:
     replay = new_replay(NODE, rules=UNLIMITED)
     replay.see(PodForm(name="huge", gpus=HUGE, created=10), PodForm(name="b", gpus=2, created=10), at=10)
-    assert pending(replay, 200_000) > 2**47
-    replay = restarted(replay, at=200_000)
-    replay.see(PodForm(name="b", gpus=2, created=10), at=200_010)
-    replay.lose(PodForm(name="huge", gpus=HUGE, created=10), at=200_010, since=199_000)
+    assert pending(replay, 2_000_000) > 2**50
+    replay = restarted(replay, at=2_000_000)
+    replay.see(PodForm(name="b", gpus=2, created=10), at=2_000_010)
+    replay.lose(PodForm(name="huge", gpus=HUGE, created=10), at=2_000_010, since=1_999_000)
     replay.fleet.waiting.judge(at_us=replay.fleet.now_us)
 
-    assert evaluated(replay, Total.PENDING, 200_020) == 10 * 2
+    assert evaluated(replay, Total.PENDING, 2_000_020) == 10 * 2
 
 
 def test_waits_that_an_earlier_version_charged_in_full_are_charged_so_no_longer() -> None:

@@ -14,6 +14,7 @@ from gputally.model.rules import (
     ResourceRule,
     Rules,
     TenantSource,
+    WaitCeilings,
 )
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "config.yaml"
@@ -200,6 +201,21 @@ def test_pools_mig_and_limits_are_read(tmp_path: Path) -> None:
 
     assert (found.pool_labels, found.mig_basis) == (("a", "b"), MigBasis.MEMORY)
     assert found.limits == Limits(tenants=7)
+
+
+def test_ceilings_of_waits_are_read_and_change_nothing_about_the_classification(tmp_path: Path) -> None:
+    found = rules("waits: {ceiling_gpus: 64}", tmp_path)
+
+    assert found.waits == WaitCeilings(gpus=64)
+    assert rules("waits: {ceiling_gpus_per_pod: 16}", tmp_path).waits == WaitCeilings(gpus_per_pod=16)
+    assert found.digest == default_rules().digest
+
+
+@pytest.mark.parametrize("ceiling", ["0", "-1", "1000001", "many", "1.5"])
+def test_a_ceiling_that_is_no_number_of_gpus_is_refused(ceiling: str, tmp_path: Path) -> None:
+    (problem,) = problems(f"waits: {{ceiling_gpus: {ceiling}}}", tmp_path)
+
+    assert problem.startswith("waits.ceiling_gpus: ")
 
 
 def test_the_digest_changes_with_the_rules_and_not_with_the_layout(tmp_path: Path) -> None:

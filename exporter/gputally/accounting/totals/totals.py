@@ -19,8 +19,8 @@ _WAITS: Final = (
     *(Total.PENDING, Total.PENDING_UNPRICED),
     *(Total.UNCREATED, Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST),
 )
-_MOST_RESOLVED: Final = 2**47
-"""GPU-seconds, or units of the currency, up to which a float resolves 1/64 of one: over four million GPU-years."""
+_MOST_RESOLVED: Final = 2**50
+"""GPU-seconds, or units of the currency, up to which a float resolves an eighth of one: 36 million GPU-years."""
 
 
 class Totals:

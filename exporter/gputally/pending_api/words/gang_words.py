@@ -1,5 +1,6 @@
 """A partial gang in words."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -8,7 +9,7 @@ from gputally.model.placement.partial_gang import NotCompared
 from gputally.pending_api.words.amount_words import gpu_words, listed, money
 from gputally.pending_api.words.duration_words import duration
 
-NOT_COMPARED: Final = {
+NOT_COMPARED: Final[Mapping[str, str]] = {
     NotCompared.UNKNOWN: "what it waits for is not known",
     NotCompared.LIMIT: "enough older gangs of its tenant, or of all tenants, are compared",
 }

@@ -149,6 +149,7 @@ NOT_CHARGED = Metric[Snapshot](
     "(impossible), or their workload lacks more than the cluster ever had (above_limit), and more than the ceilings.",
     labels=("reason",),
     rows=not_charged,
+    reference_only=True,
 )
 
 FINDING_PODS = Metric[Snapshot](
