@@ -1,4 +1,7 @@
-"""The honest tenants' workload: pods with known lifetimes, bare, in Jobs, and with chains of owners."""
+"""The honest tenants' workload: pods with known lifetimes, bare, in Jobs, and with chains of owners.
+
+Beside it, a Job waits in a queue, and two gangs wait for each other.
+"""
 
 import asyncio
 from dataclasses import dataclass
@@ -27,6 +30,12 @@ PROBE = "probe"
 NAMESPACES = (*TENANTS, *LATE, PROBE)
 HONEST_POOL = "honest"
 NODES = 16
+QUEUED = "queued"
+"""A Job of `QUEUED_GPUS` GPUs that its queue does not admit."""
+QUEUED_GPUS = 8
+STUCK = "stuck"
+"""The namespace and the pool of the gangs; each has half of a node, and needs all of it. Their pods never end."""
+GPUS_OF_NODE = 8
 TIERS = {"urgent": 10_000, "batch": 500}
 LONGEST_RUN_S = 6
 INTERVAL_S = 1.2
@@ -111,11 +120,15 @@ async def create_objects(api: Api) -> None:
         await api.create(priority_class(name, value))
     for number in range(NODES):
         await api.create(gpu_node(f"honest-{number}", pool=HONEST_POOL))
+    await api.create(namespace(STUCK, labels={"team": team_of(STUCK)}))
+    await api.create(gpu_node(STUCK, pool=STUCK, gpus=GPUS_OF_NODE))
+    await _queue(api)
 
 
 async def live(api: Api, plan: list[Life]) -> None:
-    """Create all workloads on time; returns after the last one is created."""
+    """Create all workloads on time; returns after the last one is created. The gangs are created with the late ones."""
     async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_stick(api, min(life.at_s for life in plan if life.tenant in LATE)))
         for life in plan:
             tasks.create_task(_begin(api, life))
 
@@ -146,3 +159,25 @@ async def _pipeline(api: Api, life: Life) -> Json:
     step["metadata"]["ownerReferences"] = [owner("ConfigMap", meta["name"], top["metadata"]["uid"])]
     made = await api.create(step)
     return owner("Deployment", made["metadata"]["name"], made["metadata"]["uid"], api_version="apps/v1")
+
+
+async def _queue(api: Api) -> None:
+    pod = gpu_pod(QUEUED, TENANTS[0], gpus=QUEUED_GPUS, priorityClassName="urgent")
+    manifest = job(pod, suspend=True)
+    labels = manifest["metadata"]["labels"] | {"kueue.x-k8s.io/queue-name": "honest"}
+    await api.create({**manifest, "metadata": manifest["metadata"] | {"labels": labels}})
+
+
+async def _stick(api: Api, at_s: float) -> None:
+    """First the pods that are bound, then those for which no GPUs are left."""
+    await asyncio.sleep(at_s)
+    half = GPUS_OF_NODE // 2
+    members = ((gang, first + number) for first in (0, half) for gang in ("a", "b") for number in range(half))
+    for gang, number in members:
+        await api.create(_member(gang, number))
+
+
+def _member(gang: str, number: int) -> Json:
+    labels = {"team": team_of(STUCK), "training.kubeflow.org/job-name": gang}
+    never = conduct(start_after="2h")
+    return gpu_pod(f"{gang}-{number}", STUCK, labels=labels, annotations=never, nodeSelector={POOL: STUCK})

@@ -56,6 +56,8 @@ class Meter:
         """Largest scrape."""
         self.difference = 0.0
         """Largest absolute reconciliation difference."""
+        self.deadlocked = 0
+        """Most gangs that waited for each other."""
         self._cpu_s: dict[int, float] = {}
 
     @property
@@ -103,6 +105,8 @@ class Meter:
         for line in body.splitlines():
             if line.startswith(b"gputally_reconciliation_difference_gpu_seconds"):
                 self.difference = max(self.difference, abs(float(line.rpartition(b" ")[2])))
+            if line.startswith(b"gputally_deadlocked_gangs "):
+                self.deadlocked = max(self.deadlocked, int(float(line.rpartition(b" ")[2])))
 
 
 class JobWatch:

@@ -8,7 +8,7 @@ from typing import Final
 from labs.hostile import verdict
 from labs.hostile.attacks.every import ATTACKS, EARLY
 from labs.hostile.environment import HOSTILE, HOSTILE_NODES
-from labs.hostile.honest import LATE_AT, NAMESPACES
+from labs.hostile.honest import LATE_AT, NAMESPACES, STUCK
 from labs.hostile.run import Run, Seen, Size
 from tests.behaviour.product import total
 
@@ -148,6 +148,21 @@ FIGURES: Final = (
         most=lambda beside: (HOSTILE_NODES + 1) * GPUS_PER_NODE * (beside.size.lasts_s + 30),
     ),
     Figure(
+        name="GPUs of the queued Job not charged",
+        of=lambda seen, _: verdict.uncharged_gpus(seen.meter.product),
+        most=lambda _: 0,
+    ),
+    Figure(
+        name="smallest change of a wait counter",
+        of=lambda seen, _: verdict.coarsest_wait(seen.samples),
+        most=lambda _: 1 / 1024,
+    ),
+    Figure(name="deadlocked gangs not found", of=lambda seen, _: abs(2 - seen.meter.deadlocked), most=lambda _: 0),
+    Figure(
+        name="waiting pods that are not charged",
+        of=lambda seen, _: total(seen.samples, "gputally_wait_not_charged_pods"),
+    ),
+    Figure(
         name="label overflows",
         of=lambda seen, _: total(seen.samples, "gputally_label_overflows_total"),
     ),
@@ -168,7 +183,7 @@ FIGURES: Final = (
 
 def unexpected_requests(seen: Seen) -> Iterator[str]:
     """Unexpected API requests."""
-    return seen.requests.unexpected({*NAMESPACES, HOSTILE})
+    return seen.requests.unexpected({*NAMESPACES, STUCK, HOSTILE})
 
 
 def middle(values: list[float]) -> float:

@@ -5,7 +5,7 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ HOSTILE_EXTRA_S = 60
 """Extra time for the hostile tenant after the honest tenants, if it is not finished."""
 SETTLE_TIMEOUT_S = 240
 """Time for the control plane of a busy machine to finish all pods."""
+COMPARED_WITHIN_S = 30
 READY_TIMEOUT_S = 240
 """The run is aborted after this time; the report has the limit for the start."""
 
@@ -100,7 +101,9 @@ async def run(scratch: Path, size: Size, *, hostile: bool) -> Run:
     ):
         environment = Environment(plane, api, scratch)
         await environment.furnish()
-        async with Recorder(api, fieldSelector=f"metadata.namespace!={HOSTILE}") as record:
+        async with Recorder(
+            api, fieldSelector=f"metadata.namespace!={HOSTILE},metadata.namespace!={honest.STUCK}"
+        ) as record:
             found = Run(honest.lives(seed=size.seed, lasts_s=size.lasts_s), record, Yardstick(api))
             async with AsyncExitStack() as stack:
                 products = {
@@ -143,6 +146,7 @@ async def _load(
     for (name, product), started_in_s in zip(products.items(), ready_s, strict=True):
         await product.query_until(OPEN, lambda rows: not {uid for (uid,) in rows} & found.record.forms.keys())
         jobs[name].poll()
+        await _until_compared(meters[name])
         await product.scrape()
         samples = await product.scrape()
         meters[name].poll()
@@ -158,6 +162,12 @@ async def _load(
         )
     for task in watching:
         end(task)
+
+
+async def _until_compared(meter: Meter) -> None:
+    """Wait for the comparison of gangs, some seconds after they were observed; the report says if none is deadlocked."""
+    with suppress(TimeoutError):
+        await until(lambda: meter.deadlocked > 0, within=COMPARED_WITHIN_S)
 
 
 async def _restart(product: Product, meter: Meter) -> float:

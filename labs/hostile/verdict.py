@@ -1,9 +1,10 @@
 """Compares the honest tenants' bills to the truth, and sums the hostile tenant's usage."""
 
+import math
 from collections.abc import Iterator
 from decimal import Decimal
 
-from labs.hostile.honest import NAMESPACES, Life, planned, team_of
+from labs.hostile.honest import NAMESPACES, QUEUED, QUEUED_GPUS, STUCK, TENANTS, Life, planned, team_of
 from tests.behaviour.product import PRICE, SEGMENTS, Product, Samples
 from tests.behaviour.published import exported, published
 from tests.behaviour.recorder import Bill, Record
@@ -51,7 +52,7 @@ def overcount(samples: Samples, record: Record) -> float:
 
 def hostile_gpu_seconds(samples: Samples) -> float:
     """GPU-seconds of all tenants that are not honest, including `other`."""
-    honest = set(TEAMS.values())
+    honest = {*TEAMS.values(), team_of(STUCK)}
     return sum(v for group, v in published(samples).items() if group[0] == "time" and group[2] not in honest)
 
 
@@ -75,3 +76,18 @@ def unplanned(record: Record, plan: list[Life]) -> Iterator[str]:
     for team, seconds in planned(plan).items():
         if actual.get(team) != seconds:
             yield f"{team} ran for {actual.get(team)} GPU-s, not {seconds}"
+
+
+def uncharged_gpus(product: Product) -> float:
+    """Of the honest Job in a queue, the GPUs whose wait the ledger does not have, or has too often."""
+    rows = product.query(
+        f"SELECT pods * quantity FROM uncreated_waits WHERE (namespace, name) = ('{TENANTS[0]}', '{QUEUED}')"
+    )
+    return max((abs(QUEUED_GPUS - quantity / 10**6) for (quantity,) in rows), default=float(QUEUED_GPUS))
+
+
+def coarsest_wait(samples: Samples) -> float:
+    """The smallest change that each counter of waits can still show, in GPU-seconds or units of the currency."""
+    names = ("gputally_pending_gpu_seconds_total", "gputally_pending_cost_total")
+    names += ("gputally_uncreated_gpu_seconds_total", "gputally_uncreated_cost_total")
+    return max(math.ulp(value) for (name, _), value in samples.items() if name in names)

@@ -118,7 +118,6 @@ async def aggregate(
             saved = _saved(ledger, now_us=clock())
             zero_us, explains_waits = settings.zero_s * US_PER_SECOND, settings.explains_waits
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=zero_us, explains_waits=explains_waits)
-            _log_spoiled(fleet)
             fleet.jobs.costs.is_on = settings.training_job_cost
             pipeline = _pipeline(fleet, ledger, clock=clock)
             pipeline.health.clock = server_time.health
@@ -164,6 +163,7 @@ def _rare_collection() -> Iterator[None]:
 
 
 def _pipeline(fleet: Fleet, ledger: Ledger, *, clock: Clock) -> Pipeline:
+    _log_spoiled(fleet)
     watched = watched_by(fleet)
     first = [resource.kind for resource in watched if resource.is_first]
     return assemble(fleet, ledger, clock=clock, watches=tuple(map(unwatched, watched)), first=first)

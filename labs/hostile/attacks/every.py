@@ -13,12 +13,17 @@ from labs.hostile.attacks import (
     resource_names,
     storms,
     times,
+    waits,
 )
 from labs.hostile.tenant import Tenant
 
 Attack = Callable[[Tenant], Awaitable[None]]
 
-EARLY: Mapping[str, Attack] = {labels.JUNK: labels.junk, owner_paths.NAME: owner_paths.attack}
+EARLY: Mapping[str, Attack] = {
+    waits.GANGS: waits.old_gangs,
+    labels.JUNK: labels.junk,
+    owner_paths.NAME: owner_paths.attack,
+}
 """Attacks that finish before the late tenants start."""
 ATTACKS: Mapping[str, Attack] = {
     owner_crowd.NAME: owner_crowd.attack,
@@ -29,6 +34,7 @@ ATTACKS: Mapping[str, Attack] = {
     storms.PODS: storms.pods,
     storms.JOBS: storms.jobs,
     bulk.NAME: bulk.attack,
+    waits.ENDLESS: waits.endless,
     times.GRACE: times.grace,
     times.PRIORITIES: times.priorities,
     impostors.NAME: impostors.attack,

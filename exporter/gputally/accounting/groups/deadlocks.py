@@ -38,6 +38,7 @@ class Deadlocks:
         self.gangs = PartialGangs(pods)
         self._live = live
         self._pleas = pleas
+        self._not_compared: Mapping[NotCompared, int] = {}
         self._serves: dict[str, frozenset[str]] = {}
         self._turn: list[str] = []
 
@@ -47,6 +48,7 @@ class Deadlocks:
         if not self._live.is_judgeable:
             return
         gangs = self._chosen(partial)
+        self._not_compared = Counter(self.skipped.values())
         waiting = stuck(gangs, self._live.room) if len(gangs) > 1 else {}
         self._serves = {key: each & waiting.keys() for key, each in self._serves.items() if key in waiting}
         self._turn = [key for key in self._turn if key in waiting] or list(waiting)
@@ -58,8 +60,8 @@ class Deadlocks:
 
     def read(self) -> PartialNow:
         """All partial gangs, as sums."""
-        skipped = Counter(each for key, each in self.skipped.items() if key in self.gangs.read())
-        return PartialNow(self.gangs.sums(), len({key for each in self.found for key in each}), dict(skipped))
+        deadlocked = len({key for each in self.found for key in each})
+        return PartialNow(self.gangs.sums(), deadlocked, self._not_compared)
 
     def _chosen(self, partial: Mapping[str, PartialGang]) -> dict[str, WaitingGang]:
         """The gangs to compare, first the oldest of each tenant, then the second oldest."""

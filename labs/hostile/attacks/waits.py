@@ -1,0 +1,37 @@
+"""Pods and Jobs that wait for more GPUs than exist, and gangs that hold a GPU and wait for ever."""
+
+from labs.hostile.tenant import Tenant, asking, gpus
+from tests.cluster.manifests import POOL, Json, conduct, job
+
+ENDLESS, GANGS = "endless waits", "old gangs"
+AMOUNTS = ("1000000000", "8", str(2**63 - 1), "256", "257", "1e18")
+MOST_PARALLEL = 2**31 - 1
+QUEUE = {"kueue.x-k8s.io/queue-name": "hostile"}
+TIERS = ("urgent", "batch")
+"""Of the honest tenants: their waits are in the same sums."""
+OLD_GANGS = 20
+"""More than are compared of one tenant."""
+
+
+async def endless(tenant: Tenant) -> None:
+    """Create pending pods of every amount, and suspended Jobs in a queue that want two billion of each."""
+    for number in tenant.many(300):
+        tier, amount = TIERS[number % len(TIERS)], AMOUNTS[number % len(AMOUNTS)]
+        pod = asking(tenant.pod("waits", priorityClassName=tier), **gpus(amount))
+        await tenant.create(ENDLESS, _queued(pod))
+        await tenant.create(ENDLESS, pod)
+
+
+async def old_gangs(tenant: Tenant) -> None:
+    """Create gangs of which one pod holds a GPU, and the other one fits on no node."""
+    for number in range(OLD_GANGS):
+        labels = {"training.kubeflow.org/job-name": f"old-{number}"}
+        holder = tenant.pod("holds", nodeSelector={POOL: tenant.target.own_pool})
+        for pod in (holder, asking(tenant.pod("lacks"), **gpus("8"))):
+            meta = pod["metadata"] | {"labels": labels, "annotations": conduct(start_after="2h")}
+            await tenant.create(GANGS, {**pod, "metadata": meta})
+
+
+def _queued(pod: Json) -> Json:
+    manifest = job(pod, parallelism=MOST_PARALLEL, suspend=True)
+    return {**manifest, "metadata": manifest["metadata"] | {"labels": QUEUE}}
