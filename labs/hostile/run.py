@@ -165,7 +165,7 @@ async def _load(
 
 
 async def _until_compared(meter: Meter) -> None:
-    """Wait for the comparison of gangs, some seconds after they were observed; the report says if none is deadlocked."""
+    """Wait for the comparison of gangs, which takes some seconds; the report says if no deadlock was found."""
     with suppress(TimeoutError):
         await until(lambda: meter.deadlocked > 0, within=COMPARED_WITHIN_S)
 
