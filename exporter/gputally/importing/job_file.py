@@ -4,13 +4,15 @@ import csv
 import gzip
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 from gputally.errors import ConfigError, Problem
 from gputally.importing import csv_jobs, slurm_jobs
 from gputally.importing.imported_job import ImportedJob
-from gputally.importing.row_cells import CellError, Cells, Rejected, RepeatedHour, TimeBase
+from gputally.importing.row_cells import CellError, Cells, Rejected, RepeatedHour, TimeBase, shown
 from gputally.importing.slurm_gpus import SlurmShares
 from gputally.model.units import GPU_HOUR
 
@@ -89,12 +91,15 @@ class JobFile:
             found.append(f"has texts that users choose ({names}), which may look like other rows; export without them")
         return [*self._repeated.notes(), *found]
 
-    def _opened(self) -> IO[str]:
+    @contextmanager
+    def _opened(self) -> Iterator[IO[str]]:
+        """The text without a BOM. Bytes that are not UTF-8 matter only in cells that are read."""
         newline = "\n" if self._form.delimiter is None else ""  # sacct ends rows by \n alone
-        how = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": newline}  # Excel writes a BOM
-        if self._path.suffix == ".gz":
-            return gzip.open(self._path, "rt", **how)
-        return self._path.open(**how)
+        with (
+            gzip.open(self._path) if self._path.suffix == ".gz" else self._path.open("rb") as file,
+            TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline=newline) as text,
+        ):
+            yield text
 
     def _table(self, file: IO[str]) -> tuple[Sequence[str], Iterator[Row]]:
         """The names of the columns, and the rows. Raises: ConfigError."""
@@ -130,7 +135,7 @@ class JobFile:
                 each.strip() for each in header.split(other)
             }:
                 return f"; its columns are separated by '{name}': add --delimiter '{name}'"
-        return ""
+        return "; add --format sacct for the output of sacct" if slurm_jobs.COLUMNS[0] in header else ""
 
     def _item(
         self, line: int, names: Sequence[str], cells: Sequence[str] | CellError, known: set[int]
@@ -151,7 +156,7 @@ class JobFile:
                 if job.run_us is None
                 else "every run of a job has one row and a start of its own"
             )
-            return Rejected(line, self._form.columns[0], f"{job.id} is in an earlier row too; {what}")
+            return Rejected(line, self._form.columns[0], f"{shown(job.id)} is in an earlier row too; {what}")
         known.add(number)
         if row.repeated:
             self._repeated.add(line, row.repeated, job.quantity)

@@ -108,11 +108,13 @@ class Cells:
         """
         submits = self._readings(submit)
         starts, ends = self._optional_readings(start), self._optional_readings(end)
-        found = [times for times in product(submits, starts, ends) if _is_ordered(times)]
+        found = [times for times in product(submits, starts, ends) if _is_ordered(*times)]
         if not found and submit_is_reset:
-            found = [(submits[0], *times) for times in product(starts, ends) if _is_ordered(times)]
+            found = [(submits[0], *times) for times in product(starts, ends) if _is_ordered(None, *times)]
         if not found:
             raise self._disorder({submit: submits[0], start: starts[0], end: ends[0]})
+        if len(found) == 1:
+            return JobTimes(*found[0], run_us=starts[0])
         chosen = min(found, key=_preference)
         runs = {times[1:] for times in found}
         if len(runs) > 1:
@@ -180,9 +182,9 @@ def _out_of_range(text: str) -> ValueError:
     return ValueError(f"'{text}' is not between {_FIRST_YEAR} and {_LAST_YEAR}")
 
 
-def _is_ordered(times: tuple[int | None, ...]) -> bool:
-    known = [us for us in times if us is not None]
-    return all(earlier <= later for earlier, later in pairwise(known))
+def _is_ordered(submit_us: int | None, start_us: int | None, end_us: int | None) -> bool:
+    after_us = submit_us or 0 if start_us is None else start_us
+    return (submit_us or 0) <= after_us and (end_us is None or after_us <= end_us)
 
 
 def _run_us(run: tuple[int | None, ...]) -> int:

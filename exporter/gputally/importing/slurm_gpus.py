@@ -6,6 +6,7 @@ without a suffix; https://slurm.schedmd.com/gres.html (MPS, sharding, MIG).
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -50,6 +51,7 @@ class SlurmGpus(NamedTuple):
     others: frozenset[str]
 
 
+@lru_cache(maxsize=4096)
 def gpus_of(tres: str, shares: SlurmShares) -> SlurmGpus:
     """The GPUs of a job, each counted once. Raises: CellError for an amount that is not certain."""
     amounts = dict[str, dict[str, int]]()

@@ -20,6 +20,7 @@ from gputally.ledger_commands.import_output import NOT_ALL_STATUS, ImportOutput,
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
 from gputally.ledger_commands.report.report_scope import time_zone
 from gputally.model.rules import Rules
+from gputally.model.units import to_datetime
 
 
 class ImportOptions(Struct, frozen=True, kw_only=True):
@@ -97,11 +98,12 @@ def _base(options: ImportOptions) -> TimeBase:
 
 
 def _until_us(options: ImportOptions, base: TimeBase, window: Window) -> int:
-    """Up to when running jobs have run. Raises: ConfigError for a time before the first job."""
+    """Up to when running jobs have run. Raises: ConfigError for a time before others of the file."""
     if options.until is None:
         return window.end_us
-    if (until_us := _time_us(options.until, base, "until")) < window.start_us:
-        raise ConfigError([Problem("", "--until", f"{options.until} is before the first start of a job in the file")])
+    if (until_us := _time_us(options.until, base, "until")) < window.end_us:
+        last = f"the last time in the file, {to_datetime(window.end_us):%Y-%m-%dT%H:%M:%S} UTC"
+        raise ConfigError([Problem("", "--until", f"{options.until} is before {last}")])
     return until_us
 
 
