@@ -7,13 +7,14 @@ ignored.
 from typing import Final
 
 from gputally.importing.imported_job import ImportedJob
-from gputally.importing.row_cells import CellError, Cells
+from gputally.importing.row_cells import MOST_GPUS, CellError, Cells, shown
 from gputally.model.allocation import Outcome
 from gputally.model.units import GPU
 
 COLUMNS: Final = ("id", "submit", "start", "end", "status")
 """Required columns; of `gpu_milli` and `gpu_count`, one is."""
-_UGPU_PER_MILLI: Final = GPU // 1000
+_MILLI: Final = 1000
+_UGPU_PER_MILLI: Final = GPU // _MILLI
 _OUTCOMES: Final = {
     "succeeded": Outcome.SUCCEEDED,
     "completed": Outcome.SUCCEEDED,
@@ -33,10 +34,9 @@ _OUTCOMES: Final = {
 def csv_job(cells: Cells) -> ImportedJob | None:
     """The job of a row; None if it had no GPU, or never started. Raises: CellError."""
     job_id, quantity = cells.name("id"), _quantity(cells)
-    submit_us, start_us = cells.time_us("submit"), cells.optional_time_us("start")
-    end_us, outcome = cells.optional_time_us("end"), _outcome(cells)
-    cells.ordered(submit=submit_us, start=start_us, end=end_us)
-    if not quantity or start_us is None:
+    times, outcome = cells.times("submit", "start", "end"), _outcome(cells)
+    end_us = times.end_us
+    if not quantity or times.start_us is None:
         return None
     if end_us is not None and outcome is Outcome.RUNNING:
         outcome = Outcome.DELETED  # it ran until it was deleted
@@ -50,22 +50,23 @@ def csv_job(cells: Cells) -> ImportedJob | None:
         gpu_model=cells.text("gpu_type"),
         node=cells.text("node"),
         quantity=quantity,
-        submit_us=submit_us,
-        start_us=start_us,
+        submit_us=times.submit_us,
+        start_us=times.start_us,
         end_us=end_us,
         outcome=outcome,
+        reason="",
     )
 
 
 def _quantity(cells: Cells) -> int:
     """µGPU: `gpu_milli` is the sum for the job, in thousandths of a GPU."""
     if cells.text("gpu_milli"):
-        return cells.number("gpu_milli") * _UGPU_PER_MILLI
-    return cells.number("gpu_count") * GPU
+        return cells.number("gpu_milli", most=MOST_GPUS * _MILLI) * _UGPU_PER_MILLI
+    return cells.number("gpu_count", most=MOST_GPUS) * GPU
 
 
 def _outcome(cells: Cells) -> Outcome:
     text = cells.text("status")
     if (found := _OUTCOMES.get(text.lower())) is None:
-        raise CellError("status", f"unknown '{text}'; use one of {', '.join(_OUTCOMES)}")
+        raise CellError("status", f"unknown '{shown(text)}'; use one of {', '.join(_OUTCOMES)}")
     return found

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field, json
+from msgspec.structs import replace
 
 from gputally.importing.imported_job import ImportedJob
 from gputally.importing.kube_state.sampled_pod import RejectedPod
@@ -94,6 +95,30 @@ def window_of(rows: Iterable[ImportedJob | Rejected | None]) -> Window | None:
             start_us = job.start_us if start_us is None else min(start_us, job.start_us)
             end_us = max(end_us, job.end_us or job.start_us)
     return None if start_us is None else Window(start_us, end_us)
+
+
+def known_before(
+    ledger: SqliteImportLedger, rows: Iterable[ImportedJob | Rejected | None], classifier: EntryClassifier[ImportedJob]
+) -> Iterator[ImportedJob | Rejected | None]:
+    """The rows. A run that is in the ledger since before runs were told apart keeps the UID of its job.
+
+    That is the run with the same start. It would otherwise be imported, and billed, a second time.
+    """
+    source = iter(rows)
+    if not ledger.complete_us():
+        yield from source  # nothing was imported
+    while batch := list(islice(source, BATCH)):
+        former = [_without_run(row) for row in batch]
+        starts = ledger.starts_us(classifier.uid(job) for job in former if job)
+        for row, job in zip(batch, former, strict=True):
+            start_us = starts.get(classifier.uid(job)) if job else None
+            is_former = isinstance(row, ImportedJob) and start_us is not None and start_us in (row.run_us, row.start_us)
+            yield job if is_former else row
+
+
+def _without_run(row: ImportedJob | Rejected | None) -> ImportedJob | None:
+    """The run as it was identified before: by its job alone."""
+    return replace(row, run_us=None) if isinstance(row, ImportedJob) and row.run_us is not None else None
 
 
 def _add(ledger: SqliteImportLedger, jobs: list[Entry], plan: Plan[Entry], counts: Counts) -> None:

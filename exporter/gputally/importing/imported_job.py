@@ -14,17 +14,19 @@ from gputally.model.allocation import End, Outcome, Result, Terms
 from gputally.model.pod import PodRecord
 from gputally.model.price import Asset
 from gputally.model.rules import Rules
+from gputally.model.units import to_datetime
 
 RESOURCE: Final = "gpu"
 _POOL: Final = "none"
 _MODEL: Final = "unknown"
 
 
-class ImportedJob(Struct, frozen=True, kw_only=True):
-    """One job that had GPUs. Times are µs, `quantity` is µGPU; `end_us` is None while it runs.
+class ImportedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run of a job that had GPUs. Times are µs, `quantity` is µGPU; `end_us` is None while it runs.
 
     `priority_class` is what tier rules read: the class or quality of service of the other system. Empty texts are not
-    known.
+    known. `run_us` tells the runs of a job apart: when it started, by the first reading of that time; None for a system
+    whose jobs run once, and for a run that is in the ledger since before runs were told apart.
     """
 
     id: str
@@ -38,7 +40,8 @@ class ImportedJob(Struct, frozen=True, kw_only=True):
     start_us: int
     end_us: int | None
     outcome: Outcome
-    reason: str = ""
+    reason: str
+    run_us: int | None = None
 
 
 class JobClassifier:
@@ -51,7 +54,7 @@ class JobClassifier:
 
     def uid(self, job: ImportedJob) -> str:
         """The UID of its allocation."""
-        return f"{self._source}/{job.id}"
+        return f"{self._source}/{job.id}" + ("" if job.run_us is None else f"/{to_datetime(job.run_us).isoformat()}")
 
     def is_running(self, job: ImportedJob) -> bool:
         """Whether it has not ended yet."""

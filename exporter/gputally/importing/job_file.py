@@ -2,72 +2,236 @@
 
 import csv
 import gzip
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 from gputally.errors import ConfigError, Problem
 from gputally.importing import csv_jobs, slurm_jobs
 from gputally.importing.imported_job import ImportedJob
-from gputally.importing.row_cells import CellError, Cells, Rejected, TimeBase
+from gputally.importing.row_cells import CellError, Cells, Rejected, RepeatedHour, TimeBase, shown
+from gputally.importing.slurm_gpus import SlurmShares
+from gputally.model.units import GPU_HOUR
+
+CSV_DELIMITER: Final = ","
+_NAMED: Final = 20
+"""Rows that notes name."""
+_SACCT_HEADER: Final = re.compile(r"\w+(?P<delimiter>[^\w ,:=./\[\]+-]+)", re.ASCII)
+"""What separates the columns of sacct, which its values do not contain."""
+_NOT_UTF8: Final = re.compile("[\0\ud800-\udfff]")
+_LINE_BREAK: Final = re.compile("[\r\n]")
+
+Row = tuple[int, Sequence[str] | CellError]
+"""The line where a row begins, and its cells, or why it has none."""
 
 
 class Format(NamedTuple):
-    """A kind of file: its `delimiter`, the columns that it must have, and how a row becomes a job."""
+    """A kind of file: the columns that it must have, how a row becomes a job, and what the rows say of other jobs.
 
-    delimiter: str
+    Texts in quotes may contain the `delimiter` (CSV); without one, the header shows it, and no text is quoted (sacct).
+    """
+
     columns: tuple[str, ...]
     job: Callable[[Cells], ImportedJob | None]
+    notes: Callable[[], list[str]]
+    delimiter: str | None
 
 
-FORMATS: Final = {
-    "csv": Format(",", csv_jobs.COLUMNS, csv_jobs.csv_job),
-    "sacct": Format("|", slurm_jobs.COLUMNS, slurm_jobs.slurm_job),
-}
+def csv_format(delimiter: str = CSV_DELIMITER) -> Format:
+    """CSV files."""
+    return Format(csv_jobs.COLUMNS, csv_jobs.csv_job, list, delimiter)
 
 
-def jobs_of(path: Path, form: Format, base: TimeBase) -> Iterator[ImportedJob | Rejected | None]:
-    """One item for each row: the job, why it is rejected, or None if it had no GPU time.
-
-    Raises: ConfigError if the file cannot be read, or lacks a column.
-    """
-    try:
-        with _opened(path) as file:
-            reader = csv.DictReader(file, delimiter=form.delimiter)
-            _expect_columns(path, reader.fieldnames or (), form)
-            known = set[int]()
-            for cells in reader:
-                yield _item(Cells(cells, base), reader.line_num, form, known)
-    except OSError as error:  # includes gzip.BadGzipFile
-        raise _unreadable(path, f"cannot be read: {error.strerror or error}") from None
-    except (EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise _unreadable(path, f"is not text in UTF-8 with one row a line: {error}") from None
+def sacct_format(shares: SlurmShares) -> Format:
+    """The output of sacct."""
+    reader = slurm_jobs.SlurmJobs(shares)
+    return Format(slurm_jobs.COLUMNS, reader.job, reader.notes, None)
 
 
-def _item(cells: Cells, line: int, form: Format, known: set[int]) -> ImportedJob | Rejected | None:
-    """`known` are the hashes of the IDs before: 60 bytes each."""
-    try:
-        job = form.job(cells)
-    except CellError as error:
-        return Rejected(line, error.column, error.reason)
-    if job:
-        if (number := hash(job.id)) in known:
-            return Rejected(line, form.columns[0], f"{job.id} is in an earlier row too; every job has one row")
+class JobFile:
+    """A file of jobs. It may be read several times; `notes` are those of the last time."""
+
+    def __init__(self, path: Path, form: Format, base: TimeBase) -> None:
+        self._path = path
+        self._form = form
+        self._base = base
+        self._repeated = _RepeatedHours(base)
+        self._free_texts: list[str] = []
+
+    def rows(self) -> Iterator[ImportedJob | Rejected | None]:
+        """One item for each row: the job, why it is rejected, or None if it had no GPU time.
+
+        Raises: ConfigError if the file cannot be read, or lacks a column.
+        """
+        self._repeated = _RepeatedHours(self._base)
+        try:
+            with self._opened() as file:
+                names, rows = self._table(file)
+                known = set[int]()
+                for line, cells in rows:
+                    yield self._item(line, names, cells, known)
+        except OSError as error:  # includes gzip.BadGzipFile
+            raise self._problem(f"cannot be read: {error.strerror or error}") from None
+        except EOFError as error:
+            raise self._problem(f"is incomplete: {error}") from None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether all imported times have one reading."""
+        return not self._repeated.count
+
+    def notes(self) -> list[str]:
+        """What the result does not show."""
+        found = self._form.notes()
+        if self._free_texts:
+            names = ", ".join(self._free_texts)
+            found.append(f"has texts that users choose ({names}), which may look like other rows; export without them")
+        return [*self._repeated.notes(), *found]
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[str]]:
+        """The text without a BOM. Bytes that are not UTF-8 matter only in cells that are read."""
+        newline = "\n" if self._form.delimiter is None else ""  # sacct ends rows by \n alone
+        with (
+            gzip.open(self._path) if self._path.suffix == ".gz" else self._path.open("rb") as file,
+            TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline=newline) as text,
+        ):
+            yield text
+
+    def _table(self, file: IO[str]) -> tuple[Sequence[str], Iterator[Row]]:
+        """The names of the columns, and the rows. Raises: ConfigError."""
+        header = file.readline().rstrip("\r\n")
+        if _NOT_UTF8.search(header):
+            raise self._problem("is not text in UTF-8; save it as UTF-8")
+        delimiter = self._form.delimiter
+        if delimiter is None:
+            match = _SACCT_HEADER.match(header)
+            delimiter = match["delimiter"] if match else "|"
+            names = header.split(delimiter)
+            self._free_texts = [name for name in names if name in slurm_jobs.FREE_TEXTS]
+            rows = _sacct_rows(file, delimiter, len(names))
+        else:
+            names = next(csv.reader([header], delimiter=delimiter), [])
+            rows = _csv_rows(file, delimiter, len(names))
+        names = [name.strip() for name in names]
+        self._expect_columns(names, header)
+        return names, rows
+
+    def _expect_columns(self, names: Sequence[str], header: str) -> None:
+        if twice := {name for name in names if name and names.count(name) > 1}:
+            raise self._problem(f"has the column {', '.join(sorted(twice))} twice", "line 1")
+        if missing := [column for column in self._form.columns if column not in names]:
+            text = f"has no column {', '.join(missing)}; it needs {', '.join(self._form.columns)}"
+            raise self._problem(text + self._remedy(header), "line 1")
+
+    def _remedy(self, header: str) -> str:
+        if self._form.delimiter is None:
+            return "; export with sacct --parsable2"
+        for other, name in ((";", ";"), ("\t", "\\t"), ("|", "|"), (",", ",")):
+            if other != self._form.delimiter and set(self._form.columns) <= {
+                each.strip() for each in header.split(other)
+            }:
+                return f"; its columns are separated by '{name}': add --delimiter '{name}'"
+        return "; add --format sacct for the output of sacct" if slurm_jobs.COLUMNS[0] in header else ""
+
+    def _item(
+        self, line: int, names: Sequence[str], cells: Sequence[str] | CellError, known: set[int]
+    ) -> ImportedJob | Rejected | None:
+        """`known` are the hashes of the runs before: 60 bytes each."""
+        try:
+            if isinstance(cells, CellError):
+                raise cells
+            row = Cells(dict(zip(names, cells, strict=True)), self._base)
+            job = self._form.job(row)
+        except CellError as error:
+            return Rejected(line, error.column, error.reason)
+        if job is None:
+            return None
+        if (number := hash((job.id, job.run_us))) in known:
+            what = (
+                "every job has one row"
+                if job.run_us is None
+                else "every run of a job has one row and a start of its own"
+            )
+            return Rejected(line, self._form.columns[0], f"{shown(job.id)} is in an earlier row too; {what}")
         known.add(number)
-    return job
+        if row.repeated:
+            self._repeated.add(line, row.repeated, job.quantity)
+        return job
+
+    def _problem(self, text: str, where: str = "") -> ConfigError:
+        return ConfigError([Problem(str(self._path), where, text)])
 
 
-def _opened(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8", newline="")
-    return path.open(encoding="utf-8", newline="")
+class _RepeatedHours:
+    """Imported rows with a time of the hour that clocks repeat."""
+
+    def __init__(self, base: TimeBase) -> None:
+        self._zone = base.zone
+        self._named = list[str]()
+        self._gpu_time = 0
+        self.count = 0
+
+    def add(self, line: int, found: RepeatedHour, quantity: int) -> None:
+        """Add a row with so many µGPU."""
+        self.count += 1
+        self._gpu_time += found.unsure_us * quantity
+        if self.count <= _NAMED:
+            hours = found.unsure_us * quantity / GPU_HOUR
+            self._named.append(
+                f"line {line}, {found.column}: {found.text} was twice in {self._zone}; the shortest run counts, "
+                f"at most {hours:,.4f} GPU-hours are missing"
+            )
+
+    def notes(self) -> list[str]:
+        """The first ones, and their sum."""
+        if not self.count:
+            return []
+        total = f"{self.count:,} jobs have a time that clocks showed twice; at most {self._gpu_time / GPU_HOUR:,.4f} "
+        return [*self._named, f"{total}GPU-hours are missing; export times in UTC or with an offset"]
 
 
-def _expect_columns(path: Path, names: Collection[str], form: Format) -> None:
-    if missing := [column for column in form.columns if column not in names]:
-        text = f"has no column {', '.join(missing)}; it needs {', '.join(form.columns)}"
-        raise ConfigError([Problem(str(path), "line 1", text)])
+def _sacct_rows(file: IO[str], delimiter: str, columns: int) -> Iterator[Row]:
+    for number, line in enumerate(file, start=2):
+        if text := line.removesuffix("\n").removesuffix("\r"):
+            cells = text.split(delimiter)
+            remedy = "a text that users choose, such as JobName, has a separator or a line break; export without it"
+            yield number, cells if len(cells) == columns else _miscounted(cells, columns, remedy)
 
 
-def _unreadable(path: Path, text: str) -> ConfigError:
-    return ConfigError([Problem(str(path), "", text)])
+def _csv_rows(file: IO[str], delimiter: str, columns: int) -> Iterator[Row]:
+    """Rows of which one part may be in quotes; a row over several lines is rejected if it may have swallowed others."""
+    reader, first = csv.reader(file, delimiter=delimiter, strict=True), 2
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield (
+                first,
+                CellError("", f"{_lines(first, reader.line_num + 1)}{error}; close quotes, and double those in texts"),
+            )
+        else:
+            if cells:
+                yield first, _checked(cells, columns, delimiter, _lines(first, reader.line_num + 1))
+        first = reader.line_num + 2
+
+
+def _checked(cells: Sequence[str], columns: int, delimiter: str, lines: str) -> Sequence[str] | CellError:
+    if any(delimiter in cell and _LINE_BREAK.search(cell) for cell in cells):
+        return CellError("", f"{lines}a text in quotes has a line break and '{delimiter}': it may be several rows")
+    if len(cells) != columns:
+        return _miscounted(cells, columns, f"put texts that contain '{delimiter}' in quotes")
+    return cells
+
+
+def _miscounted(cells: Sequence[str], columns: int, remedy: str) -> CellError:
+    return CellError("", f"has {len(cells)} cells, but the header has {columns}; {remedy}")
+
+
+def _lines(first: int, last: int) -> str:
+    return "" if first == last else f"up to line {last}, "

@@ -1,21 +1,29 @@
-"""Jobs of Slurm, from `sacct --allocations --parsable2 --format ...`.
+"""Jobs of Slurm, from `sacct --allocations --duplicates --parsable2 --format ...`.
 
-Source: https://slurm.schedmd.com/sacct.html (job states, AllocTRES).
+Source: https://slurm.schedmd.com/sacct.html (job states); SchedMD/slurm src/sacct/sacct.c (columns) and
+src/plugins/accounting_storage/mysql/as_mysql_job.c, which adds a row for each run, and for each size of a resized job.
 """
 
 import re
 from typing import Final
 
 from gputally.importing.imported_job import ImportedJob
-from gputally.importing.row_cells import CellError, Cells
+from gputally.importing.row_cells import CellError, Cells, shown
+from gputally.importing.slurm_gpus import COLUMN, SlurmShares, gpus_of
 from gputally.model.allocation import Outcome
-from gputally.model.units import GPU
 
-COLUMNS: Final = ("JobIDRaw", "Account", "QOS", "State", "Submit", "Start", "End", "AllocTRES")
-"""Required columns. `Partition` and `NodeList` are read too."""
-FORMAT: Final = "JobIDRaw,Account,QOS,Partition,State,Submit,Start,End,AllocTRES,NodeList"
-_GPUS: Final = re.compile(r"gres/gpu(?::(?P<model>[^=,]+))?=(?P<count>\d{1,6})")
-_NOT_STARTED: Final = ("PENDING", "REQUEUED", "REVOKED")
+COLUMNS: Final = ("JobIDRaw", "Account", "QOS", "State", "Submit", "Start", "End", COLUMN)
+"""Required columns. `Partition`, `NodeList` and `Restarts` are read too."""
+FREE_TEXTS: Final = (
+    *("JobName", "Comment", "Constraints", "Container", "Extra", "Licenses", "QOSREQ", "StdErr", "StdIn", "StdOut"),
+    *("SubmitLine", "WCKey", "WorkDir"),
+)
+"""Columns whose texts users choose: they may look like other cells or rows."""
+_JOB_ID: Final = re.compile(r"\d{1,20}(?P<step>\..*)?", re.ASCII)
+_MOST_RESTARTS: Final = 1_000_000
+_OTHERS: Final = 10
+"""Names of resources that are not GPUs which are kept."""
+_NOT_STARTED: Final = ("PENDING", "REVOKED")
 _OUTCOMES: Final = {
     "COMPLETED": Outcome.SUCCEEDED,
     "FAILED": Outcome.FAILED,
@@ -23,6 +31,7 @@ _OUTCOMES: Final = {
     "TIMEOUT": Outcome.FAILED,
     "DEADLINE": Outcome.FAILED,
     "CANCELLED": Outcome.DELETED,
+    "REQUEUED": Outcome.DELETED,
     "PREEMPTED": Outcome.PREEMPTED,
     "NODE_FAIL": Outcome.LOST,
     "BOOT_FAIL": Outcome.LOST,
@@ -31,39 +40,77 @@ _OUTCOMES: Final = {
 }
 
 
-def slurm_job(cells: Cells) -> ImportedJob | None:
-    """The job of a row; None for a step, without GPUs, or if it never started. Raises: CellError."""
-    job_id = cells.name("JobIDRaw")
-    state = (cells.name("State").split() or [""])[0].rstrip("+")  # CANCELLED by 1000
+class SlurmJobs:
+    """Reads rows, and remembers what they say of others."""
+
+    def __init__(self, shares: SlurmShares) -> None:
+        self._shares = shares
+        self._others = set[str]()
+        self._runs, self._earlier_runs = set[int](), set[int]()
+
+    def job(self, cells: Cells) -> ImportedJob | None:
+        """The run of a row; None for a step, without GPUs, or if it never started. Raises: CellError."""
+        job_id, state = cells.name("JobIDRaw"), _state(cells)
+        if not (number := _JOB_ID.fullmatch(job_id)):
+            raise CellError("JobIDRaw", f"'{shown(job_id)}' is not the number of a job")
+        gpus = gpus_of(cells.text(COLUMN), self._shares)
+        times = cells.times("Submit", "Start", "End", submit_is_reset=True)
+        self._note(job_id, cells, gpus.others)
+        if number["step"] or not gpus.quantity or times.start_us is None:
+            return None
+        if (outcome := _outcome(state, cells, has_ended=times.end_us is not None)) is None:
+            return None
+        return ImportedJob(
+            id=job_id,
+            tenant=cells.text("Account"),
+            priority_class=cells.text("QOS"),
+            queue=cells.text("Partition"),
+            gpu_model=gpus.model,
+            node=cells.text("NodeList"),
+            quantity=gpus.quantity,
+            submit_us=min(times.submit_us, times.start_us),
+            start_us=times.start_us,
+            end_us=times.end_us,
+            outcome=outcome,
+            reason="" if state in ("COMPLETED", "FAILED") else state,
+            run_us=times.run_us,
+        )
+
+    def notes(self) -> list[str]:
+        """What the rows say of GPU time that is not in the result."""
+        found = []
+        if self._others:
+            found.append(f"not counted as GPUs: {', '.join('gres/' + name for name in sorted(self._others))}")
+        if missing := len(self._earlier_runs - self._runs):
+            remedy = "export with sacct --duplicates, and from before they began"
+            found.append(f"{missing:,} earlier runs of its jobs, which Restarts counts, are not in the file; {remedy}")
+        return found
+
+    def _note(self, job_id: str, cells: Cells, others: frozenset[str]) -> None:
+        if len(self._others) < _OTHERS:
+            self._others |= others
+        if not cells.text("Restarts"):
+            return
+        restarts = cells.number("Restarts", most=_MOST_RESTARTS)
+        self._runs.add(hash((job_id, restarts)))
+        if restarts:
+            self._earlier_runs.add(hash((job_id, restarts - 1)))
+
+
+def _state(cells: Cells) -> str:
+    state = cells.name("State").split()[0].rstrip("+")  # CANCELLED by 1000
     if state not in _OUTCOMES:
-        raise CellError("State", f"unknown '{state}'; use the names of sacct, such as COMPLETED")
-    model, quantity = _gpus(cells.text("AllocTRES"))
-    start_us, end_us, outcome = cells.optional_time_us("Start"), cells.optional_time_us("End"), _OUTCOMES[state]
-    submit_us = cells.time_us("Submit")
-    if "." in job_id or not quantity or start_us is None:
+        raise CellError("State", f"unknown '{shown(state)}'; use the names of sacct, such as COMPLETED")
+    return state
+
+
+def _outcome(state: str, cells: Cells, *, has_ended: bool) -> Outcome | None:
+    """The outcome of a run; None if it never started. Raises: CellError."""
+    if state in _NOT_STARTED and not has_ended:
         return None
-    cells.ordered(Start=start_us, End=end_us)
-    if (end_us is None) is not (outcome is Outcome.RUNNING):
+    if state == "RESIZING" and has_ended:
+        return Outcome.UNKNOWN  # the job goes on in another row
+    outcome = _OUTCOMES[state]
+    if has_ended is (outcome is Outcome.RUNNING):
         raise CellError("End", f"'{cells.text('End')}' does not fit the state {state}")
-    return ImportedJob(
-        id=job_id,
-        tenant=cells.text("Account"),
-        priority_class=cells.text("QOS"),
-        queue=cells.text("Partition"),
-        gpu_model=model,
-        node=cells.text("NodeList"),
-        quantity=quantity,
-        submit_us=min(submit_us, start_us),
-        start_us=start_us,
-        end_us=end_us,
-        outcome=outcome,
-        reason="" if state in ("COMPLETED", "FAILED") else state,
-    )
-
-
-def _gpus(tres: str) -> tuple[str, int]:
-    """The GPU model and µGPU. Slurm lists the GPUs of all types first, then those of each type."""
-    found = [(match["model"] or "", int(match["count"])) for match in _GPUS.finditer(tres)]
-    models = [model for model, _ in found if model]
-    total = next((count for model, count in found if not model), sum(count for _, count in found))
-    return models[0] if len(models) == 1 else "", total * GPU
+    return outcome

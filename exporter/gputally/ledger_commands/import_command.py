@@ -1,7 +1,7 @@
 """`gputally import`: jobs of the time before the installation."""
 
+import sys
 from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,16 +9,18 @@ from msgspec import Struct
 from gputally.accounting.prices.pricing import Pricing
 from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
-from gputally.importing.import_jobs import Counts, Plan, import_jobs, window_of
+from gputally.importing.import_jobs import Counts, Plan, import_jobs, known_before, window_of
 from gputally.importing.imported_job import JobClassifier
-from gputally.importing.job_file import FORMATS, jobs_of
-from gputally.importing.row_cells import Rejected, TimeBase
+from gputally.importing.job_file import CSV_DELIMITER, Format, JobFile, csv_format, sacct_format
+from gputally.importing.row_cells import Rejected, TimeBase, readings
+from gputally.importing.slurm_gpus import SlurmShares
 from gputally.ledger.open import open_import_ledger
 from gputally.ledger.records import Window
-from gputally.ledger_commands.import_output import ImportOutput, finish_import
+from gputally.ledger_commands.import_output import NOT_ALL_STATUS, ImportOutput, finish_import
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
 from gputally.ledger_commands.report.report_scope import time_zone
-from gputally.model.units import to_us
+from gputally.model.rules import Rules
+from gputally.model.units import to_datetime
 
 
 class ImportOptions(Struct, frozen=True, kw_only=True):
@@ -32,6 +34,9 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     zero: str | None
     time_zone: str
     until: str | None
+    delimiter: str | None
+    shards_per_gpu: int | None
+    mps_per_gpu: int | None
     source: str
     rejected: Path | None
 
@@ -39,24 +44,37 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 def import_file(options: ImportOptions) -> int:
     """Import the file. Raises: LedgerError, and ConfigError for wrong files or flags, before anything is imported."""
     rules, book = read_files(options.config, options.prices, with_budgets=False)
-    base, form = _base(options), FORMATS[options.format]
+    base = _base(options)
+    file = JobFile(options.file, _format(options, rules), base)
     with ending_cleanly(), ProgressLine() as progress:
         progress("reading the file ...")
-        window = window_of(jobs_of(options.file, form, base))
+        window = window_of(file.rows())
         if window is None:
             text = "has no job that had GPUs; see 'gputally import --help' for its columns"
-            return _finish(options, _only_rejected(jobs_of(options.file, form, base)), text)
+            return _finish(options, file, _only_rejected(file.rows()), text)
         pricing = Pricing(book, now_us=window.end_us)
+        classifier = JobClassifier(source=options.source, rules=rules, pricing=pricing)
         plan = Plan(
-            classifier=JobClassifier(source=options.source, rules=rules, pricing=pricing),
-            window=Window(window.start_us, _until_us(options, base) or window.end_us),
+            classifier=classifier,
+            window=Window(window.start_us, _until_us(options, base, window)),
             terms=f"{rules.digest} {book.digest if book else ''}",
         )
         counts = Counts()
         with open_import_ledger(options.ledger) as ledger:
-            for counts in import_jobs(ledger, jobs_of(options.file, form, base), plan):
+            if options.format == "sacct":
+                ledger.expect_zone(options.source, options.time_zone)
+            for counts in import_jobs(ledger, known_before(ledger, file.rows(), classifier), plan):
                 progress(f"{counts.imported:,} jobs ...")
-    return _finish(options, counts, "")
+    return _finish(options, file, counts, "")
+
+
+def _format(options: ImportOptions, rules: Rules) -> Format:
+    if options.format == "csv":
+        return csv_format(options.delimiter or CSV_DELIMITER)
+    shares = SlurmShares(
+        mig_basis=rules.mig_basis, shards_per_gpu=options.shards_per_gpu, mps_per_gpu=options.mps_per_gpu
+    )
+    return sacct_format(shares)
 
 
 def _only_rejected(rows: Iterable[object]) -> Counts:
@@ -66,9 +84,12 @@ def _only_rejected(rows: Iterable[object]) -> Counts:
     )
 
 
-def _finish(options: ImportOptions, counts: Counts, problem: str) -> int:
+def _finish(options: ImportOptions, file: JobFile, counts: Counts, problem: str) -> int:
     output = ImportOutput(str(options.file), "jobs", options.rejected, Rejected._fields)
-    return finish_import(output, counts, problem)
+    status = finish_import(output, counts, problem)
+    for note in file.notes():
+        sys.stderr.write(f"{options.file}: {note}\n")
+    return status if file.is_certain else NOT_ALL_STATUS
 
 
 def _base(options: ImportOptions) -> TimeBase:
@@ -76,13 +97,22 @@ def _base(options: ImportOptions) -> TimeBase:
     return TimeBase(None if options.zero is None else _time_us(options.zero, TimeBase(None, zone), "zero"), zone)
 
 
-def _until_us(options: ImportOptions, base: TimeBase) -> int | None:
-    return None if options.until is None else _time_us(options.until, base, "until")
+def _until_us(options: ImportOptions, base: TimeBase, window: Window) -> int:
+    """Up to when running jobs have run. Raises: ConfigError for a time before others of the file."""
+    if options.until is None:
+        return window.end_us
+    if (until_us := _time_us(options.until, base, "until")) < window.end_us:
+        last = f"the last time in the file, {to_datetime(window.end_us):%Y-%m-%dT%H:%M:%S} UTC"
+        raise ConfigError([Problem("", "--until", f"{options.until} is before {last}")])
+    return until_us
 
 
 def _time_us(text: str, base: TimeBase, flag: str) -> int:
     try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError([Problem("", f"--{flag}", f"'{text}' is not a time; use 2026-10-01T12:00:00")]) from None
-    return to_us(time if time.tzinfo else time.replace(tzinfo=base.zone))
+        first, *others = readings(text, base)
+    except ValueError as error:
+        raise ConfigError([Problem("", f"--{flag}", str(error))]) from None
+    if others:
+        problem = f"clocks showed {text} twice; add an offset, such as {text}+02:00"
+        raise ConfigError([Problem("", f"--{flag}", problem)])
+    return first

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from gputally.errors import ConfigError, Problem
 from gputally.ledger_commands.ledger_flags import add_command
+from gputally.model.units import GPU
 
 if TYPE_CHECKING:
     from gputally.setting import Parser
@@ -20,20 +21,20 @@ CSV has a header. Columns: id, submit, start, end, status, and gpu_milli (thousa
 tenant, qos (read by tier rules as a PriorityClass), queue, gpu_type, node. A time is 2026-10-01T12:00:00 or a number of
 seconds since --zero. An empty start is a job that never started, an empty end one that runs.
 
-Slurm:
-  sacct --allusers --allocations --parsable2 --starttime 2026-01-01 \\
+Slurm, with times in UTC, all runs of requeued jobs, and no text that users choose, such as JobName:
+  TZ=UTC sacct --allusers --allocations --duplicates --parsable2 --starttime 2026-01-01 \\
     --format JobIDRaw,Account,QOS,Partition,State,Submit,Start,End,AllocTRES,NodeList > jobs.txt
 
 Prometheus with kube-state-metrics: the GPU pods of --window, up to the last scrape. A time of the Kubernetes API is
 exact; an end that only scrapes show is charged up to the last scrape with the pod, and the result states the largest
 error. docs/import.md lists the series.
 
-exit status: 0 all rows imported, 9 some rows rejected; each is named with its line, column and reason,
-11 the Prometheus does not answer, or lacks a series
+exit status: 0 all rows imported, 9 some rows rejected, or with a local time that clocks showed twice; each is named
+with its line, column and reason, 11 the Prometheus does not answer, or lacks a series
 
 examples:
   gputally import jobs.csv --ledger history.db --prices.file prices.yaml
-  gputally import jobs.txt --format sacct --time-zone Europe/Berlin --ledger history.db
+  gputally import jobs.txt --format sacct --ledger history.db
   gputally import trace.csv.gz --zero 2026-01-01 --ledger history.db --rejected rejected.csv
   gputally import http://localhost:9090 --format prometheus --window 30d --ledger history.db --prices.file prices.yaml
   gputally report --ledger gputally.db --history history.db --window 2026 --by month,tenant
@@ -42,6 +43,14 @@ examples:
 
 _COMMON: Final = ("ledger", "config", "prices", "time_zone", "rejected")
 _PROMETHEUS: Final = ("window", "matchers", "user", "password_file", "token_file", "ca_file")
+
+_SLURM: Final = ("shards_per_gpu", "mps_per_gpu")
+_UNUSED: Final = {
+    "csv": (*_PROMETHEUS, *_SLURM),
+    "sacct": (*_PROMETHEUS, "delimiter"),
+    "prometheus": ("zero", "until", "delimiter", *_SLURM),
+}
+"""Flags that a format does not have."""
 
 
 def add_import_command(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -69,6 +78,15 @@ def _add_flags(command: ArgumentParser) -> None:
     add("--until", metavar="TIME", help="up to when running jobs have run [default: the last time in the file]")
     add("--source", metavar="NAME", default="import", help="prefix of job IDs, if IDs of several files are alike")
     add("--rejected", metavar="FILE", type=Path, help="write all rejected rows to this file (CSV)")
+    add(
+        "--delimiter",
+        metavar="CHARACTER",
+        type=_delimiter,
+        help="what separates the columns of a CSV file [default: ,]",
+    )
+    of_slurm = command.add_argument_group("Slurm").add_argument
+    of_slurm("--shards-per-gpu", metavar="NUMBER", type=_parts, help="how many gres/shard a GPU has")
+    of_slurm("--mps-per-gpu", metavar="NUMBER", type=_parts, help="how many gres/mps a GPU has, often 100")
     of_prometheus = command.add_argument_group("Prometheus").add_argument
     of_prometheus(
         "--window", metavar="PERIOD", help="what to import: 30d, 2026-10, 2026-10-01/2026-10-15 [default: 30d]"
@@ -80,8 +98,23 @@ def _add_flags(command: ArgumentParser) -> None:
     of_prometheus("--ca-file", type=Path, metavar="FILE", help="CA certificate (PEM) of an https address")
 
 
+def _delimiter(text: str) -> str:
+    """Raises: argparse.ArgumentTypeError."""
+    text = "\t" if text == "\\t" else text
+    if len(text) == 1 and not text.isalnum() and text not in '"\r\n ':
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is not one character that separates columns, such as ';' or '\\t'")
+
+
+def _parts(text: str) -> int:
+    """Raises: argparse.ArgumentTypeError."""
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= GPU:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 to {GPU}")
+
+
 def _import(parsed: Namespace) -> int:
-    _expect_unused(parsed, ("zero", "until") if parsed.format == "prometheus" else _PROMETHEUS)
+    _expect_unused(parsed, _UNUSED[parsed.format])
     if parsed.format == "prometheus":
         from gputally.ledger_commands.import_prometheus import (  # noqa: PLC0415 - imports aiohttp and SQLite
             PrometheusImport,
@@ -95,8 +128,8 @@ def _import(parsed: Namespace) -> int:
     if "://" in parsed.file:
         text = f"'{parsed.file}' is a URL; add --format prometheus, or name a file"
         raise ConfigError([Problem("", "FILE", text)])
-    more = {"file": Path(parsed.file), "zero": parsed.zero, "until": parsed.until, "source": parsed.source}
-    return import_file(ImportOptions(**{name: getattr(parsed, name) for name in (*_COMMON, "format")} | more))
+    names = (*_COMMON, *_SLURM, "format", "zero", "until", "source", "delimiter")
+    return import_file(ImportOptions(file=Path(parsed.file), **{name: getattr(parsed, name) for name in names}))
 
 
 def _expect_unused(parsed: Namespace, names: Iterable[str]) -> None:

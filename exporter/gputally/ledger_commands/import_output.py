@@ -10,7 +10,8 @@ from gputally.importing.import_jobs import Counts
 
 _SHOWN: Final = 20
 """Rejected rows that are printed."""
-_REJECTED_STATUS: Final = 9
+NOT_ALL_STATUS: Final = 9
+"""Exit status if rows are rejected, or not certain."""
 
 
 class ImportOutput(NamedTuple):
@@ -37,4 +38,4 @@ def finish_import(output: ImportOutput, counts: Counts, problem: str) -> int:
         f"{counts.new:,} {output.rows} new, {counts.changed:,} changed, {counts.unchanged:,} unchanged; "
         f"{counts.without:,} without GPUs or never started; {len(counts.rejected):,} rejected\n"
     )
-    return _REJECTED_STATUS if counts.rejected or problem else 0
+    return NOT_ALL_STATUS if counts.rejected or problem else 0

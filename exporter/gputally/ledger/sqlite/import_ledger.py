@@ -16,6 +16,11 @@ _KNOWN: Final = """
 SELECT p.uid, i.digest, (SELECT max(revision) FROM pod_revisions WHERE pod = p.id)
 FROM json_each(?) AS wanted CROSS JOIN pods p ON p.uid = wanted.value CROSS JOIN imported i ON i.pod = p.id
 """
+_STARTS: Final = """
+SELECT p.uid, r.scheduled_us
+FROM json_each(?) AS wanted CROSS JOIN pods p ON p.uid = wanted.value CROSS JOIN imported i ON i.pod = p.id
+CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
+"""
 _KEEP: Final = "INSERT OR REPLACE INTO imported SELECT id, ? FROM pods WHERE uid = ?"
 _START: Final = """
 INSERT INTO meta VALUES ('accounting_start_us', :start)
@@ -53,6 +58,27 @@ class SqliteImportLedger(SqliteLedger):
         with converted_errors(self.path):
             found = self._connection.execute(_KNOWN, (json.dumps(tuple(uids)),))
             return {uid: Imported(digest, revision) for uid, digest, revision in found}
+
+    def starts_us(self, uids: Iterable[str]) -> dict[str, int]:
+        """When these were bound, by UID; only what was imported before."""
+        with converted_errors(self.path):
+            return dict(self._connection.execute(_STARTS, (json.dumps(tuple(uids)),)))
+
+    def expect_zone(self, source: str, zone: str) -> None:
+        """The local times of a source are read in one time zone: in another, its runs would count twice.
+
+        Raises: LedgerError for another one than before.
+        """
+        key = f"time_zone {source}"
+        with converted_errors(self.path), self._transaction():
+            known = self._meta(key)
+            if known is None:
+                self._connection.execute("INSERT INTO meta VALUES (?, ?)", (key, zone))
+            elif known != zone:
+                raise LedgerError(
+                    f"{self.path}: has jobs of '{source}' by --time-zone {known}; by {zone} they would start at other "
+                    "times and count twice. Import into a new file, or another cluster with --source"
+                )
 
     def add(self, records: Mapping[str, PodRecord], digests: Mapping[str, int], window: Window) -> None:
         """Add new revisions of allocations, all or none. From now on the ledger covers at least `window`."""
