@@ -88,6 +88,5 @@ def uncharged_gpus(product: Product) -> float:
 
 def coarsest_wait(samples: Samples) -> float:
     """The smallest change that each counter of waits can still show, in GPU-seconds or units of the currency."""
-    names = ("gputally_pending_gpu_seconds_total", "gputally_pending_cost_total")
-    names += ("gputally_uncreated_gpu_seconds_total", "gputally_uncreated_cost_total")
+    names = {f"gputally_{pods}_{what}_total" for pods in ("pending", "uncreated") for what in ("gpu_seconds", "cost")}
     return max(math.ulp(value) for (name, _), value in samples.items() if name in names)

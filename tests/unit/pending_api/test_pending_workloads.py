@@ -208,3 +208,19 @@ def test_the_page_shows_workloads_and_escapes_what_tenants_write() -> None:
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
     assert "Workloads without pods" not in pending_page(pending_list(now(), request, ALL), request)
+
+
+def test_a_workload_of_which_some_pods_are_not_charged_costs_what_the_others_would() -> None:
+    wide = uncreated("wide", pods=2**31 - 1, uncharged_pods=2**31 - 3, reason=Reason.REFUSED, quota=None)
+    [found] = pending_list(now(wide), asked(), ALL).workloads
+
+    assert found.text.endswith("; the wait is charged for 2 of 2147483647 pods: the cluster never had GPUs for more")
+    assert found.cost_per_hour == str(PRICE.per_gpu_hour * 16)
+
+
+def test_an_impossible_workload_has_no_price() -> None:
+    huge = uncreated("huge", quantity=10**9 * GPU, uncharged_pods=2, is_impossible=True)
+    [found] = pending_list(now(huge), asked(), ALL).workloads
+
+    assert found.text.endswith("; one pod asks for more GPUs than a node can have, so the wait is not charged")
+    assert found.cost_per_hour is None

@@ -131,3 +131,14 @@ def test_no_class_is_suggested_with_which_a_pod_would_preempt_its_own_job() -> N
 
     assert "ask for PriorityClass top" in [each.text for each in answer(alone).helps]
     assert "ask for PriorityClass top" not in [each.text for each in answer(theirs).helps]
+
+
+def test_an_impossible_pod_has_no_price_and_it_is_said_why() -> None:
+    found = world(NODES, [waits("a", 10**9)])
+    none = [[replace(part, price=None, quantity=0) for part in each.waits] for each in found.waiting]
+    uncharged = [replace(each, waits=parts) for each, parts in zip(found.waiting, none, strict=True)]
+    asked = answer(found._replace(waiting=uncharged, currency="EUR", book=priced({"A100": "2.21"})))
+
+    assert asked.pod.gpus == 10**9
+    assert (asked.pod.cost_per_hour, asked.pod.cost_range) == (None, None)
+    assert asked.pod.unpriced == "it asks for more GPUs than a node can have, so its wait is not charged"

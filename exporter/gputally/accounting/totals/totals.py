@@ -124,11 +124,11 @@ class Totals:
     def spoiled(self, at_us: int) -> list[tuple[Total, Labels]]:
         """The sums of waits that have grown beyond what a float resolves: an earlier version charged any number."""
         limits = dict.fromkeys(_WAITS, _MOST_RESOLVED * GPU_SECOND) | dict.fromkeys(_COSTS, _MOST_RESOLVED * COST_UNIT)
-        return [
+        return sorted(
             (total, labels)
             for (total, labels), each in self.series.items()
             if total in limits and max(each.at(at_us), each.floor) > limits[total]
-        ]
+        )
 
     def begin_anew(self, total: Total, labels: Labels, *, at_us: int) -> None:
         """Reset a series to 0, as one that is created at `at_us`; what accrues in it goes on."""
