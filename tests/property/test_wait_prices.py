@@ -87,14 +87,21 @@ def test_a_wait_costs_what_the_pod_would_cost_on_the_nodes_that_it_selects(
     replay.scrape(5)
     assert of_pods(replay) == of_jobs(replay) == [expected(rules, before, each) for each in pods]
 
-    replay.relist(Kind.NODES, *forms(after), at=6, since=5)
+    lasting = [PRODUCT in labels for labels, *_ in before]  # what a node had found out holds for an hour
+    replay.relist(Kind.NODES, *forms(after, others=lasting), at=6, since=5)
     for at in range(10, 90, 5):
         replay.fleet.advance(us(at))
         replay.fleet.waiting.judge(at_us=us(at))
         replay.fleet.uncreated.read()
     wanted = replay.scrape(95).wanted
-    assert +Counter({model: quantity // GPU for model, quantity in wanted.items()}) == models(after, pods)
+    assert +Counter({model: quantity // GPU for model, quantity in wanted.items()}) == models(before, after, pods)
     assert of_pods(replay) == of_jobs(replay) == [expected(rules, after, each) for each in pods]
+
+    replay.restart()
+    replay.relist(Kind.NODES, *forms(after, others=lasting), at=96, since=95)
+    replay.relist_objects(Kind.PODS, *(pod(number, each) for number, each in enumerate(pods)), at=97)
+    replay.scrape(98)
+    assert of_pods(replay) == [expected(rules, after, each) for each in pods]
 
 
 def pod(number: int, waits: Waits) -> Pod:
@@ -131,16 +138,17 @@ def expected(rules: Sequence[Priced], nodes: Nodes, waits: Waits) -> tuple[int |
     return prices[0], prices[-1] if prices[-1] != prices[0] else None
 
 
-def models(nodes: Nodes, pods: Sequence[Waits]) -> Counter[str]:
+def models(before: Nodes, nodes: Nodes, pods: Sequence[Waits]) -> Counter[str]:
     """GPUs by the model that pods are counted under: that of the nodes with their label, whichever label it is."""
     own = {model: labels for labels, *_ in nodes if (model := model_of(labels))}
+    exported = {model_of(labels) for labels, *_ in (*before, *nodes)}
     wanted = Counter[str]()
     for waits in pods:
         text = model_of(waits.selector)
         named = {model_of(labels) for labels, *_ in nodes if text in [labels.get(key) for key in MODELS]}
         known = text if text in own or not named else named.pop() if len(named) == 1 else None
         known = None if text is None else known
-        wanted["any" if known is None else known if known in own else "other"] += waits.gpus
+        wanted["any" if known is None else known if known in exported else "other"] += waits.gpus
     return wanted
 
 
@@ -174,9 +182,16 @@ def _criterion(key: str, value: str) -> Criterion:
     return Criterion(trait=KINDS[key], key=key if key == "rack" else "", globs=(value,))
 
 
-def forms(nodes: Nodes) -> list[NodeForm]:
+def forms(nodes: Nodes, *, others: Sequence[bool] = ()) -> list[NodeForm]:
+    """Nodes with the same names each time, or with another one where `others` says so."""
     taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
     return [
-        NodeForm(name=f"n{number}", labels=labels, gpus=gpus, taints=(taint,) * is_tainted, cordoned=is_cordoned)
+        NodeForm(
+            name=("nm"[number < len(others) and others[number]]) + str(number),
+            labels=labels,
+            gpus=gpus,
+            taints=(taint,) * is_tainted,
+            cordoned=is_cordoned,
+        )
         for number, (labels, gpus, is_tainted, is_cordoned) in enumerate(nodes)
     ]
