@@ -61,8 +61,8 @@ class BlameShares:
     def __init__(self, held: Callable[[str], int]) -> None:
         self._held = held
         self._nodes: dict[str, _Node] = {}
-        self._of: dict[str, tuple[str, _Group]] = {}
-        """By UID of the waiting pod, the node of the pods that it waits for, and its group."""
+        self._of: dict[str, tuple[Blame, _Group]] = {}
+        """By UID of the waiting pod, why it waits, and its group."""
         self._outdated: set[str] = set()
         """Names of nodes."""
         self._changed: set[str] = set()
@@ -70,7 +70,7 @@ class BlameShares:
     def put(self, uid: str, blame: Blame, *, created_us: int, quantity: int) -> None:
         """A pod waits because of these pods, or of nobody."""
         member, known = _Member(created_us, uid, quantity), self._of.get(uid)
-        if known and known[1].members[uid] == member and blame[1:] == (known[1].occupant, known[0], known[1].holders):
+        if known and known[1].members[uid] == member and (known[0] is blame or known[0][1:] == blame[1:]):
             return
         self.drop(uid)
         if blame.occupant is None:
@@ -80,7 +80,7 @@ class BlameShares:
         if (group := node.groups.get(key)) is None:
             group = node.groups[key] = _Group(*key)
         group.put(member)
-        self._of[uid] = blame.node, group
+        self._of[uid] = blame, group
         self._outdated.add(blame.node)
 
     def restore(self, uid: str, blame: Blame, *, created_us: int, quantity: int, charged: int) -> None:
@@ -94,7 +94,7 @@ class BlameShares:
         """A pod waits no longer, or because of nobody."""
         if (known := self._of.pop(uid, None)) is None:
             return
-        name, group = known
+        name, group = known[0].node, known[1]
         node = self._nodes[name]
         del group.members[uid]
         if node.charged.pop(uid, None):
@@ -113,8 +113,8 @@ class BlameShares:
     def share(self, uid: str) -> tuple[Occupant | None, int, tuple[str, ...]]:
         """Who is charged for the wait of a pod, for how many µGPU, and for which pods; as of the last `settle`."""
         if known := self._of.get(uid):
-            name, group = known
-            if charged := self._nodes[name].charged.get(uid):
+            blame, group = known
+            if charged := self._nodes[blame.node].charged.get(uid):
                 return group.occupant, charged, group.holders
         return None, 0, ()
 

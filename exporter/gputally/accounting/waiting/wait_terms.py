@@ -54,6 +54,8 @@ class WaitTerms:
 
     def charged_to(self, wait: Wait, occupant: Occupant | None, quantity: int) -> Wait:
         """The same wait, of which so many µGPU are charged to the occupant."""
+        if occupant is None and wait.occupant is None:
+            return wait
         by = self._shown("tier", occupant.tier) if occupant else NOBODY
         occupied = quantity if occupant and quantity != wait.quantity else None
         return replace(wait, occupant=occupant, occupied=occupied, shown=shared((wait.shown[0], by)))

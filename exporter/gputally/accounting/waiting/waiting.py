@@ -304,20 +304,27 @@ class Waiting(StatePart[PodWait]):
 
     def _waits(self, uids: Iterable[str], at_us: int) -> Iterator[tuple[str, Wait]]:
         """What pods wait for, without who is charged for it; that is for the shares to say."""
+        blames: dict[tuple[int, int], Blame] = {}
         for uid in uids:
             record = self._pods.records.get(uid)
-            if record and record.scheduled_us is None and record.end_us is None and (wait := self._wait(record, at_us)):
-                yield uid, wait
+            if record and record.scheduled_us is None and record.end_us is None:
+                if wait := self._wait(record, blames, at_us=at_us):
+                    yield uid, wait
 
-    def _wait(self, record: PodRecord, at_us: int) -> Wait | None:
-        """None if the last known reason counts until there is another."""
+    def _wait(self, record: PodRecord, blames: dict[tuple[int, int], Blame], *, at_us: int) -> Wait | None:
+        """None if the last known reason counts until there is another.
+
+        `blames` has what was found out for other pods with the same verdict (by its `id`) and priority.
+        """
         verdict, uid, known = self._verdict(record), record.uid, self.book.known.get(record.uid)
         last = known.waits[-1] if known and known.waits and known.waits[-1].to_us is None else None
         if verdict.reason is Reason.UNKNOWN and last:
             return None
         plea, tenant = self.situations.pleas.get(uid), self._pods.namespaces.tenant(record)
         prices = self._terms.prices_of(record, plea.needs) if plea else last.prices if last else PriceRange()
-        to = blame(verdict, record.priority or 0, self._pods.records, is_idle=self._is_idle)
+        alike = id(verdict), record.priority or 0
+        if (to := blames.get(alike)) is None:
+            to = blames[alike] = blame(verdict, alike[1], self._pods.records, is_idle=self._is_idle)
         wait = self._terms.wait_of(record, tenant, prices, reason=verdict.reason, cause=to.cause)
         if not (last and self._keeps_occupant(uid, last, wait, to, at_us=at_us)):
             self.shares.put(uid, to, created_us=record.created_us, quantity=wait.quantity)
