@@ -1,5 +1,6 @@
 """An immutable view of the fleet at one instant: the input of all metrics."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -20,7 +21,7 @@ from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.measured.usage_report import Fault
-from gputally.model.node import CapacityState
+from gputally.model.node import CapacityState, LabelConflict
 from gputally.model.policy.class_version import ClassVersion
 from gputally.model.policy.quota_use import QuotaUse
 from gputally.model.rules import Rules
@@ -72,6 +73,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     pods: int
     nodes: int
     purchase_conflicts: int
+    label_conflicts: Mapping[LabelConflict, int]
     clock_skews: Mapping[str, int]
     refusals: Mapping[str, int]
     differences: Mapping[str, int]
@@ -113,6 +115,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         pods=len(fleet.pods.records),
         nodes=inventory.nodes,
         purchase_conflicts=inventory.purchase_conflicts,
+        label_conflicts=dict.fromkeys(LabelConflict, 0) | Counter(fleet.nodes.label_conflicts.values()),
         clock_skews=fleet.pods.index.clocks.worst(fleet.nodes.has),
         refusals=dict(fleet.limiter.refusals),
         differences=_differences(fleet.totals, totals, ledger),

@@ -14,6 +14,7 @@ from gputally.accounting.lost_work.risk_lines import RiskNow, read_risk
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.errors import MalformedObject
 from gputally.model.health import Health
+from gputally.model.node import LabelConflict
 from gputally.model.observation import Deleted, Observation, Upserted
 from gputally.process.once import Once
 
@@ -21,6 +22,12 @@ logger = logging.getLogger(__name__)
 
 LINGER_SECONDS: Final = 0.1
 """How long pod updates stay pending, to be accounted together; each read accounts them first."""
+
+_CONFLICTS: Final = {
+    LabelConflict.MORE_UNITS: "it offers more GPU units than its labels explain; a unit counts as a share of a GPU",
+    LabelConflict.FEWER_GPUS: "its labels count fewer GPUs than it offers; if a GPU has failed, units stay the same",
+    LabelConflict.FEWER_UNITS: "it offers fewer units than one GPU has replicas by its label; units count by the offer",
+}
 
 
 class Accountant:
@@ -37,6 +44,7 @@ class Accountant:
         self._health = health
         self._updated = asyncio.Event()
         self._warned_nodes: set[str] = set()
+        self._warned_conflicts: set[tuple[str, LabelConflict]] = set()
         self._malformed = Once(logger, "excluded from the accounting")
 
     def take(self, observations: Iterable[Observation]) -> None:
@@ -48,6 +56,7 @@ class Accountant:
                 except MalformedObject as error:
                     self._skip(observation, error)
         self._warn_of_faulty_agents()
+        self._warn_of_label_conflicts()
         self._updated.set()
         self.changed.set()
 
@@ -126,3 +135,10 @@ class Accountant:
             for node in faulty.keys() - self._warned_nodes:
                 logger.warning("some usage that the agent on %s reports is excluded: %s", node, faulty[node].value)
             self._warned_nodes.update(faulty)
+
+    def _warn_of_label_conflicts(self) -> None:
+        """Log each node whose GPU labels contradict its units once, and again if they do so in another way."""
+        for uid, conflict in self.fleet.nodes.take_new_conflicts().items():
+            if (uid, conflict) not in self._warned_conflicts:
+                self._warned_conflicts.add((uid, conflict))
+                logger.warning("node %s: %s", self.fleet.nodes.accounts[uid].record.name, _CONFLICTS[conflict])

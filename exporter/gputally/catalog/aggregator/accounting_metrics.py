@@ -106,6 +106,14 @@ PURCHASE_CONFLICTS = Metric[Snapshot](
     rows=lambda snapshot: [Row((), snapshot.purchase_conflicts)],
 )
 
+LABEL_CONFLICTS = Metric[Snapshot](
+    name="gputally_gpu_label_conflict_nodes",
+    kind=MetricType.GAUGE,
+    help="Nodes whose GPU labels contradict the units that they offer.",
+    labels=("reason",),
+    rows=lambda snapshot: [Row((reason.value,), nodes) for reason, nodes in snapshot.label_conflicts.items()],
+)
+
 NODE_CLOCK_SKEW = Metric[Snapshot](
     name="gputally_node_clock_skew_seconds",
     kind=MetricType.GAUGE,
@@ -133,6 +141,7 @@ METRICS = (
     PODS_WITHOUT_TENANT,
     CLAIM_ONLY_PODS,
     PURCHASE_CONFLICTS,
+    LABEL_CONFLICTS,
     NODE_CLOCK_SKEW,
     LABEL_OVERFLOWS,
 )
