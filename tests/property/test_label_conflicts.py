@@ -9,6 +9,7 @@ from gputally.model.node import NodeFacts
 from gputally.model.units import GPU
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
+from tests.property.conftest import OUTLIVES
 from tests.property.examples import LONG, examples
 
 RESOURCE = "nvidia.com/gpu"
@@ -77,7 +78,7 @@ class History:
         self.machine = machine
         self.replay = Replay()
         self.pods: dict[str, int] = {}
-        self.at = 1
+        self.at = self._labelled = 1
         self._draw = data.draw
         self._stale, self._working, self._incarnation = 0, machine.gpus, 0
         self._is_labelled, self._is_offered, self._was_counted = self._draw(st.booleans()), True, False
@@ -97,11 +98,14 @@ class History:
             self.replay.lose(self.form, at=self.at)
             self.form = replace(self.form, uid=f"n1-{self._incarnation}", created=self.at)
         self._change(kind)
+        if self.at > self._labelled + OUTLIVES // 2:  # what is lost for long is forgotten
+            self._is_labelled = True
         self.tell()
 
     def _change(self, kind: str) -> None:
         if kind == "labels":
             self._is_labelled = not self._is_labelled
+            self._labelled = self.at
         elif kind == "plugin":
             self._is_offered = not self._is_offered
         elif kind == "fail" and self._was_counted and self._working > 1:
