@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gputally.accounting.active_pods import Active, read_active
 from gputally.accounting.changes import Changes
@@ -14,20 +14,16 @@ from gputally.accounting.lost_work.risk_lines import RiskNow, read_risk
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.errors import MalformedObject
 from gputally.model.health import Health
-from gputally.model.node import LabelConflict
 from gputally.model.observation import Deleted, Observation, Upserted
 from gputally.process.once import Once
+
+if TYPE_CHECKING:
+    from gputally.model.node import LabelConflict
 
 logger = logging.getLogger(__name__)
 
 LINGER_SECONDS: Final = 0.1
 """How long pod updates stay pending, to be accounted together; each read accounts them first."""
-
-_CONFLICTS: Final = {
-    LabelConflict.MORE_UNITS: "it offers more GPU units than its labels explain; a unit counts as a share of a GPU",
-    LabelConflict.FEWER_GPUS: "its labels count fewer GPUs than it offers; if a GPU has failed, units stay the same",
-    LabelConflict.FEWER_UNITS: "it offers fewer units than one GPU has replicas by its label; units count by the offer",
-}
 
 
 class Accountant:
@@ -141,4 +137,4 @@ class Accountant:
         for uid, conflict in self.fleet.nodes.take_new_conflicts().items():
             if (uid, conflict) not in self._warned_conflicts:
                 self._warned_conflicts.add((uid, conflict))
-                logger.warning("node %s: %s", self.fleet.nodes.accounts[uid].record.name, _CONFLICTS[conflict])
+                logger.warning("node %s: %s", self.fleet.nodes.accounts[uid].record.name, conflict.sentence)

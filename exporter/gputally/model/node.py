@@ -33,6 +33,18 @@ class LabelConflict(StrEnum):
     FEWER_UNITS = "fewer_units"
     """Fewer units than one GPU has replicas by its label: a unit is a larger share of a GPU than the labels say."""
 
+    @property
+    def sentence(self) -> str:
+        """What the node does, and what follows."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    LabelConflict.MORE_UNITS: "it offers more GPU units than its labels explain; a unit counts as a share of a GPU",
+    LabelConflict.FEWER_GPUS: "its labels count fewer GPUs than it offers; if a GPU has failed, units stay the same",
+    LabelConflict.FEWER_UNITS: "it offers fewer units than one GPU has replicas by its label; units count by the offer",
+}
+
 
 class LostLabel(Struct, frozen=True, kw_only=True, gc=False):
     """A label that was removed from a node at `since_us`, with its last `value`."""
