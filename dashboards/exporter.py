@@ -108,13 +108,15 @@ ACCOUNTING = Row(
         ),
         stat(
             Look(
-                "Conflicting purchase labels",
-                "Nodes whose labels say both spot and on-demand, so that their price is a guess.",
+                "Conflicting labels",
+                "Nodes whose labels say both spot and on-demand, so that their price is a guess; and nodes whose GPU "
+                "labels contradict the units that they offer.",
                 unit=COUNT,
                 empty=NO_EXPORTER,
                 steps={1: ORANGE},
             ),
-            Query(f"sum({select.now('gputally_purchase_conflict_nodes')})", "nodes"),
+            Query(f"sum({select.now('gputally_purchase_conflict_nodes')})", "purchase"),
+            Query(f"sum({select.now('gputally_gpu_label_conflict_nodes')})", "GPUs"),
         ),
         table(
             Look(

@@ -8,6 +8,11 @@ from tests.told import Json, Told
 from tests.true_ends import Interval, seconds, unready
 
 DISCOVERED = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "feature.node.kubernetes.io/")
+GIVEN = (*DISCOVERED, "cloud.google.com/")
+GPU = "nvidia.com/gpu"
+CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
+PARTITION = "cloud.google.com/gke-gpu-partition-size"
+Offer = dict[str, int]
 OUTLIVES = 3600
 """For how many seconds a discovered label holds after it has gone."""
 
@@ -47,6 +52,8 @@ class Node:
         self.next: Node | None = None
         self.previous: Node | None = None
         self.capacity_until = self.gone[0] if self.gone else None
+        self.corrections: dict[int, Offer] = {}
+        self.counts: dict[int, int] = {}
 
     @property
     def gone(self) -> Interval | None:
@@ -109,7 +116,7 @@ class Node:
             if at <= second or not i
         ]
         known = [value for _, value in past if value is not None]
-        if not known and key.startswith(DISCOVERED):
+        if not known and key.startswith(GIVEN):
             return next((value for value in self.after(key) if value is not None), None)
         if past[-1][1] is not None or not key.startswith(DISCOVERED):
             return past[-1][1]
@@ -135,19 +142,99 @@ class Node:
 
     def model(self, second: int) -> str:
         """What its GPUs are."""
-        return self.label("nvidia.com/gpu.product", second) or "unknown"
+        names = (self.label(key, second) for key in ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator"))
+        return next(filter(None, names), "unknown")
 
     def form(self, second: int) -> Json:
         """The form known then; the first one says what was so from the creation on."""
         return [t for t in self.seen if t.at <= second or t is self.seen[0]][-1].manifest
 
     def physical(self, second: int) -> int:
-        """As many as the label says, else enough for what is offered, in millionths."""
+        """As many as the labels count or once counted beside the offer, else enough for what is offered."""
         if not self.exists(second):
             return 0
-        label = self.label("nvidia.com/gpu.count", second)
-        offered = self.offered(second, "capacity")
-        return max(int(label) * 10**6, offered) if label else -(-offered // 10**6) * 10**6
+        offered, counted = self.offered(second, "capacity"), self.counted(second)
+        if counted:
+            return max(self.known_gpus(second) * 10**6, offered)
+        needed = self.needed(self.capacity(second), second)
+        return max(-(-offered // 10**6), needed) * 10**6
+
+    def counted(self, second: int) -> int:
+        """GPUs by the label; 0 without it."""
+        if second not in self.counts:
+            self.counts[second] = int(self.label(f"{GPU}.count", second) or "0")
+        return self.counts[second]
+
+    def known_gpus(self, second: int) -> int:
+        """The most that the label counted, now or, as many as the same offer needs, since that is offered."""
+        offer, offers = self.offer(second)
+        beside = [count for at, node in offers if (count := node.counted(at)) == node.needed(offer, at)]
+        return max([self.counted(second), *beside])
+
+    def offer(self, second: int) -> tuple[Offer, list[tuple[int, "Node"]]]:
+        """The last that was offered, and the seconds, with the incarnation, since when; else what comes first."""
+        seconds = [*self.lived_before(), *((at, self) for at in range(self.created, second + 1))]
+        offers = [(at, node, offer) for at, node in seconds if (offer := node.capacity(at))]
+        if not offers:
+            later = next((offer for t in self.seen if (offer := positive(t.manifest["status"]["capacity"]))), {})
+            return later, []
+        last = offers[-1][2]
+        others = [i for i, (_, _, offer) in enumerate(offers) if offer != last]
+        return last, [(at, node) for at, node, _ in offers[others[-1] + 1 if others else 0 :]]
+
+    def lived_before(self) -> list[tuple[int, "Node"]]:
+        """The seconds of the incarnations that it continues."""
+        if self.previous is None:
+            return []
+        until = min(self.created, self.previous.gone[0] if self.previous.gone else self.created)
+        own = [(at, self.previous) for at in range(self.previous.created, max(until, self.previous.created + 1))]
+        return [*self.previous.lived_before(), *own]
+
+    def capacity(self, second: int) -> Offer:
+        """The units offered then."""
+        return positive(self.form(second)["status"]["capacity"])
+
+    def needed(self, offer: Offer, second: int) -> int:
+        """GPUs that so many units need by the labels."""
+        nvidia = {name: amount for name, amount in offer.items() if name.startswith("nvidia.com/")}
+        if len(nvidia) == 1:
+            [(name, amount)] = nvidia.items()
+            return -(-amount // (self.slices(name, second) * self.replicas(name, second)))
+        return -(-sum(amount * self.labelled(name, second) for name, amount in nvidia.items()) // 10**6)
+
+    def slices(self, resource: str, second: int) -> int:
+        """Units on a GPU that is not shared."""
+        profile = self.profile(resource, second)
+        return 7 // int(profile[0]) if profile else 1
+
+    def profile(self, resource: str, second: int) -> str:
+        """That of a slice."""
+        return resource.split("/mig-")[1] if "/mig-" in resource else self.label(PARTITION, second) or ""
+
+    def replicas(self, resource: str, second: int) -> int:
+        """By discovery, else by GKE."""
+        found = int(self.label(resource.removesuffix(".shared") + ".replicas", second) or "1")
+        return found if found > 1 or "/mig-" in resource else int(self.label(CLIENTS, second) or "1")
+
+    def corrected(self, second: int) -> Offer:
+        """Replicas by resource that the GPUs make of the offer, if the labels cannot be true."""
+        if second not in self.corrections:
+            self.corrections[second] = self._corrected(second)
+        return self.corrections[second]
+
+    def _corrected(self, second: int) -> Offer:
+        offer, _ = self.offer(second)
+        units = {name: amount for name, amount in offer.items() if name.startswith("nvidia.com/")}
+        needed, gpus = self.needed(units, second), self.known_gpus(second)
+        if not self.counted(second) or not units:
+            return {}
+        shared = any(name.endswith(".shared") or self.replicas(name, second) > 1 for name in (*units, GPU))
+        too_many = needed > gpus and (needed % gpus == 0 or shared)
+        if len(units) == 1:
+            [(name, amount)] = units.items()
+            too_few = amount < self.replicas(name, second)
+            return {name: -(-amount // (gpus * self.slices(name, second)))} if too_many or too_few else {}
+        return {name: self.replicas(name, second) * -(-needed // gpus) for name in units} if too_many else {}
 
     def offered(self, second: int, which: str) -> int:
         """What capacity or allocatable amount to, in millionths."""
@@ -156,8 +243,16 @@ class Node:
 
     def weight(self, resource: str, second: int) -> int:
         """Millionths of a GPU of one unit."""
-        labelled = resource.removesuffix(".shared") + ".replicas"
-        return weight(resource, replicas=int(self.label(labelled, second) or "1"))
+        corrected = self.corrected(second)
+        if resource not in corrected:
+            return self.labelled(resource, second)
+        return weight(resource, replicas=corrected[resource], profile=self.profile(resource, second))
+
+    def labelled(self, resource: str, second: int) -> int:
+        """The same, by the labels alone."""
+        nvidia = resource.startswith("nvidia.com/")
+        profile = self.profile(resource, second) if nvidia else ""
+        return weight(resource, replicas=self.replicas(resource, second) if nvidia else 1, profile=profile)
 
     def is_ready(self, second: int) -> bool:
         """By the last change of the condition up to then."""
@@ -186,11 +281,15 @@ class Node:
         return {"allocated": held, "unhealthy": unhealthy, "unsliced": unsliced, "free": free}
 
 
-def weight(resource: str, *, replicas: int = 1) -> int:
+def positive(amounts: Json) -> Offer:
+    """The resources of which there is something."""
+    return {name: int(amount) for name, amount in sorted(amounts.items()) if "/" in name and int(amount)}
+
+
+def weight(resource: str, *, replicas: int = 1, profile: str = "") -> int:
     """Millionths of a GPU of one unit, MIG slices by compute."""
-    if "/mig-" in resource:
-        return 10**6 * int(resource.split("/mig-")[1][0]) // 7 // replicas
-    return 10**6 // replicas
+    profile = resource.split("/mig-")[1] if "/mig-" in resource else profile
+    return (10**6 * int(profile[0]) // 7 if profile else 10**6) // replicas
 
 
 def by_uid(log: Iterable[Told], kind: str) -> Iterable[list[Told]]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import pytest
+
 from tests.behaviour.product import Rows, total
 from tests.behaviour.published import differences
 from tests.behaviour.stage import Stage
@@ -24,6 +26,14 @@ ALLOCATED = """
 SELECT a.name, s.resource, s.quantity, s.start_us, s.end_us, s.gpu_model, s.price_key NOTNULL
 FROM current_segments s JOIN allocations a ON a.pod_uid = s.pod_uid AND a.revision = s.revision
 """
+
+
+CONTRADICTORY = {f"{GPU}.product": MODEL, f"{GPU}.count": "1", f"{GPU}.replicas": "1"}
+GKE = {
+    "cloud.google.com/gke-accelerator": MODEL,
+    "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
+    "cloud.google.com/gke-max-shared-clients-per-gpu": "50",
+}
 
 
 def shared_node(labels: Mapping[str, str]) -> Json:
@@ -82,6 +92,46 @@ async def test_node_labels_that_appear_late_and_vanish_change_no_share(stage: St
     rows = await stage.product.query_until(ALLOCATED, all_recorded)
     assert {(row[2], row[5], row[6]) for row in rows if row[0] != "later"} == {(250_000, MODEL, 1)}
     assert exact([row for row in rows if row[0] != "long"]) == expected(ended)
+
+
+@pytest.mark.parametrize(("labels", "conflicts"), [(CONTRADICTORY, 1), (GKE, 0)])
+async def test_fifty_units_of_one_gpu_cost_one_gpu_whoever_labels_the_node(
+    stage: Stage, labels: Mapping[str, str], conflicts: int
+) -> None:
+    """GPU Feature Discovery may know of no replicas, and GKE runs without it."""
+    await stage.furnish(nodes=0, gpus=0, tiers={}, teams={"ml": "research"})
+    node = shared_node(labels)
+    for amounts in node["status"].values():
+        amounts.update({GPU: "50", f"{SLICE}.shared": "0", "nvidia.com/mig-3g.40gb": "0"})
+    await stage.create(node)
+    await stage.product.start()
+    await stage.create(pod("one", GPU))
+    await stage.pods(lambda items: len(in_phase(items, "Running")) == 1)
+
+    rows = await stage.product.query_until(ALLOCATED, lambda rows: len(rows) > 0)
+    assert {(row[2], row[5]) for row in rows} == {(20_000, MODEL)}
+    samples = await stage.product.until(lambda samples: total(samples, "gputally_capacity_gpus", state="allocated") > 0)
+    assert total(samples, "gputally_capacity_gpus") == 1
+    assert total(samples, "gputally_gpu_label_conflict_nodes", reason="more_units") == conflicts
+
+
+async def test_a_gpu_that_fails_under_its_pods_changes_no_bill(stage: Stage) -> None:
+    """Discovery counts it no longer, while the kubelet still offers it; then gputally restarts."""
+    await stage.furnish(nodes=0, gpus=0, tiers={}, teams={"ml": "research"})
+    await stage.create(gpu_node("node-0", gpus=2))
+    await stage.product.start()
+    await stage.create(gpu_pod("both", "ml", gpus=2))
+    await stage.pods(lambda items: len(in_phase(items, "Running")) == 1)
+    await stage.product.until(lambda samples: total(samples, "gputally_capacity_gpus", state="allocated") == 2)
+
+    await stage.api.patch("/api/v1/nodes/node-0", {"metadata": {"labels": {f"{GPU}.count": "1"}}})
+    await stage.product.until(lambda samples: total(samples, "gputally_gpu_label_conflict_nodes") == 1)
+    await stage.product.kill()
+    await stage.product.start()
+    samples = await stage.product.until(lambda samples: total(samples, "gputally_gpu_label_conflict_nodes") == 1)
+
+    assert total(samples, "gputally_capacity_gpus") == total(samples, "gputally_capacity_gpus", state="allocated") == 2
+    assert {row[2] for row in await stage.product.query_until(ALLOCATED, lambda _: True)} == {2_000_000}
 
 
 def all_recorded(rows: Rows) -> bool:

@@ -1,7 +1,7 @@
 """Ways to divide the GPUs of a node, as both programs observe them: the node's labels and resources, and what NVML
 and the kubelet report for the same node."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec.structs import replace
@@ -28,13 +28,16 @@ MEMORY_MIB: Final = 81920
 class Layout:
     """GPUs of one model with 80 GB. `profiles` are the MIG devices of each GPU, empty for a whole GPU.
 
-    `replicas` are keyed by resource name without `.shared`, as GPU Feature Discovery labels them.
+    `replicas` are keyed by resource name without `.shared`, as GPU Feature Discovery labels them; `labelled` replaces
+    some of them. On a node of `gke`, its labels say the same, and all units are `nvidia.com/gpu`.
     """
 
     profiles: tuple[tuple[str, ...], ...] = ((),)
     replicas: dict[str, int]
     renamed: bool = False
     single: bool = False
+    gke: bool = False
+    labelled: dict[str, str] = field(default_factory=dict)
 
     @property
     def node(self) -> NodeForm:
@@ -83,6 +86,18 @@ class Layout:
         return accounts.report(us(until), "n1", "e1")
 
     def _labels(self) -> dict[str, str]:
+        return (self._gke_labels() if self.gke else self._discovered_labels()) | self.labelled
+
+    def _gke_labels(self) -> dict[str, str]:
+        labels = {"cloud.google.com/gke-accelerator": "nvidia-a100-80gb"}
+        if profiles := self.profiles[0]:
+            labels["cloud.google.com/gke-gpu-partition-size"] = profiles[0]
+        if clients := self.replicas.get("nvidia.com/gpu"):
+            labels["cloud.google.com/gke-max-shared-clients-per-gpu"] = str(clients)
+            labels["cloud.google.com/gke-gpu-sharing-strategy"] = "time-sharing"
+        return labels
+
+    def _discovered_labels(self) -> dict[str, str]:
         profile = f"-MIG-{self.profiles[0][0]}" if self.single else ""
         labels = {
             PRODUCT: A100.replace(" ", "-") + profile,
@@ -102,6 +117,9 @@ class Layout:
         """(resource, device ID) of all advertised units."""
         found = []
         for gpu, profiles in enumerate(self.profiles):
+            if self.gke:
+                found += [("nvidia.com/gpu", device) for device in self._gke_devices(gpu, len(profiles))]
+                continue
             parts = [(f"MIG-{gpu}-{i}", f"nvidia.com/mig-{each}") for i, each in enumerate(profiles)]
             for uuid, resource in parts or [(f"GPU-{gpu}", "nvidia.com/gpu")]:
                 base = "nvidia.com/gpu" if self.single else resource
@@ -109,6 +127,11 @@ class Layout:
                 name = f"{base}.shared" if self.renamed and count > 1 else base
                 found += [(name, f"{uuid}::{n}") for n in range(count)] if count > 1 else [(name, uuid)]
         return found
+
+    def _gke_devices(self, gpu: int, slices: int) -> list[str]:
+        parts = [f"nvidia{gpu}/gi{i}" for i in range(slices)] or [f"nvidia{gpu}"]
+        clients = self.replicas.get("nvidia.com/gpu", 1)
+        return [f"{part}/vgpu{n}" for part in parts for n in range(clients)] if clients > 1 else parts
 
     def _readings(self, rules: Rules) -> list[Reading]:
         return [_reading(gpu, profiles, rules) for gpu, profiles in enumerate(self.profiles)]
@@ -137,3 +160,25 @@ SHARED_SLICES: Final = Layout(profiles=(SEVEN,), replicas={"nvidia.com/mig-1g.10
 RENAMED_SLICES: Final = Layout(profiles=(SEVEN,), replicas={"nvidia.com/mig-1g.10gb": 4}, renamed=True)
 SHARED_GPU_BESIDE_SLICES: Final = Layout(profiles=((), SEVEN), replicas={"nvidia.com/gpu": 4})
 SINGLE: Final = Layout(profiles=(SEVEN, SEVEN), replicas={"nvidia.com/gpu": 4}, single=True)
+GKE_CLIENTS: Final = Layout(profiles=((), ()), replicas={"nvidia.com/gpu": 8}, gke=True)
+GKE_PARTITIONS: Final = Layout(profiles=(SEVEN,), replicas={}, gke=True)
+GKE_SHARED_PARTITIONS: Final = Layout(profiles=(("3g.40gb",) * 2,) * 2, replicas={"nvidia.com/gpu": 4}, gke=True)
+ONE_REPLICA_LABELLED: Final = Layout(replicas={"nvidia.com/gpu": 50}, labelled={"nvidia.com/gpu.replicas": "1"})
+STALE_REPLICAS: Final = Layout(
+    profiles=((), ()), replicas={"nvidia.com/gpu": 10}, labelled={"nvidia.com/gpu.replicas": "4"}
+)
+MORE_REPLICAS_LABELLED: Final = Layout(replicas={"nvidia.com/gpu": 10}, labelled={"nvidia.com/gpu.replicas": "50"})
+SLICES_WITHOUT_REPLICAS: Final = Layout(
+    profiles=(SEVEN,),
+    replicas={"nvidia.com/mig-1g.10gb": 4},
+    labelled={"nvidia.com/mig-1g.10gb.replicas": "1"},
+)
+SINGLE_WITHOUT_REPLICAS: Final = Layout(
+    profiles=(SEVEN, SEVEN),
+    replicas={"nvidia.com/gpu": 4},
+    single=True,
+    labelled={"nvidia.com/gpu.replicas": "1", PRODUCT: f"{A100.replace(' ', '-')}-MIG-1g.10gb"},
+)
+RENAMED_WITHOUT_REPLICAS: Final = Layout(
+    profiles=((), ()), replicas={"nvidia.com/gpu": 4}, renamed=True, labelled={"nvidia.com/gpu.replicas": "1"}
+)

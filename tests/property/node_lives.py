@@ -14,6 +14,7 @@ OPENED = 20
 LATEST = HORIZON - 10
 RACK = "rack"
 FAST = "feature.node.kubernetes.io/fast"
+GKE = {"cloud.google.com/gke-accelerator": "nvidia-a100-80gb"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,23 @@ LAYOUTS = (
             "nvidia.com/mig-1g.10gb.replicas": "4",
         },
         capacity={"nvidia.com/gpu": 4, "nvidia.com/mig-3g.40gb": 1, "nvidia.com/mig-1g.10gb.shared": 12},
+    ),
+    Layout(
+        labels={"nvidia.com/gpu.product": "T4", "nvidia.com/gpu.count": "2", "nvidia.com/gpu.replicas": "1"},
+        capacity={"nvidia.com/gpu": 2},
+    ),
+    Layout(
+        labels={"nvidia.com/gpu.product": "T4", "nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "1"},
+        capacity={"nvidia.com/gpu": 10},
+    ),
+    Layout(labels=GKE | {"cloud.google.com/gke-max-shared-clients-per-gpu": "3"}, capacity={"nvidia.com/gpu": 6}),
+    Layout(
+        labels=GKE
+        | {
+            "cloud.google.com/gke-gpu-partition-size": "2g.20gb",
+            "cloud.google.com/gke-max-shared-clients-per-gpu": "2",
+        },
+        capacity={"nvidia.com/gpu": 12},
     ),
     Layout(labels={RACK: "b", FAST: "false"}, capacity={"amd.com/gpu": 3}),
     Layout(labels={}, capacity={"amd.com/gpu": 3}),
@@ -99,6 +117,8 @@ def some_of(draw: Draw, labels: dict[str, str]) -> dict[str, str]:
     found = {key: labels[key] for key in sorted(labels) if draw(st.integers(0, 2))}
     for key in [key for key in found if key.endswith(".replicas") and not draw(st.integers(0, 2))]:
         found[key] = str(draw(st.integers(1, 4)))
+    if "nvidia.com/gpu.count" in found and not draw(st.integers(0, 2)):  # a GPU has failed
+        found["nvidia.com/gpu.count"] = str(int(found["nvidia.com/gpu.count"]) - 1)
     return found
 
 

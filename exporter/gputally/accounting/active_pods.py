@@ -10,7 +10,7 @@ from gputally.accounting.jobs.job_costs import JobCostsNow
 from gputally.accounting.nodes.stand_in import is_stand_in
 from gputally.accounting.pods.pod_index import PendingGroup
 from gputally.accounting.waiting.fit.packing import Job, JobNodes
-from gputally.model.node import CapacitySlice
+from gputally.model.node import CapacitySlice, LabelConflict
 from gputally.model.pod import PodRecord
 
 if TYPE_CHECKING:
@@ -51,12 +51,16 @@ class ActivePod(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ActiveNode(Struct, frozen=True, kw_only=True, gc=False):
-    """A node with its capacity as µGPU by state; `gpu_model` and `pool` are the exported ones."""
+    """A node with its capacity as µGPU by state; `gpu_model` and `pool` are the exported ones.
+
+    Its GPU labels may be in `conflict` with the units that it offers.
+    """
 
     name: str
     gpu_model: str
     pool: str
     parts: tuple[tuple[str, int], ...]
+    conflict: LabelConflict | None = None
 
 
 class Active(Struct, frozen=True):
@@ -162,9 +166,15 @@ class PendingShown:
 def nodes(fleet: Fleet) -> list[ActiveNode]:
     """The nodes that exist, by name."""
     accounts = (each for each in fleet.nodes.accounts.values() if each.record.gone_us is None and each.slices)
-    found = [_node(each.record.name, each.slices[-1]) for each in accounts if not is_stand_in(each.record.uid)]
+    conflicts = fleet.nodes.label_conflicts
+    found = [
+        _node(each.record.name, each.slices[-1], conflicts.get(each.record.uid))
+        for each in accounts
+        if not is_stand_in(each.record.uid)
+    ]
     return sorted(found, key=lambda node: node.name)
 
 
-def _node(name: str, now: CapacitySlice) -> ActiveNode:
-    return ActiveNode(name=name, gpu_model=now.labels[0], pool=now.labels[1], parts=now.parts)
+def _node(name: str, now: CapacitySlice, conflict: LabelConflict | None) -> ActiveNode:
+    gpu_model, pool = now.labels
+    return ActiveNode(name=name, gpu_model=gpu_model, pool=pool, parts=now.parts, conflict=conflict)

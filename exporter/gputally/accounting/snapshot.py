@@ -11,6 +11,7 @@ from gputally.accounting.active_pods import PendingShown
 from gputally.accounting.disruptions.preempting import Preempting, preempting
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import WorkAtRisk
+from gputally.accounting.nodes.inventory import Inventory
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
@@ -65,13 +66,11 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     wanted: Mapping[str, int]
     preempting: Mapping[tuple[str, str], Preempting]
     at_risk: WorkAtRisk
-    unpriced: Mapping[tuple[str, str], int]
     claim_pods: int
     without_tier: int
     without_tenant: int
     pods: int
-    nodes: int
-    purchase_conflicts: int
+    inventory: Inventory
     clock_skews: Mapping[str, int]
     refusals: Mapping[str, int]
     differences: Mapping[str, int]
@@ -94,7 +93,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     unknown.
     """
     totals, evaluated_us = _published(fleet, now_us), fleet.totals.evaluated_us
-    inventory, pending = fleet.nodes.inventory(at_us=evaluated_us), PendingShown(fleet)
+    pending = PendingShown(fleet)
     tiers, waiting = _tiers(fleet, totals), _waiting(pending)
     return Snapshot(
         now_us=evaluated_us,
@@ -106,13 +105,11 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         wanted=_wanted(pending, fleet),
         preempting=preempting(fleet.ends.preemptions.unreleased, partial(fleet.limiter.shown, "tier")),
         at_risk=fleet.ends.lost_work.at_risk.read(evaluated_us),
-        unpriced=inventory.unpriced,
         claim_pods=len(fleet.claim_pods),
         without_tier=len(fleet.pods.index.without_tier),
         without_tenant=len(fleet.pods.index.without_tenant),
         pods=len(fleet.pods.records),
-        nodes=inventory.nodes,
-        purchase_conflicts=inventory.purchase_conflicts,
+        inventory=fleet.nodes.inventory(at_us=evaluated_us),
         clock_skews=fleet.pods.index.clocks.worst(fleet.nodes.has),
         refusals=dict(fleet.limiter.refusals),
         differences=_differences(fleet.totals, totals, ledger),

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gputally.accounting.active_pods import Active, read_active
 from gputally.accounting.changes import Changes
@@ -16,6 +16,9 @@ from gputally.errors import MalformedObject
 from gputally.model.health import Health
 from gputally.model.observation import Deleted, Observation, Upserted
 from gputally.process.once import Once
+
+if TYPE_CHECKING:
+    from gputally.model.node import LabelConflict
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +40,7 @@ class Accountant:
         self._health = health
         self._updated = asyncio.Event()
         self._warned_nodes: set[str] = set()
+        self._warned_conflicts: set[tuple[str, LabelConflict]] = set()
         self._malformed = Once(logger, "excluded from the accounting")
 
     def take(self, observations: Iterable[Observation]) -> None:
@@ -48,6 +52,7 @@ class Accountant:
                 except MalformedObject as error:
                     self._skip(observation, error)
         self._warn_of_faulty_agents()
+        self._warn_of_label_conflicts()
         self._updated.set()
         self.changed.set()
 
@@ -126,3 +131,10 @@ class Accountant:
             for node in faulty.keys() - self._warned_nodes:
                 logger.warning("some usage that the agent on %s reports is excluded: %s", node, faulty[node].value)
             self._warned_nodes.update(faulty)
+
+    def _warn_of_label_conflicts(self) -> None:
+        """Log each node whose GPU labels contradict its units once, and again if they do so in another way."""
+        for uid, conflict in self.fleet.nodes.take_new_conflicts().items():
+            if (uid, conflict) not in self._warned_conflicts:
+                self._warned_conflicts.add((uid, conflict))
+                logger.warning("node %s: %s", self.fleet.nodes.accounts[uid].record.name, conflict.sentence)

@@ -17,7 +17,7 @@ def pod_sections(now: AllocationsNow, *, tenants: Collection[str] | None) -> lis
     pods = [pod for pod in now.active.pods() if tenants is None or pod.tenant in tenants]
     by_tenant = _groups("Tenants", "Tenant", ((pod.tenant, pod) for pod in pods))
     by_tier = _groups("Tiers", "Tier", ((pod.tier, pod) for pod in pods))
-    return [by_tenant] if tenants is not None else [_capacity(now), by_tier, by_tenant]
+    return [by_tenant] if tenants is not None else [_capacity(now), *_label_conflicts(now), by_tier, by_tenant]
 
 
 def health_sections(health: Health, now_us: int) -> list[StatusTable]:
@@ -37,6 +37,13 @@ def _capacity(now: AllocationsNow) -> StatusTable:
             states[state] = states.get(state, 0) + quantity
     rows = [(state, f"{quantity / GPU:g}") for state, quantity in sorted(states.items())]
     return StatusTable(f"GPUs of {len(now.active.nodes)} nodes", ("State", "GPUs"), rows, numbers=True)
+
+
+def _label_conflicts(now: AllocationsNow) -> Iterator[StatusTable]:
+    """The nodes whose GPU labels contradict their units, if there are any."""
+    rows = [(node.name, node.conflict.sentence) for node in now.active.nodes if node.conflict]
+    if rows:
+        yield StatusTable("Nodes with contradictory GPU labels", ("Node", "Why"), rows[:_MOST_ROWS])
 
 
 def _groups(title: str, head: str, pods: Iterable[tuple[str, ActivePod]]) -> StatusTable:

@@ -23,6 +23,29 @@ class CapacityState(StrEnum):
     """Allocations above capacity: capacity + overcommitted = allocated + the others."""
 
 
+class LabelConflict(StrEnum):
+    """How a node's labels contradict the units that it offers."""
+
+    MORE_UNITS = "more_units"
+    """More units than the labelled GPUs and replicas make: a unit is a smaller share of a GPU than the labels say."""
+    FEWER_GPUS = "fewer_gpus"
+    """Fewer GPUs are labelled than are offered, without being a share of one: a GPU has failed."""
+    FEWER_UNITS = "fewer_units"
+    """Fewer units than one GPU has replicas by its label: a unit is a larger share of a GPU than the labels say."""
+
+    @property
+    def sentence(self) -> str:
+        """What the node does, and what follows."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    LabelConflict.MORE_UNITS: "it offers more GPU units than its labels explain; a unit counts as a share of a GPU",
+    LabelConflict.FEWER_GPUS: "its labels count fewer GPUs than it offers; if a GPU has failed, units stay the same",
+    LabelConflict.FEWER_UNITS: "it offers fewer units than one GPU has replicas by its label; units count by the offer",
+}
+
+
 class LostLabel(Struct, frozen=True, kw_only=True, gc=False):
     """A label that was removed from a node at `since_us`, with its last `value`."""
 
@@ -38,6 +61,10 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     any unit is a part of a GPU. These derive from the current `labels` (None for facts of an earlier version) and from
     the `units`, as (resource, capacity, allocatable). `offered` is the maximum number of units of each resource that
     this incarnation has offered so far, None if it was not recorded.
+
+    `gpus` is the largest labelled number of GPUs that explained the units offered now, 0 if none did. `kept_offer` is
+    the last offer of a node that offers nothing now, because its device plugin restarts. If the labels are in
+    `conflict` with the units, `sharing` are the corrected labels that quantities depend on, None if none is corrected.
     """
 
     physical: int
@@ -53,6 +80,10 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     labels: tuple[tuple[str, str], ...] | None = None
     units: tuple[tuple[str, int, int], ...] = ()
     offered: tuple[tuple[str, int], ...] | None = None
+    gpus: int = 0
+    kept_offer: tuple[tuple[str, int], ...] = ()
+    conflict: LabelConflict | None = None
+    sharing: tuple[tuple[str, str], ...] | None = None
 
 
 Span = tuple[int, int | None]

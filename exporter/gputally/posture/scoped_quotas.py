@@ -13,8 +13,9 @@ from gputally.placement.objects.quota_scopes import BY_CLASS
 from gputally.posture.gpu_workloads import namespace_of
 from gputally.posture.posture_objects import QuotaObject
 from gputally.posture.wording import listed
+from gputally.shares.label_conflicts import sharing
 from gputally.shares.request import offered_units
-from gputally.shares.schemes import covered, describes, labels_of, sharing_of
+from gputally.shares.schemes import covered, describes, labels_of
 
 
 class ScopedQuota(QuotaLimit, frozen=True, kw_only=True):
@@ -73,7 +74,8 @@ def capacity_of(nodes: Iterable[Node], rules: Rules) -> GpuCapacity:
             continue
         devices = {name: amount for name, amount in units.items() if not describes(name, rules)}
         count += any(devices.values())
-        physical += covered(units.items(), sharing_of(tuple(sorted(labels_of(node).items()))), rules)
+        offer = tuple(units.items())
+        physical += covered(offer, sharing(offer, tuple(sorted(labels_of(node).items())), rules).labels, rules)
         for name, amount in devices.items():
             offered[name] += amount
     return GpuCapacity(nodes=count, physical=physical, offered=dict(offered))

@@ -6,33 +6,39 @@ Source: NVIDIA/k8s-device-plugin internal/lm/resource.go, baseLabeler; internal/
 import re
 from typing import Final
 
-from gputally.shares.scheme import Labels
+from gputally.shares.scheme import Labels, number
 
 PREFIX: Final = "nvidia.com/"
 REPLICAS: Final = ".replicas"
+COUNT: Final = "nvidia.com/gpu.count"
 PRODUCT: Final = "nvidia.com/gpu.product"
 MEMORY: Final = "nvidia.com/gpu.memory"
 STRATEGY: Final = "nvidia.com/mig.strategy"
-_SHARED: Final = "-SHARED"
+SHARED: Final = "-SHARED"
 _MIG: Final = "-MIG-"
 _MIB_PER_GB: Final = 1024
 _NAMED_MEMORY: Final = re.compile(r"-(\d+)GB")
-_RENAMED: Final = ".shared"
+RENAMED: Final = ".shared"
 """Suffix of shared resources with `renameByDefault`; their labels keep the name without it.
 
 Source: NVIDIA/k8s-device-plugin api/config/v1/consts.go, DefaultSharedResourceNameSuffix.
 """
 
 
+def replicas_label(resource: str) -> str:
+    """The key of the label with the replicas of `resource`."""
+    return f"{resource.removesuffix(RENAMED)}{REPLICAS}"
+
+
 def replicas(resource: str, node: Labels) -> int:
     """Replicas of one unit of `resource`; 0 if it is not shared, such as GPUs with MIG enabled."""
-    shared = number(node.get(f"{resource.removesuffix(_RENAMED)}{REPLICAS}"))
+    shared = number(node.get(replicas_label(resource)))
     return shared if shared > 1 and resource.startswith(PREFIX) else 0
 
 
 def product(node: Labels) -> str:
     """The product name of the node's GPUs; it includes the slice profile under the single MIG strategy."""
-    return node.get(PRODUCT, "").removesuffix(_SHARED)
+    return node.get(PRODUCT, "").removesuffix(SHARED)
 
 
 def single_profile(node: Labels) -> str:
@@ -47,8 +53,3 @@ def memory_mib(node: Labels) -> int:
         return number(node.get(MEMORY))
     named = _NAMED_MEMORY.search(product(node))
     return int(named[1]) * _MIB_PER_GB if named else 0
-
-
-def number(text: str | None) -> int:
-    """The number in a label; 0 without one."""
-    return int(text) if text and text.isascii() and text.isdigit() else 0

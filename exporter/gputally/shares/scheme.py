@@ -11,6 +11,8 @@ Labels = Mapping[str, str]
 Amounts = dict[str, int]
 """Units by resource of one container."""
 GPUS: Final = "nvidia.com/gpu"
+_MOST_DIGITS: Final = 6
+"""Labels may contain anything; a number with more digits counts nothing that a node has."""
 
 
 class ResourceAmount(NamedTuple):
@@ -19,6 +21,11 @@ class ResourceAmount(NamedTuple):
     resource: str
     amount: int
     rule: ResourceRule
+
+
+def number(text: str | None) -> int:
+    """The number in a label; 0 without one."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else 0
 
 
 class Scheme:
@@ -56,6 +63,14 @@ class Scheme:
     def governs(self, requested: Sequence[ResourceAmount], node: Labels) -> bool:
         """Whether it allocates `nvidia.com/gpu` to a pod with these requests, on a node with these labels."""
         return False
+
+    def parts(self, resource: str, node: Labels) -> int:
+        """Units on one GPU while none is shared; 0 if labels do not say how a node divides its GPUs."""
+        return 0
+
+    def replicas(self, resource: str, node: Labels) -> int:
+        """The number of units that share each of these, by the labels."""
+        return 1
 
     def unit(self, requested: ResourceAmount, node: Labels, rules: Rules) -> int:
         """µGPU of one unit of a resource, rounded down."""

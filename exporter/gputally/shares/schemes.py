@@ -33,6 +33,14 @@ def rule_of(resource: str, rules: Rules) -> ResourceRule | None:
     return next((rule for rule in known if fnmatchcase(resource, rule.pattern)), None)
 
 
+def scheme_of(resource: str, rules: Rules) -> Scheme:
+    """The scheme that weighs a resource by its rule; it must be a GPU resource. Raises: KeyError if it is none."""
+    rule = rule_of(resource, rules)
+    if rule is None:
+        raise KeyError(resource)
+    return _BY_NAME[rule.weighing]
+
+
 def describes(resource: str, rules: Rules) -> bool:
     """Whether the resource is not a device, but defines how much of its devices a pod has."""
     rule = rule_of(resource, rules)

@@ -11,6 +11,7 @@ from gputally_sim.node.device_leases import DeviceLease, Grant
 from gputally_sim.node.pods import GPU
 from gputally_sim.node.utilisation import FULL
 
+CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
 _MIB = 1 << 20
 _MEMORY_MIB = "81920"
 _PRODUCT = "NVIDIA-A100-SXM4-80GB"
@@ -68,6 +69,7 @@ class GpuNode:
         self.name: str = doc["metadata"]["name"]
         self.joined_us = now_us
         self.resource, count, self.units = _offer(doc)
+        self._is_gke = CLIENTS in labels_of(doc)
         self.gpus = tuple(_gpu(doc, index) for index in range(count))
         self.lost: set[int] = set()
         """Indexes of GPUs that have fallen off the bus; set and cleared by callers."""
@@ -77,7 +79,9 @@ class GpuNode:
         self._meters = [Meter(now_us) for _ in self.gpus]
 
     def device_id(self, index: int, unit: int) -> str:
-        """The device ID in the format of NVIDIA's device plugin."""
+        """The device ID in the format of NVIDIA's device plugin, or of GKE's on a node that says how it is shared."""
+        if self._is_gke:
+            return f"nvidia{index}/vgpu{unit}"
         uuid = self.gpus[index].uuid
         return uuid if self.units == 1 else f"{uuid}::{unit}"
 
@@ -201,8 +205,8 @@ def _offer(doc: Doc) -> tuple[str, int, int]:
     offered = {name: int(count) for name, count in capacity.items() if "/" in name and str(count).isdigit()}
     resource = GPU if offered.get(GPU) else next((name for name, count in offered.items() if count), "")
     devices = offered.get(resource, 0)
-    label = labels_of(doc).get("nvidia.com/gpu.count", "")
-    gpus = min(int(label), devices) if label.isdigit() else devices
+    label, clients = (labels_of(doc).get(key, "") for key in ("nvidia.com/gpu.count", CLIENTS))
+    gpus = min(int(label), devices) if label.isdigit() else devices // int(clients or 1)
     return resource, gpus, devices // gpus if gpus else 1
 
 

@@ -12,13 +12,13 @@ from itertools import cycle
 from gputally_sim.api.faults import Faults
 from gputally_sim.api.refusals import log_rejections, run_logged
 from gputally_sim.api.registry import Registry
-from gputally_sim.documents import Doc
+from gputally_sim.documents import Doc, labels_of
 from gputally_sim.instants import DAY_US, SECOND_US
 from gputally_sim.naming import choices
 from gputally_sim.node.nodes import POD_GC_US, Nodes
 from gputally_sim.node.pods import GPU
 from gputally_sim.scenarios import workloads
-from gputally_sim.scenarios.fleet import NodePool, gpu_node
+from gputally_sim.scenarios.fleet import GPU_COUNT, NodePool, gpu_node
 from gputally_sim.scenarios.workloads import Work
 
 NAMESPACE = "chaos"
@@ -87,6 +87,7 @@ class Chaos:
             "reborn": self._reborn,
             "vanish": self._vanish,
             "reregister": self._reregister,
+            "fail gpus": self._fail_gpus,
         }
 
     @property
@@ -261,6 +262,18 @@ class Chaos:
         name = self._some_node()
         self._nodes.reregister(name, after_us=self._random.randint(1, 9) * SECOND_US)
         return name
+
+    def _fail_gpus(self) -> str:
+        """Half of a node's GPUs fail for a while: discovery counts the others, and the kubelet offers them all."""
+        name = self._some_node()
+        count = int(labels_of(self._registry.read("nodes", ("", name)).doc).get(GPU_COUNT, "0"))
+        if count > 1:
+            self._count_gpus(name, count // 2)
+            self._later(partial(self._count_gpus, name, count))
+        return name
+
+    def _count_gpus(self, name: str, count: int) -> None:
+        self._registry.patch("nodes", ("", name), {"metadata": {"labels": {GPU_COUNT: str(count)}}})
 
     def _create_pod(self, name: str, *, lasts_us: int | None) -> None:
         pod = workloads.bare_pod(Work(app=name, kind="chaos", lasts_us=lasts_us), name)

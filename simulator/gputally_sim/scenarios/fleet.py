@@ -5,16 +5,21 @@ from dataclasses import dataclass
 from uuid import NAMESPACE_URL, uuid5
 
 from gputally_sim.documents import Doc
+from gputally_sim.node.gpus import CLIENTS
 from gputally_sim.node.pods import GPU
 
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 PRODUCT_LABEL = "nvidia.com/gpu.product"
+GPU_COUNT = "nvidia.com/gpu.count"
 _ZONES = ("europe-west4-a", "europe-west4-b")
 
 
 @dataclass(frozen=True)
 class NodePool:
-    """Identical nodes with `gpus` of one `product`, labelled as by GPU Feature Discovery."""
+    """Identical nodes with `gpus` of one `product`, labelled as by GPU Feature Discovery.
+
+    With `clients`, they are nodes of GKE without discovery, where as many clients share each GPU.
+    """
 
     name: str
     count: int
@@ -23,6 +28,7 @@ class NodePool:
     accelerator: str = "nvidia-a100-80gb"
     memory_mib: int = 81920
     instance_type: str = "a2-ultragpu-1g"
+    clients: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,26 @@ THREE_MODELS = Fleet(
 def node(pool: NodePool, index: int) -> Doc:
     """The `index`-th Node of `pool`."""
     name = f"{pool.name}-{index}"
-    return gpu_node(name, pool, zone=_ZONES[index % len(_ZONES)], offered={GPU: pool.gpus})
+    return gpu_node(name, pool, zone=_ZONES[index % len(_ZONES)], offered={GPU: pool.gpus * (pool.clients or 1)})
+
+
+def _gpu_labels(pool: NodePool) -> dict[str, str]:
+    if pool.clients:
+        return {
+            "cloud.google.com/gke-accelerator": pool.accelerator,
+            "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
+            CLIENTS: str(pool.clients),
+        }
+    return {
+        "nvidia.com/gpu.present": "true",
+        PRODUCT_LABEL: pool.product,
+        GPU_COUNT: str(pool.gpus),
+        "nvidia.com/gpu.replicas": "1",
+        "nvidia.com/gpu.memory": str(pool.memory_mib),
+        "nvidia.com/gpu.sharing-strategy": "none",
+        "nvidia.com/mig.capable": "true",
+        "nvidia.com/mig.strategy": "single",
+    }
 
 
 def gpu_node(name: str, pool: NodePool, *, zone: str = _ZONES[0], offered: Mapping[str, int], machine: str = "") -> Doc:
@@ -84,15 +109,7 @@ def gpu_node(name: str, pool: NodePool, *, zone: str = _ZONES[0], offered: Mappi
         "topology.kubernetes.io/zone": zone,
         POOL_LABEL: pool.name,
         "accelerator": pool.accelerator,
-        "nvidia.com/gpu.present": "true",
-        PRODUCT_LABEL: pool.product,
-        "nvidia.com/gpu.count": str(pool.gpus),
-        "nvidia.com/gpu.replicas": "1",
-        "nvidia.com/gpu.memory": str(pool.memory_mib),
-        "nvidia.com/gpu.sharing-strategy": "none",
-        "nvidia.com/mig.capable": "true",
-        "nvidia.com/mig.strategy": "single",
-    }
+    } | _gpu_labels(pool)
     return {
         "metadata": {"name": name, "labels": labels},
         "spec": {"providerID": f"sim:///{name}"},

@@ -28,6 +28,8 @@ def test_how_a_gpu_is_divided_is_not_part_of_its_model(product: str) -> None:
     [
         "cloud.google.com/gke-accelerator",
         "karpenter.k8s.aws/instance-gpu-name",
+        "eks.amazonaws.com/instance-gpu-name",
+        "karpenter.azure.com/sku-gpu-name",
         "amd.com/gpu.product-name",
         "gpu.intel.com/product",
         "accelerator",
@@ -37,6 +39,15 @@ def test_how_a_gpu_is_divided_is_not_part_of_its_model(product: str) -> None:
 def test_every_other_label_names_the_model_when_feature_discovery_does_not_run(key: str) -> None:
     assert gpu_model_of({key: "some-gpu"}) == "some-gpu"
     assert gpu_model_of({key: "some-gpu", GFD: "NVIDIA-L4"}) == "NVIDIA-L4"
+
+
+@pytest.mark.parametrize("vendor", ["nvidia", "NVIDIA", "amd", "intel"])
+def test_a_vendor_is_no_model(vendor: str) -> None:
+    """AKS labels its GPU nodes `accelerator: nvidia`, and pods select them by that."""
+    assert gpu_model_of({"accelerator": vendor}) == "unknown"
+    assert gpu_model_of({"accelerator": vendor, "karpenter.azure.com/sku-gpu-name": "A100"}) == "A100"
+    assert gpu_model_of({"karpenter.k8s.aws/instance-gpu-name": vendor, "accelerator": "h100"}) == "h100"
+    assert gpu_model_selected(msgspec.convert({"nodeSelector": {"accelerator": vendor}}, PodSpec)) == ""
 
 
 def test_a_node_without_any_label_has_an_unknown_model() -> None:

@@ -48,7 +48,7 @@ def test_a_labelled_count_tells_of_gpus_that_are_not_offered() -> None:
 
 
 def test_a_label_behind_the_offer_does_not_hide_gpus() -> None:
-    assert facts(replace(NODE, labels={COUNT: "4"})).physical == 8_000_000
+    assert facts(replace(NODE, labels={COUNT: "7"})).physical == 8_000_000
 
 
 @pytest.mark.parametrize("label", ["", "many", "-8", "²"])

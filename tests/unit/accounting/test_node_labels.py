@@ -19,6 +19,7 @@ SHARED = {
     "nvidia.com/gpu.replicas": "4",
     "nvidia.com/gpu.memory": "81920",
 }
+BY_TWO = {"nvidia.com/gpu.count": "4", "nvidia.com/gpu.replicas": "2"}
 BARE = NodeForm(gpus=8)
 LABELLED = replace(BARE, labels=SHARED)
 POD = PodForm(created=1, node="n1", scheduled=2, started=2, gpus=4)
@@ -109,7 +110,7 @@ def test_a_pod_deleted_more_than_an_hour_before_the_labels_stays_as_it_was() -> 
 def test_what_was_told_of_a_label_first_is_not_amended_by_what_it_says_later() -> None:
     replay = Replay()
     replay.see(LABELLED, POD, at=2)
-    replay.see(relabelled(SHARED | {"nvidia.com/gpu.replicas": "2"}), at=62)
+    replay.see(relabelled(SHARED | BY_TWO), at=62)
 
     assert replay.gpu_seconds(72) == {("none", "ml", "A100", "running"): 60 + 20}
 
@@ -162,7 +163,7 @@ def test_a_label_that_returns_with_another_value_counts_from_its_observation() -
     replay = Replay()
     replay.see(LABELLED, POD, at=2)
     replay.see(BARE, at=100)
-    replay.see(relabelled(SHARED | {"nvidia.com/gpu.replicas": "2"}), at=202)
+    replay.see(relabelled(SHARED | BY_TWO), at=202)
 
     assert replay.gpu_seconds(212) == {("none", "ml", "A100", "running"): 200 + 20}
 
@@ -253,7 +254,7 @@ def test_the_order_in_which_pods_and_labels_are_told_changes_nothing() -> None:
             replay.see(POD, at=2)
         replay.see(relabelled({"nvidia.com/gpu.product": "A100"}), at=3)
         replay.see(LABELLED, at=20)
-        replay.see(relabelled(SHARED | {"nvidia.com/gpu.replicas": "2"}), at=40)
+        replay.see(relabelled(SHARED | BY_TWO), at=40)
         if replay is last:
             replay.see(POD, at=50)
 

@@ -23,7 +23,7 @@ from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
 from gputally.model.observation import Observation, RelistStarted, Upserted
 from gputally.model.rules import Rules
-from tests.core.manifests import PodForm, as_event, as_pod, preempted_event, us
+from tests.core.manifests import NodeForm, PodForm, as_event, as_node, as_pod, preempted_event, us
 from tests.fakes.bookkeeping import Time, open_pipeline
 from tests.fakes.stream import BOOK, initial_listings, stream
 from tests.fakes.until import until
@@ -292,3 +292,16 @@ async def test_a_scrape_is_in_the_ledger_before_it_is_answered(tmp_path: Path) -
 
         assert ledger.saved(now_us=0).evaluated_us == us(5000)
         pipeline.writer.close()
+
+
+async def test_a_node_whose_labels_contradict_its_units_is_named_once(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    labels = {"nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "1"}
+    for i in range(3):
+        form = NodeForm(name="shared", gpus=50 * (i != 1), labels=labels, cordoned=i == 2)
+        pipeline.accountant.take([Upserted(kind=Kind.NODES, object=as_node(form), at_us=us(40), since_us=us(40))])
+
+    assert [each.getMessage() for each in caplog.records if "shared" in each.getMessage()] == [
+        "node shared: it offers more GPU units than its labels explain; a unit counts as a share of a GPU"
+    ]

@@ -3,7 +3,9 @@
 import re
 
 from gputally.aggregator.settings import Settings
+from gputally.model.node import LabelConflict
 from gputally_sim.cluster import SimCluster
+from gputally_sim.scenarios.fleet import NodePool, gpu_node
 from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.command import get
 from tests.fakes.until import until
@@ -32,6 +34,16 @@ async def test_it_shows_the_fleet_and_the_health_of_its_sources(settings: Settin
     assert 'href="/api/v1/allocations"' in page
     assert 'href="/api/v1/at-risk"' in page
     assert 'href="/metrics/pods"' in page
+
+
+async def test_it_names_nodes_whose_labels_contradict_their_units(settings: Settings, cluster: SimCluster) -> None:
+    cluster.registry.create("nodes", gpu_node("odd", NodePool("odd", 1, 1), offered={"nvidia.com/gpu": 50}))
+    async with aggregating(settings, cluster) as (running, url):
+        await until_ready(running)
+        _, page = await get(url)
+
+    assert cells(page, "Nodes with contradictory GPU labels") == [["odd", LabelConflict.MORE_UNITS.sentence]]
+    assert cells(page, "GPUs of 9 nodes") == [["allocated", "8"], ["free", "1"]]
 
 
 async def test_it_says_what_it_waits_for(settings: Settings, cluster: SimCluster) -> None:

@@ -44,7 +44,7 @@ def test_a_broken_number_of_replicas_is_one(label: str) -> None:
         ("3g.40gb", 428_571, 500_000),
         ("4g.40gb", 571_428, 500_000),
         ("7g.80gb", 1_000_000, 1_000_000),
-        ("1c.3g.40gb", 142_857, 500_000),
+        ("1c.3g.40gb", 142_857, 166_666),
         ("1g.10gb.me", 142_857, 125_000),
     ],
 )
@@ -68,7 +68,7 @@ def test_an_a30_has_four_slices() -> None:
         ("3g.71gb", "NVIDIA-H200", 500_000),
         ("4g.71gb", "NVIDIA-H200", 500_000),
         ("7g.141gb", "NVIDIA-H200", 1_000_000),
-        ("1c.3g.71gb", "NVIDIA-H200", 500_000),
+        ("1c.3g.71gb", "NVIDIA-H200", 166_666),
         ("1g.6gb", "NVIDIA-A30", 250_000),
         ("2g.12gb", "NVIDIA-A30", 500_000),
         ("4g.24gb", "NVIDIA-A30", 1_000_000),
@@ -134,10 +134,12 @@ def test_replicas_of_a_slice_share_the_slice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "room"), [("1g.10gb", 7), ("1g.20gb", 4), ("2g.20gb", 3), ("3g.40gb", 2), ("7g.80gb", 1)]
+    ("profile", "room"),
+    [("1g.10gb", 7), ("1g.20gb", 4), ("2g.20gb", 3), ("3g.40gb", 2), ("7g.80gb", 1), ("1c.3g.40gb", 6), ("novel", 1)],
 )
 def test_a_gpu_has_room_for_slices_by_compute_and_by_memory(profile: str, room: int) -> None:
-    assert slices_per_gpu(single(f"NVIDIA-A100-SXM4-80GB-MIG-{profile}")) == room
+    assert slices_per_gpu(profile, A100) == room
+    assert slices_per_gpu(profile, single(f"NVIDIA-A100-SXM4-80GB-MIG-{profile}")) == room
 
 
 def test_a_configured_resource_weighs_what_is_configured() -> None:

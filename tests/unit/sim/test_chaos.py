@@ -7,6 +7,7 @@ from gputally_sim.api.watch_pipe import WatchPipe
 from gputally_sim.instants import DAY_US, HOUR_US
 from gputally_sim.node.pods import is_terminal
 from gputally_sim.scenarios.chaos import FORGED, NAMESPACE, REBORN, VANISHING, Chaos
+from gputally_sim.scenarios.fleet import NodePool, gpu_node
 from gputally_sim.simulation import Simulation
 from tests.unit.sim.world import START_US, add, condition, node_of, pod, recorded, seconds, small_world
 
@@ -247,3 +248,19 @@ def test_its_pods_name_owners_that_cannot_be_followed() -> None:
             forged |= {f"{owner['kind']} {owner['name']}" for owner in owners}
 
     assert forged == {f"{owner['kind']} {owner['name']}" for owner in FORGED}
+
+
+def test_half_of_a_nodes_gpus_fail_for_a_while_and_the_kubelet_offers_them_still() -> None:
+    world = small_world(nodes=0)
+    world.registry.create("nodes", gpu_node("n0", NodePool("pool", 1, 8), offered={"nvidia.com/gpu": 8}))
+    chaos = hard(world)
+    chaos.do("fail gpus")
+    failed = world.registry.read("nodes", ("", "n0")).doc
+    chaos.end()
+    world.run_for(2 * HOUR_US)
+
+    assert failed["metadata"]["labels"]["nvidia.com/gpu.count"] == "4"
+    assert failed["status"]["capacity"]["nvidia.com/gpu"] == "8"
+    assert chaos.actions[0].target == "n0"
+    repaired = world.registry.read("nodes", ("", "n0")).doc
+    assert repaired["metadata"]["labels"]["nvidia.com/gpu.count"] == "8"

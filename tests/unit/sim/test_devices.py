@@ -168,6 +168,17 @@ def test_replicas_are_packed_onto_as_few_gpus_as_can_be() -> None:
     }
 
 
+def test_a_node_of_gke_says_how_many_clients_share_a_gpu_and_names_devices_as_gke_does() -> None:
+    sim, devices = world(nodes=0)
+    pool = NodePool("pool", 1, 2, clients=4)
+    sim.registry.create("nodes", gpu_node("s", pool, offered={GPU: 8}))
+    sim.run_for(0)
+    node = devices.nodes["s"]
+
+    assert (len(node.gpus), node.units) == (2, 4)
+    assert sorted(node.device_ids()) == [f"nvidia{gpu}/vgpu{unit}" for gpu in range(2) for unit in range(4)]
+
+
 def test_a_gpu_is_idle_until_containers_run_and_then_as_busy_as_the_pod_says() -> None:
     sim, devices = world(gpus=1)
     add(sim, using("a", "0s:0.2,10m:0.9", starts_after_us=seconds(30), lasts_us=seconds(1200)))

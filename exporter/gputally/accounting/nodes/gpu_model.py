@@ -4,28 +4,33 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from gputally.model.kube import PodSpec
+from gputally.shares import gke
 
 UNKNOWN = "unknown"
 """The model of GPUs without such a label."""
 
 LABELS = (
     "nvidia.com/gpu.product",  # GPU Feature Discovery, which reads the device itself
-    "cloud.google.com/gke-accelerator",
+    gke.ACCELERATOR,
     "karpenter.k8s.aws/instance-gpu-name",
+    "eks.amazonaws.com/instance-gpu-name",  # EKS Auto Mode
+    "karpenter.azure.com/sku-gpu-name",
     "amd.com/gpu.product-name",  # AMD's node labeller
     "gpu.intel.com/product",  # Intel's rules for Node Feature Discovery
-    "accelerator",  # AKS, and manually labelled fleets; late, because it may contain anything
+    "accelerator",  # manually labelled fleets; late, because it may contain anything
     "gpu-type",  # manually labelled fleets
 )
+VENDORS = frozenset({"amd", "habana", "huawei", "intel", "nvidia"})
+"""Values of such labels that name a vendor and no model: AKS writes `accelerator: nvidia`."""
 _LAYOUT = re.compile(r"(-MIG-.+|-SHARED)$")
 """GPU Feature Discovery appends the sharing mode; hardware and price are the same."""
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_. -]")
 
 
 def gpu_model_of(node_labels: Mapping[str, str]) -> str:
-    """The product name from the first label present, without a sharing suffix; `unknown` without one."""
-    product = next((node_labels[key] for key in LABELS if node_labels.get(key)), UNKNOWN)
-    return _LAYOUT.sub("", product)
+    """The product name from the first label that has one, without a sharing suffix; `unknown` without any."""
+    named = (node_labels.get(key, "") for key in LABELS)
+    return _LAYOUT.sub("", next((name for name in named if name and name.lower() not in VENDORS), UNKNOWN))
 
 
 def model_values(labels: Iterable[tuple[str, str]] | None) -> Iterator[str]:

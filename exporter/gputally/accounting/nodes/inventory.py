@@ -1,21 +1,25 @@
 """Counts of existing nodes."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from gputally.accounting.nodes.node_account import NodeAccount
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.model.node import LabelConflict
 
 
 class Inventory(NamedTuple):
     """Existing nodes with GPUs, nodes with conflicting labels, and unpriced µGPU.
 
-    Unpriced µGPU are by exported (gpu_model, pool), 0 if everything has a price.
+    Nodes whose GPU labels contradict their units are by reason, 0 if there are none. Unpriced µGPU are by exported
+    (gpu_model, pool), 0 if everything has a price.
     """
 
     nodes: int
     purchase_conflicts: int
+    label_conflicts: dict[LabelConflict, int]
     unpriced: dict[tuple[str, str], int]
 
 
@@ -28,5 +32,9 @@ def inventory_of(accounts: Iterable[NodeAccount], pricing: Pricing, limiter: Lab
             group = (limiter.shown("gpu_model", each.gpu_model), limiter.shown("pool", each.pool))
             missing = 0 if pricing.of_capacity(each.asset, at_us) else each.physical
             unpriced[group] = unpriced.get(group, 0) + missing
-    conflicts = sum(1 for each in facts if each.purchase_conflict)
-    return Inventory(sum(1 for each in facts if each.physical), conflicts, unpriced)
+    return Inventory(
+        nodes=sum(1 for each in facts if each.physical),
+        purchase_conflicts=sum(1 for each in facts if each.purchase_conflict),
+        label_conflicts=dict.fromkeys(LabelConflict, 0) | Counter(each.conflict for each in facts if each.conflict),
+        unpriced=unpriced,
+    )

@@ -1,6 +1,6 @@
 """The facts of a Node object, and their history."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from gputally.accounting.nodes.gpu_model import gpu_model_of
 from gputally.accounting.nodes.node_history import cut, followed, most, with_readiness
 from gputally.accounting.nodes.node_labels import (
-    COUNT,
     INSTANCE_TYPE,
     First,
     first_seen,
+    is_of_this_version,
     lapse_of,
     lapses,
     lasting,
@@ -28,22 +28,39 @@ from gputally.model.node import NodeFacts, NodeRecord, Span
 from gputally.model.price import Asset
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, to_us
-from gputally.shares import gfd, mig
+from gputally.shares.label_conflicts import Sharing, sharing
 from gputally.shares.request import offered_units
-from gputally.shares.schemes import Units, covered, divided, labels_of
+from gputally.shares.schemes import NodeLabels, Units, covered, divided, labels_of, sharing_of
 
-NODE_READING = "4"
+NODE_READING = "5"
 """Increase it when the interpretation of nodes changes: stored records do not show that."""
-_COUNT_DIGITS = 6
-"""Labels may contain anything; a number with more digits is not a count of GPUs."""
 _LAST_TURNS = 15
 """Stored periods in which a node was not ready, in addition to the last one."""
 NO_POOL = "none"
 """The pool of a node without a pool label."""
 
 
-def _facts_under(labels: Mapping[str, str], node: Node, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
-    """The facts of `node` with these values of all relevant labels.
+class _Known(NamedTuple):
+    """The last offer of any units, and the largest labelled number of GPUs that explained it; 0 if none did."""
+
+    offer: Units = ()
+    gpus: int = 0
+
+
+def _known(facts: NodeFacts | None) -> _Known:
+    if facts is None:
+        return _Known()
+    return _Known(_offer(facts.units) or facts.kept_offer, facts.gpus)
+
+
+def _offer(units: Iterable[tuple[str, int, int]]) -> Units:
+    return tuple([(name, amount) for name, amount, _ in units if amount])
+
+
+def _facts_under(
+    labels: Mapping[str, str], node: Node, known: _Known, rules: Rules, price_labels: frozenset[str]
+) -> NodeFacts:
+    """The facts of `node` with these values of all relevant labels, after what was `known` of it.
 
     `price_labels` are the label keys that price rules match on.
 
@@ -53,7 +70,7 @@ def _facts_under(labels: Mapping[str, str], node: Node, rules: Rules, price_labe
         fixed = _fixed(node, rules)
     except ValueError as error:
         raise MalformedObject(node.metadata.uid, str(error)) from None
-    return _facts(tuple(sorted(labels.items())), fixed, rules, price_labels)
+    return _facts(tuple(sorted(labels.items())), fixed, known, rules, price_labels)
 
 
 class _Fixed(NamedTuple):
@@ -74,19 +91,19 @@ def _fixed(node: Node, rules: Rules) -> _Fixed:
 
 
 @lru_cache(maxsize=4096)
-def _facts(
-    carried: tuple[tuple[str, str], ...], fixed: _Fixed, rules: Rules, price_labels: frozenset[str]
-) -> NodeFacts:
+def _facts(carried: NodeLabels, fixed: _Fixed, known: _Known, rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
     """One shared object for all equal nodes, which are most of a pool."""
     labels = dict(carried)
-    units = [(name, amount) for name, amount, _ in fixed.units]
-    capacity = covered(units, carried, rules)
-    allocatable = covered([(name, amount) for name, _, amount in fixed.units], carried, rules)
+    offer = _offer(fixed.units)
+    known = known if offer in ((), known.offer) else _Known(offer)
+    shares = sharing(known.offer, carried, rules, known_gpus=known.gpus)
+    capacity = covered(offer, shares.labels, rules)
+    allocatable = covered([(name, amount) for name, _, amount in fixed.units], shares.labels, rules)
     asset = asset_of(labels, rules, price_labels)
     return NodeFacts(
-        physical=_physical(labels, capacity),
+        physical=_physical(shares, capacity, gpus=max(shares.gpus, known.gpus), offers=bool(offer)),
         covered=capacity,
-        divided=divided(units, carried, rules),
+        divided=divided(offer, shares.labels, rules),
         allocatable=min(allocatable, capacity),
         ready=fixed.ready,
         cordoned=fixed.cordoned,
@@ -97,6 +114,10 @@ def _facts(
         labels=carried,
         units=fixed.units,
         offered=fixed.offered,
+        gpus=max(known.gpus, shares.explained),
+        kept_offer=() if offer else known.offer,
+        conflict=shares.conflict,
+        sharing=None if shares.labels == sharing_of(carried) else shares.labels,
     )
 
 
@@ -111,11 +132,13 @@ def asset_of(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[st
     )
 
 
-def _with_labels(facts: NodeFacts, labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
+def _with_labels(
+    facts: NodeFacts, labels: Mapping[str, str], known: _Known, rules: Rules, price_labels: frozenset[str]
+) -> NodeFacts:
     if facts.labels is None:
         return facts  # an earlier version did not store the other inputs
     fixed = _Fixed(facts.units, facts.offered, facts.ready, facts.cordoned)
-    return _facts(tuple(sorted(labels.items())), fixed, rules, price_labels)
+    return _facts(tuple(sorted(labels.items())), fixed, known, rules, price_labels)
 
 
 def pool_of(labels: Mapping[str, str], rules: Rules) -> str:
@@ -123,26 +146,29 @@ def pool_of(labels: Mapping[str, str], rules: Rules) -> str:
     return next((labels[key] for key in rules.pool_labels if labels.get(key)), NO_POOL)
 
 
-def _physical(labels: Mapping[str, str], capacity: int) -> int:
-    """Physical GPUs: from the label, otherwise as many whole GPUs as the offered units require.
-
-    With the single MIG strategy, the label counts slices.
-    """
-    label = labels.get(COUNT, "")
-    if not (label.isascii() and label.isdigit()) or len(label) > _COUNT_DIGITS:
-        return -(-capacity // GPU) * GPU
-    gpus = -(-int(label) // mig.slices_per_gpu(labels)) if gfd.single_profile(labels) else int(label)
-    return max(gpus * GPU, capacity)
+def _physical(shares: Sharing, capacity: int, *, gpus: int, offers: bool) -> int:
+    """Physical GPUs in µGPU: by the labels, otherwise as many whole GPUs as the offered units need."""
+    if shares.gpus:
+        return max(gpus * GPU, capacity)
+    return max(-(-capacity // GPU), shares.needed if offers else 0) * GPU
 
 
-def observed(
-    record: NodeRecord, node: Node, *, rules: Rules, price_labels: frozenset[str], at_us: int, since_us: int
+def observed(  # noqa: PLR0913 - what the facts follow from
+    record: NodeRecord,
+    node: Node,
+    *,
+    rules: Rules,
+    price_labels: frozenset[str],
+    at_us: int,
+    since_us: int,
+    continued: NodeFacts | None = None,
 ) -> NodeRecord:
     """`record` updated from `node`, with each change from its earliest certain time on.
 
     Readiness has its own timestamp. The first facts apply from the node's creation on, and so do discovered labels that
     are added later. A discovered label stays in effect while it is missing; one that returns may have returned since
-    `since_us`, the time up to which everything is known. All other changes apply from their observation on.
+    `since_us`, the time up to which everything is known. All other changes apply from their observation on. The first
+    facts may follow those of a `continued` incarnation.
 
     Raises: MalformedObject for a capacity that is not a whole number.
     """
@@ -157,8 +183,10 @@ def observed(
     )
     record = learned(record, first, rules=rules, price_labels=price_labels)
     held = lasting(record.lost, at_us=since_us if record.facts else record.created_us)
-    facts = _facts_under(present | held, node, rules, price_labels)
+    known = _known(record.facts[-1][1] if record.facts else continued)
+    facts = _facts_under(present | held, node, known, rules, price_labels)
     record = _stated(record, node, facts, at_us=at_us, since_us=since_us)
+    record = _with_first_offer(record, rules, price_labels)
     return lapsed(record, rules=rules, price_labels=price_labels, at_us=since_us)
 
 
@@ -206,7 +234,8 @@ def lapsed(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at
         for i, (since_us, facts) in enumerate(history):
             if since_us >= instant:
                 labels = {key: value for key, value in facts.labels or () if key not in ended}
-                history[i] = since_us, _with_labels(facts, labels, rules, price_labels)
+                known = _known(history[i - 1][1] if i else facts)
+                history[i] = since_us, _with_labels(facts, labels, known, rules, price_labels)
         record = replace(record, facts=tuple(history))
     return record
 
@@ -218,7 +247,8 @@ def ended(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at_
     history: list[tuple[int, NodeFacts]] = []
     for since_us, facts in record.facts:
         labels = {each.key: each.value for each in spared if lapse_of(each) <= since_us}
-        history.append((since_us, _with_more(facts, labels, rules, price_labels) if labels else facts))
+        known = _known(history[-1][1] if history else facts)
+        history.append((since_us, _with_more(facts, labels, known, rules, price_labels) if labels else facts))
     return replace(record, facts=tuple(history))
 
 
@@ -232,16 +262,48 @@ def learned(record: NodeRecord, first: First, *, rules: Rules, price_labels: fro
     history: list[tuple[int, NodeFacts]] = []
     for at_us, facts in known:
         labels = {key: value for key, (from_us, value) in first.items() if from_us <= at_us}
-        history.append((at_us, _with_more(facts, labels, rules, price_labels) if labels else facts))
-    return replace(record, facts=tuple(history))
+        before = _known(history[-1][1] if history else facts)
+        history.append((at_us, _with_more(facts, labels, before, rules, price_labels) if labels else facts))
+    return _with_first_offer(replace(record, facts=tuple(history)), rules, price_labels)
 
 
-def _with_more(facts: NodeFacts, labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
+def _with_first_offer(record: NodeRecord, rules: Rules, price_labels: frozenset[str]) -> NodeRecord:
+    """`record` with corrected labels of its first offer also before that: pods may be bound in the same second."""
+    if _known(record.facts[0][1]).offer:
+        return record
+    first = next((i for i, (_, facts) in enumerate(record.facts) if facts.units and _offer(facts.units)), 0)
+    facts = record.facts[first][1]
+    if facts.sharing is None:
+        return record
+    before = (
+        (at, _with_labels(each, dict(each.labels or ()), _known(facts), rules, price_labels))
+        for at, each in record.facts[:first]
+    )
+    return replace(record, facts=(*before, *record.facts[first:]))
+
+
+def _with_more(
+    facts: NodeFacts, labels: Mapping[str, str], known: _Known, rules: Rules, price_labels: frozenset[str]
+) -> NodeFacts:
     """`facts` with additional `labels`. The pool stays as found by earlier rules, unless these labels contain one."""
-    found = _with_labels(facts, dict(facts.labels or ()) | dict(labels), rules, price_labels)
+    found = _with_labels(facts, dict(facts.labels or ()) | dict(labels), known, rules, price_labels)
     if labels.keys() & {*rules.pool_labels}:
         return found
     return replace(found, pool=facts.pool, asset=shared(replace(found.asset, pool=facts.pool)))
+
+
+def recalled(record: NodeRecord, rules: Rules) -> NodeRecord:
+    """A record of an earlier version with the labelled numbers of GPUs that explained its offers."""
+    if is_of_this_version(record):
+        return record
+    history: list[tuple[int, NodeFacts]] = []
+    known = _Known()
+    for from_us, facts in record.facts:
+        offer = _offer(facts.units) or known.offer
+        shares = sharing(offer, facts.labels or (), rules)
+        known = _Known(offer, max(known.gpus if offer == known.offer else 0, shares.explained))
+        history.append((from_us, replace(facts, gpus=known.gpus)))
+    return replace(record, facts=tuple(history))
 
 
 def _ready_condition(node: Node) -> Condition | None:

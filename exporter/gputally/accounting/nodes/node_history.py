@@ -34,6 +34,11 @@ def chained(records: Sequence[NodeRecord]) -> History:
     return tuple(found)
 
 
+def sharing_labels(facts: NodeFacts) -> NodeLabels:
+    """The labels that the quantities of the node's pods depend on, corrected if they contradict its units."""
+    return sharing_of(facts.labels) if facts.sharing is None else facts.sharing
+
+
 def classes(history: History) -> History:
     """`history` reduced to the changes that affect the classification and price of pods."""
     found: list[tuple[int, NodeFacts]] = []
@@ -52,7 +57,7 @@ def reclassified_us(before: History, after: History) -> int | None:
 
 
 def _class(entry: tuple[int, NodeFacts]) -> tuple[Asset, NodeLabels, Units | None]:
-    return entry[1].asset, sharing_of(entry[1].labels), entry[1].offered
+    return entry[1].asset, sharing_labels(entry[1]), entry[1].offered
 
 
 def cut(history: History, from_us: int) -> History:

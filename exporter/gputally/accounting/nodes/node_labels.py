@@ -11,10 +11,11 @@ from gputally.accounting.nodes import gpu_model, purchase
 from gputally.model.node import LostLabel, NodeRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR
+from gputally.shares import gfd, gke
+from gputally.shares.label_conflicts import COUNTS
 from gputally.shares.schemes import is_read
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-COUNT = "nvidia.com/gpu.count"
 OUTLIVE_US = US_PER_HOUR
 """How long the value of a discovered label holds after the label has gone: longer than any restart or upgrade of what
 writes it takes."""
@@ -29,6 +30,7 @@ _GIVEN = (
     INSTANCE_TYPE,
     "cloud.google.com/",
     "eks.amazonaws.com/",
+    "karpenter.azure.com/",
     "karpenter.k8s.aws/",
     "karpenter.sh/",
     "kubernetes.azure.com/",
@@ -36,10 +38,21 @@ _GIVEN = (
 """Prefixes of labels that software sets for a new node, sometimes late. An operator may add any other label on any day,
 and it counts from then on.
 """
-_ALWAYS = frozenset({INSTANCE_TYPE, COUNT, *gpu_model.LABELS, *purchase.LABELS})
-"""Keys that are looked at whatever the configuration says. One that is added here was not looked at before, and would
-be mistaken for one that the node never had.
+_ALWAYS = frozenset({INSTANCE_TYPE, *COUNTS, *gpu_model.LABELS, *purchase.LABELS})
+"""Keys that are looked at whatever the configuration says. One that is added here was not looked at before, and belongs
+into `_ADDED`, or would be mistaken for one that the node never had.
 """
+_ADDED = frozenset({*COUNTS, *gpu_model.LABELS, gke.CLIENTS, gke.PARTITION}) - {
+    gfd.COUNT,
+    gfd.PRODUCT,
+    gke.ACCELERATOR,
+    "karpenter.k8s.aws/instance-gpu-name",
+    "amd.com/gpu.product-name",
+    "gpu.intel.com/product",
+    "accelerator",
+}
+"""Such keys that earlier versions did not look at, together known as `_ADDED_SINCE` in `NodeRecord.looked_at`."""
+_ADDED_SINCE = "gputally.io/reading-5"
 First = Mapping[str, tuple[int, str]]
 """Labels that were reported for the first time, by key: the time from which each applies, and its value."""
 _NEVER_US = 1 << 62
@@ -87,9 +100,8 @@ def looked_at(
 
 @lru_cache(maxsize=8)
 def _may_be_late(pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> tuple[str, ...]:
-    return tuple(
-        sorted({key for key in (*pool_labels, *price_labels) if key.startswith(_GIVEN) and not _is_always(key)})
-    )
+    configured = {key for key in (*pool_labels, *price_labels) if key.startswith(_GIVEN) and not _is_always(key)}
+    return tuple(sorted({*configured, _ADDED_SINCE}))
 
 
 def first_seen(record: NodeRecord, present: Mapping[str, str]) -> First:
@@ -101,9 +113,15 @@ def first_seen(record: NodeRecord, present: Mapping[str, str]) -> First:
         return {}
     known = {key for key, _ in _latest(record)} | {each.key for each in record.lost}
     fresh = [key for key in present if key not in known and key.startswith(_GIVEN)]
-    looked_at = dict(record.looked_at)
+    looked_at: dict[str, int | None] = dict(record.looked_at)
+    looked_at |= dict.fromkeys(_ADDED, looked_at.get(_ADDED_SINCE))
     since = {key: looked_at.get(key, record.created_us if _is_always(key) else None) for key in fresh}
     return {key: (from_us, present[key]) for key, from_us in since.items() if from_us is not None}
+
+
+def is_of_this_version(record: NodeRecord) -> bool:
+    """Whether this version of gputally has observed the node; earlier ones did not look at all of its labels."""
+    return any(key == _ADDED_SINCE for key, _ in record.looked_at)
 
 
 def _is_always(key: str) -> bool:

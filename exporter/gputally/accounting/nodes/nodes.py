@@ -11,7 +11,7 @@ from gputally.accounting.nodes.inventory import Inventory, inventory_of
 from gputally.accounting.nodes.lineage import Lineage, noticed_us
 from gputally.accounting.nodes.most_capacity import MostCapacity
 from gputally.accounting.nodes.node_account import NodeAccount
-from gputally.accounting.nodes.node_facts import ended, lapsed, learned, machine_of, observed
+from gputally.accounting.nodes.node_facts import ended, lapsed, learned, machine_of, observed, recalled
 from gputally.accounting.nodes.node_history import reclassified_us
 from gputally.accounting.nodes.node_labels import Lapses, first_seen, inherited, is_described, lapses_before
 from gputally.accounting.nodes.reclassified import Reclassified, as_one
@@ -24,7 +24,7 @@ from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
 from gputally.model.kube import Node
-from gputally.model.node import NodeFacts, NodeRecord
+from gputally.model.node import LabelConflict, NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
 from gputally.model.price import Asset
 from gputally.model.rules import Rules
@@ -56,6 +56,9 @@ class Nodes:
         """An earlier process accounted the capacity before this time."""
         self.lapses = Lapses()
         self.most = MostCapacity()
+        self.label_conflicts: dict[str, LabelConflict] = {}
+        """How the GPU labels of existing nodes contradict their units, by UID."""
+        self._new_conflicts: dict[str, LabelConflict] = {}
 
     def known(self) -> set[str]:
         """UIDs of the existing nodes."""
@@ -75,7 +78,16 @@ class Nodes:
             return []  # a late event of a deleted node
         before = account.record if account else self._born(node, at_us)
         keys = self._pricing.label_keys
-        record = observed(before, node, rules=self._rules, price_labels=keys, at_us=at_us, since_us=since_us)
+        continued = None if account else self.lineage.continued(before)
+        record = observed(
+            before,
+            node,
+            rules=self._rules,
+            price_labels=keys,
+            at_us=at_us,
+            since_us=since_us,
+            continued=continued.facts[-1][1] if continued else None,
+        )
         replaced = None
         if account is None:
             account = self._open(before)
@@ -272,9 +284,11 @@ class Nodes:
     def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
         """Restore the nodes of an earlier process; their capacity continues from `since_us`."""
         self._finalized_us = self.asset_prices.since_us = since_us
-        for record in records:
+        for each in records:
+            record = recalled(each, self._rules)
             self.asset_prices.see(record.facts)
             self.lapses.put(self._open(record, since_us=since_us).record)
+            self._note_conflict(record)
             self.lineage.restored(record)
 
     def _open(self, record: NodeRecord, *, since_us: int | None = None) -> NodeAccount:
@@ -304,12 +318,29 @@ class Nodes:
         self.most.replace(account.record, record)
         account.observe(record)
         self._inventory = self._models = None
+        self._note_conflict(record)
         self._changed.add(record.uid)
         self._stale.add(record.uid)
+
+    def _note_conflict(self, record: NodeRecord) -> None:
+        conflict = record.facts[-1][1].conflict if record.gone_us is None else None
+        if conflict and conflict is not self.label_conflicts.get(record.uid):
+            self.label_conflicts[record.uid] = self._new_conflicts[record.uid] = conflict
+        elif not conflict:
+            self.label_conflicts.pop(record.uid, None)
+
+    def take_new_conflicts(self) -> Mapping[str, LabelConflict]:
+        """The `label_conflicts` that appeared since the last call, if they still exist."""
+        if not self._new_conflicts:
+            return {}
+        found = {uid: conflict for uid, conflict in self._new_conflicts.items() if uid in self.label_conflicts}
+        self._new_conflicts.clear()
+        return found
 
     def _close(self, uid: str, record: NodeRecord) -> None:
         del self.accounts[uid]
         self.most.replace(record, None)
+        self.label_conflicts.pop(uid, None)
         self._inventory = self._models = None
         if is_stand_in(uid):
             return

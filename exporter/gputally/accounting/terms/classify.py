@@ -8,7 +8,7 @@ from operator import itemgetter
 from msgspec.structs import replace
 
 from gputally.accounting.groups.pod_group import GROUP_LABEL_KEYS
-from gputally.accounting.nodes.node_history import History
+from gputally.accounting.nodes.node_history import History, sharing_labels
 from gputally.accounting.pods.release import Home, released
 from gputally.accounting.terms.job import JOB_LABEL_KEYS
 from gputally.accounting.terms.tenant import relevant_labels
@@ -21,7 +21,7 @@ from gputally.model.node import NodeFacts
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.request import limited
-from gputally.shares.schemes import quantities_on, sharing_of
+from gputally.shares.schemes import quantities_on
 
 LimitLabels = Callable[[PodLabels], PodLabels]
 """Maps a pod's labels to the exported ones."""
@@ -59,7 +59,7 @@ def terms_of(
         gpu_model=facts.gpu_model,
         pool=facts.pool,
         asset=facts.asset,
-        quantities=quantities_on(record.units, sharing_of(facts.labels), rules),
+        quantities=quantities_on(record.units, sharing_labels(facts), rules),
     )
     return _exported(terms, limit)
 
@@ -169,7 +169,7 @@ def _under(terms: Terms, units: tuple[tuple[str, int], ...], facts: NodeFacts, r
         gpu_model=facts.gpu_model,
         pool=facts.pool,
         asset=facts.asset,
-        quantities=quantities_on(units, sharing_of(facts.labels), rules),
+        quantities=quantities_on(units, sharing_labels(facts), rules),
     )
 
 

@@ -74,7 +74,7 @@ NODES = Metric[Snapshot](
     name="gputally_nodes",
     kind=MetricType.GAUGE,
     help="Existing nodes with GPUs.",
-    rows=lambda snapshot: [Row((), snapshot.nodes)],
+    rows=lambda snapshot: [Row((), snapshot.inventory.nodes)],
 )
 
 PODS_WITHOUT_TIER = Metric[Snapshot](
@@ -103,7 +103,15 @@ PURCHASE_CONFLICTS = Metric[Snapshot](
     name="gputally_purchase_conflict_nodes",
     kind=MetricType.GAUGE,
     help="Nodes with conflicting purchase labels.",
-    rows=lambda snapshot: [Row((), snapshot.purchase_conflicts)],
+    rows=lambda snapshot: [Row((), snapshot.inventory.purchase_conflicts)],
+)
+
+LABEL_CONFLICTS = Metric[Snapshot](
+    name="gputally_gpu_label_conflict_nodes",
+    kind=MetricType.GAUGE,
+    help="Nodes whose GPU labels contradict the units that they offer.",
+    labels=("reason",),
+    rows=lambda snapshot: [Row((reason.value,), nodes) for reason, nodes in snapshot.inventory.label_conflicts.items()],
 )
 
 NODE_CLOCK_SKEW = Metric[Snapshot](
@@ -133,6 +141,7 @@ METRICS = (
     PODS_WITHOUT_TENANT,
     CLAIM_ONLY_PODS,
     PURCHASE_CONFLICTS,
+    LABEL_CONFLICTS,
     NODE_CLOCK_SKEW,
     LABEL_OVERFLOWS,
 )

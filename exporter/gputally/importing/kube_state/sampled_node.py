@@ -5,19 +5,29 @@ from typing import Final
 
 from gputally.accounting.nodes import gpu_model, purchase
 from gputally.accounting.nodes.node_facts import observed
-from gputally.accounting.nodes.node_labels import COUNT, INSTANCE_TYPE
+from gputally.accounting.nodes.node_labels import INSTANCE_TYPE
 from gputally.errors import MalformedObject
 from gputally.importing.kube_state import series_names
 from gputally.importing.kube_state.prometheus_api import SampledSeries
 from gputally.model.kube import AnnotatedMeta, Node, NodeStatus
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.rules import Rules
-from gputally.shares import gfd
+from gputally.shares import gfd, gke
+from gputally.shares.label_conflicts import COUNTS
 
 NODE_LABELS: Final = "kube_node_labels"
 CAPACITY: Final = "kube_node_status_capacity"
 _KEYS: Final = frozenset(
-    {INSTANCE_TYPE, COUNT, gfd.PRODUCT, gfd.MEMORY, gfd.STRATEGY, *gpu_model.LABELS, *purchase.LABELS}
+    {
+        INSTANCE_TYPE,
+        gfd.MEMORY,
+        gfd.STRATEGY,
+        gke.CLIENTS,
+        gke.PARTITION,
+        *COUNTS,
+        *gpu_model.LABELS,
+        *purchase.LABELS,
+    }
 )
 
 
