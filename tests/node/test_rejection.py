@@ -2,15 +2,20 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gputally.model.units import GPU, US_PER_SECOND
-from tests.behaviour.product import total
+from tests.behaviour.product import Product, total
 from tests.cluster.manifests import GPU as NVIDIA_GPU
 from tests.cluster.manifests import Json, path
 from tests.cluster.objects import condition, seconds
 from tests.node.images import BUSYBOX_IMAGE
+from tests.node.kubelet import Kubelet
 from tests.node.node import node_pod
 from tests.node.scene import ALLOCATED, Scene, total_of
 
@@ -24,27 +29,47 @@ INITIALIZES: Json = {
 }
 
 
-async def test_pods_that_a_rebooted_node_rejects_are_billed_until_then_if_they_had_been_accepted(scene: Scene) -> None:
+@pytest.fixture
+async def product(scene: Scene, tmp_path: Path) -> AsyncIterator[Product]:
+    """An aggregator that the test may restart."""
+    product = Product(tmp_path, scene.node.control_plane.kubeconfig("gputally"))
+    await product.start()
+    yield product
+    await product.kill()
+
+
+@asynccontextmanager
+async def stopped(kubelet: Kubelet) -> AsyncIterator[None]:
+    """Without the kubelet, which starts again at the end."""
+    kubelet.kill()
+    try:
+        yield
+    finally:
+        await kubelet.start()
+
+
+async def test_pods_that_a_rebooted_node_rejects_are_billed_until_then_if_they_had_been_accepted(
+    scene: Scene, product: Product
+) -> None:
     """As after a reboot, the device plugin has no healthy GPU yet when the kubelet looks at its pods again.
 
     One initializes, one cannot pull its image; both have their devices. The third was bound while the kubelet was down.
     """
+    scene = replace(scene, product=product)
     initializing = node_pod("initializing", scene.place, gpus=3, initContainers=[INITIALIZES])
     pulling = node_pod("pulling", scene.place, gpus=2, image="docker.io/library/absent:e2e")
     held = [await scene.create(initializing), await scene.create(pulling)]
     for pod in held:
         await scene.api.wait_for(path(pod), is_accepted)
-    await scene.product.until(lambda samples: total(samples, ALLOCATED, tenant=scene.place) > 5)
-    scene.node.kubelet.kill()
-    late = await scene.create(node_pod("late", scene.place, gpus=1))
-    await scene.api.wait_for(path(late), is_bound)
-    await scene.product.kill()  # what it knows of the acceptance is in its ledger
-    await scene.product.start()
-    await asyncio.sleep(3)
-    scene.node.plugin.offer(NVIDIA_GPU, [])
-    restarted_us = time.time_ns() // 1000
-
-    await scene.node.kubelet.start()
+    await product.until(lambda samples: total(samples, ALLOCATED, tenant=scene.place) > 5)
+    async with stopped(scene.node.kubelet):
+        late = await scene.create(node_pod("late", scene.place, gpus=1))
+        await scene.api.wait_for(path(late), is_bound)
+        await product.kill()  # what it knows of the acceptance is in its ledger
+        await product.start()
+        await asyncio.sleep(3)
+        scene.node.plugin.offer(NVIDIA_GPU, [])
+        restarted_us = time.time_ns() // 1000
     rejected = {pod["metadata"]["name"]: await rejection(scene, pod) for pod in (*held, late)}
 
     noticed_us = time.time_ns() // 1000 + US_PER_SECOND
@@ -60,8 +85,8 @@ async def test_pods_that_a_rebooted_node_rejects_are_billed_until_then_if_they_h
         await scene.published(pod, total_of(segments, "starting"), name=ALLOCATED)
     uid = late["metadata"]["uid"]
     ended = f"SELECT DISTINCT end_by FROM allocations WHERE pod_uid = '{uid}' AND end_by IS NOT NULL"
-    assert await scene.product.query_until(ended, bool) == [("rejected",)]
-    assert scene.product.query(f"SELECT * FROM current_segments WHERE pod_uid = '{uid}'") == []
+    assert await product.query_until(ended, bool) == [("rejected",)]
+    assert product.query(f"SELECT * FROM current_segments WHERE pod_uid = '{uid}'") == []
 
 
 async def rejection(scene: Scene, pod: Json) -> Json:

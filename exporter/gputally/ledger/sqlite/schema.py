@@ -9,7 +9,7 @@ from gputally.errors import LedgerError
 from gputally.ledger.sqlite import integrity
 from gputally.ledger.sqlite.backup import back_up, usable_backups
 from gputally.ledger.sqlite.marker import expect_not_lost
-from gputally.ledger.sqlite.retention.free_pages import new_files_can_shrink
+from gputally.ledger.sqlite.retention.free_pages import SHRINKABLE
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 
 APPLICATION_ID = 0x67707574  # "gput": identifies our files among SQLite databases
@@ -86,10 +86,10 @@ def expect_current(path: Path, version: int) -> None:
 def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
-        new_files_can_shrink(connection)
-        connection.executescript(
-            "BEGIN; PRAGMA user_version = 0; ROLLBACK;"
-        )  # fails for a read-only file, which SQLite opens silently
+        if not _is_new(connection):
+            connection.executescript(
+                "BEGIN; PRAGMA user_version = 0; ROLLBACK;"
+            )  # fails for a read-only file, which SQLite opens silently
         _upgrade(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -124,7 +124,13 @@ def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> Non
     if missing:
         marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {missing[-1][0]}"
         scripts = ";\n".join(script for _, script in missing)
-        connection.executescript(f"BEGIN IMMEDIATE; {scripts};\n{marks}; COMMIT;")
+        begin = f"BEGIN; {SHRINKABLE}" if _is_new(connection) else "BEGIN IMMEDIATE"
+        connection.executescript(f"{begin}; {scripts};\n{marks}; COMMIT;")
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    """Whether the file is empty."""
+    return connection.execute("PRAGMA page_count").fetchone() == (0,)
 
 
 def missing_part(connection: sqlite3.Connection) -> str | None:
