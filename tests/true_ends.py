@@ -5,6 +5,7 @@ from datetime import datetime
 
 from tests.told import Json, Told
 
+REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity")
 Interval = tuple[int, int]
 """Something happened at some time in it, ends included; both are the same when the time is known."""
 MIDNIGHT = datetime.fromisoformat("2026-07-01T00:00:00+00:00")
@@ -56,12 +57,29 @@ def asked(form: Json) -> int:
     return seconds(meta["deletionTimestamp"]) - meta["deletionGracePeriodSeconds"] if "deletionTimestamp" in meta else 0
 
 
+def rejects(form: Json) -> bool:
+    """Whether the kubelet refused the pod, which in this form has not run."""
+    status = form["status"]
+    is_refused = status["phase"] == "Failed" and status.get("reason", "").startswith(REJECTIONS)
+    return is_refused and not any(starts(each) for each in status.get("containerStatuses", ()))
+
+
+def starts(status: Json) -> list[int]:
+    """When runs of a container began; 1970 is no time at all."""
+    times = [run.get("startedAt") for state in (status["state"], status["lastState"]) for run in state.values()]
+    return [seconds(time) for time in times if time and seconds(time) > -86400]
+
+
 def own_end(told: Sequence[Told]) -> tuple[str, Interval] | None:
-    """What the pod's forms tell of its end: finished, terminal or deleted, and when."""
+    """What the pod's forms tell of its end: finished, rejected, terminal or deleted, and when."""
     terminal = [t for t in told if t.manifest["status"]["phase"] in ("Succeeded", "Failed")]
-    finishes = [end for t in terminal if (end := finish(t.manifest)) is not None]
+    refused = [t for t in terminal if rejects(t.manifest)]
+    finishes = [end for t in terminal if t not in refused and (end := finish(t.manifest)) is not None]
     if finishes:
         return "finished", (max(finishes), max(finishes))
+    if refused:
+        first = min(refused, key=lambda t: t.at)
+        return "rejected", (first.since, first.at)
     seen = [(min(t.since, _collected(t)), _collected(t)) for t in terminal if t.event != "vanished"]
     if seen:
         return "terminal", min(seen, key=lambda interval: interval[1])

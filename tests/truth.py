@@ -11,10 +11,9 @@ from fractions import Fraction
 from math import inf
 
 from tests.told import Json, Prices, Told
-from tests.true_ends import Interval, asked, held_until, lost_since, own_end, seconds
+from tests.true_ends import Interval, asked, held_until, lost_since, own_end, rejects, seconds, starts
 from tests.true_nodes import Node, by_uid, nodes_of, weight
 
-REJECTIONS = ("OutOf", "UnexpectedAdmissionError", "NodeAffinity")
 ACCEPTANCE = 15
 """How long (s) a bound pod holds its GPUs here without its kubelet's word."""
 
@@ -72,11 +71,10 @@ class Pod:
         self.forms = [t.manifest for t in told if t.event != "vanished"]
         self.told = told
         self.tier: str = self.forms[0]["spec"].get("priorityClassName") or "none"
-        self.has_run = any(True for _ in _times(self.forms, "startedAt"))
-        self.accepted = not self.is_rejected and any(map(_is_accepted, self.forms))
+        self.accepted = any(map(_is_accepted, self.forms))
         self.bound = min((b for form in self.forms if (b := self._bound(form)) is not None), default=None)
         self.off = self._clock()
-        self.started = min((at - self.off for at in _times(self.forms, "startedAt")), default=None)
+        self.started = min((at - self.off for at in _starts(self.forms)), default=None)
         self.asked = min((asked(form) for form in self.forms if "deletionTimestamp" in form["metadata"]), default=None)
         self.node = self._placed(nodes)
         self.replaced = self._replaced(nodes)
@@ -102,7 +100,7 @@ class Pod:
 
     def holds(self, second: int) -> bool:
         """Whether it has its GPUs."""
-        if self.bound is None or self.is_rejected:
+        if self.bound is None or self.never_held:
             return False
         return self.bound <= second and (self.end is None or second < self.end)
 
@@ -190,10 +188,9 @@ class Pod:
         return next(str(form["spec"]["nodeName"]) for form in self.forms if form["spec"].get("nodeName"))
 
     @property
-    def is_rejected(self) -> bool:
-        """Whether the kubelet refused it before it ran."""
-        reasons = [form["status"].get("reason", "") for form in self.forms if form["status"]["phase"] == "Failed"]
-        return not self.has_run and any(reason.startswith(REJECTIONS) for reason in reasons)
+    def never_held(self) -> bool:
+        """Whether the kubelet refused it, and had never accepted it."""
+        return not self.accepted and any(map(rejects, self.forms))
 
     @property
     def is_preempted(self) -> bool:
@@ -231,8 +228,12 @@ class Pod:
 
 
 def _is_accepted(form: Json) -> bool:
-    """Whether the kubelet tells that it took the pod up."""
-    return "startTime" in form["status"] or form["status"]["phase"] in ("Running", "Succeeded")
+    """Whether the kubelet tells that it took the pod up: it dates what it refuses, too, but has no containers of it."""
+    status = form["status"]
+    containers = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ())]
+    if status["phase"] in ("Running", "Succeeded") or any(map(starts, containers)):
+        return True
+    return "startTime" in status and bool(containers) and not rejects(form)
 
 
 def _is_marked(told: Told) -> bool:
@@ -247,9 +248,5 @@ def _is_deleted(told: Sequence[Told]) -> bool:
     return told[-1].event != "seen" or any("deletionTimestamp" in each.manifest["metadata"] for each in told)
 
 
-def _times(forms: Iterable[Json], name: str) -> Iterable[int]:
-    for form in forms:
-        for status in form["status"].get("containerStatuses", ()):
-            for state in (*status["state"].values(), *status["lastState"].values()):
-                if state.get(name) and seconds(state[name]) > -86400:  # 1970 is no time at all
-                    yield seconds(state[name])
+def _starts(forms: Iterable[Json]) -> Iterable[int]:
+    return (at for form in forms for each in form["status"].get("containerStatuses", ()) for at in starts(each))

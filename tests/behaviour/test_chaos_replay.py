@@ -9,7 +9,7 @@ from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.kube import backoff
 from gputally_sim.api.store import Change
 from gputally_sim.cluster import SimCluster
-from gputally_sim.scenarios.chaos import MAX_SKEW_S, NAMESPACE, REBORN, Chaos
+from gputally_sim.scenarios.chaos import MAX_SKEW_S, NAMESPACE, REBOOTING, REBORN, Chaos
 from gputally_sim.trace.replay import Replay
 from gputally_sim.trace.trace import read_trace
 from tests.behaviour.recorder import us
@@ -27,6 +27,11 @@ LIVES = """
 SELECT a.namespace, a.name, a.gap_from_us, a.gap_to_us, sum(s.quantity * (s.end_us - s.start_us))
 FROM allocations a JOIN current_segments s USING (pod_uid, revision)
 GROUP BY a.pod_uid
+"""
+REJECTED = f"""
+SELECT a.pod_uid, min(s.start_us), max(s.end_us), a.gap_to_us
+FROM allocations a JOIN current_segments s USING (pod_uid, revision)
+WHERE a.name = '{REBOOTING}' AND a.end_by = 'rejected' GROUP BY a.pod_uid
 """
 INTERRUPTIONS = "SELECT from_us, to_us FROM interruptions WHERE kind = 'pods'"
 EVERYTHING = "SELECT quantity * (end_us - start_us) FROM current_segments"
@@ -46,10 +51,15 @@ class Life(NamedTuple):
 
 
 class Observed:
-    """The final state of each pod of the trace, as the API reports it."""
+    """The final state of each pod of the trace, as the API reports it.
+
+    `rejected` are by UID the creation and the rejection (µs) of pods that their kubelet had accepted.
+    """
 
     def __init__(self, cluster: SimCluster) -> None:
         self.lives: dict[str, Life] = {}
+        self.rejected: dict[str, tuple[int, int]] = {}
+        self._agenda = cluster.simulation.agenda
         self._ahead_us: dict[str, int] = {}
         self._clock_us = cluster.simulation.nodes.clock_us
         cluster.store.subscribe("pods", self._observe)
@@ -57,6 +67,9 @@ class Observed:
     def _observe(self, change: Change) -> None:
         pod: dict[str, Any] = change.now.doc
         name = pod["metadata"]["name"]
+        if name == REBOOTING and pod["status"]["phase"] == "Failed":
+            times = us(pod["metadata"]["creationTimestamp"]), self._agenda.now_us
+            self.rejected.setdefault(pod["metadata"]["uid"], times)
         for status in pod["status"].get("containerStatuses", ()):
             node = pod["spec"]["nodeName"]
             ahead_us = self._clock_us(node, 0)
@@ -95,6 +108,7 @@ async def test_the_ledger_is_exact_outside_its_stated_gaps_whatever_fails(
     assert_rows_are_observed(rows, observed, but=inexact)
     assert_accounted(ledger, rows, observed, lag_us=speed * SECOND)
     assert_namesakes_are_accounted(ledger, but=inexact)
+    assert_rejected_are_accounted(ledger, observed, lag_us=speed * SECOND)
     assert_sound(scrapes, sum(time for (time,) in query(ledger, EVERYTHING)) / GPU_SECOND)
 
 
@@ -109,6 +123,7 @@ async def replayed_with_chaos(trace: Path, scratch: Path, speed: int) -> tuple[O
         replay = Replay(cluster.registry, read_trace(trace))
         replay.begin()
         chaos = cluster.simulation.cause_chaos(every_us=int(EVERY_REAL_SECONDS * speed * SECOND))
+        chaos.do("reboot")
         scrapes = await scraped_meanwhile(replay, running)
         chaos.end()
         await caught_up(cluster, running)
@@ -154,3 +169,15 @@ def assert_namesakes_are_accounted(ledger: Path, *, but: set[str]) -> None:
     if REBORN not in but:
         times = [time for _, name, gap_us, _, time in query(ledger, LIVES) if name == REBORN and gap_us is None]
         assert times == [GPU_SECOND] * len(times)
+
+
+def assert_rejected_are_accounted(ledger: Path, observed: Observed, *, lag_us: int) -> None:
+    """Each pod that initialized on its GPU, until its kubelet rejected it, held that GPU so long, or ended in a gap."""
+    found = query(ledger, REJECTED)
+    assert observed.rejected
+    assert {uid for uid, *_ in found} <= observed.rejected.keys()
+    for uid, start_us, end_us, gap_to_us in found:
+        bound_us, rejected_us = observed.rejected[uid]
+        assert start_us == bound_us
+        assert end_us - lag_us < rejected_us
+        assert rejected_us <= (end_us if gap_to_us is None else gap_to_us) + lag_us

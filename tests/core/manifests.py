@@ -36,8 +36,9 @@ class PodForm:
     `deleted` is when its deletion was requested; `marked` is the time of its DisruptionTarget condition. `accepted` is
     when its kubelet accepted it, by default when it started; `start_failed` is when its runtime failed to start the
     container, which it reports with a start in 1970. `inits` are its init containers as (start, finish or None). The
-    main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. The kubelet's clock is
-    `clock` seconds ahead.
+    main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet that rejects a
+    pod writes no `statuses` of containers, and removes those that there are. The kubelet's clock is `clock` seconds
+    ahead.
     """
 
     name: str = "a"
@@ -64,6 +65,7 @@ class PodForm:
     inits: tuple[tuple[int, int | None], ...] = ()
     lost: bool = False
     waiting: bool = False
+    statuses: bool = True
     restart_policy: str = ""
     node_selector: Mapping[str, str] = field(default_factory=dict)
     phase: str = ""
@@ -128,6 +130,8 @@ class PodForm:
             status["reason"] = self.reason
         if self.message:
             status["message"] = self.message
+        if not self.statuses:
+            return status
         if (state := self._container_state()) is not None:
             status["containerStatuses"] = [{"name": "main", "state": state, "lastState": self._last_state()}]
         if self.inits:

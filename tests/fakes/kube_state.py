@@ -16,6 +16,7 @@ class LifeOfPod(Struct, frozen=True, kw_only=True):
     """What became of a pod; times in seconds. It has GPUs in [scheduled, ended), and is in the API until `removed`.
 
     A pod with a `phase` reports that and its completion from `ended` on. `deleting` is when deletion was requested.
+    `accepted` is its start time, which its kubelet sets when it accepts or rejects the pod.
     """
 
     uid: str
@@ -26,6 +27,7 @@ class LifeOfPod(Struct, frozen=True, kw_only=True):
     class_name: str = ""
     created: int
     scheduled: int | None
+    accepted: int | None = None
     started: int | None = None
     ended: int | None = None
     removed: int | None = None
@@ -103,6 +105,8 @@ class KubeState:
         if pod.started is not None:
             started = pod.started
             self.constant("kube_pod_container_state_started", main, started, since=started, until=pod.removed)
+        if pod.accepted is not None:
+            self.constant("kube_pod_start_time", ids, pod.accepted, since=pod.accepted, until=pod.removed)
         if pod.deleting is not None:
             value = pod.deleting + pod.grace
             self.constant("kube_pod_deletion_timestamp", ids, value, since=pod.deleting, until=pod.removed)

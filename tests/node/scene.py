@@ -145,10 +145,10 @@ class Scene:
         rows = await self.product.query_until(query, lambda rows: wanted <= {(name, used) for name, *_, used in rows})
         return {name: Booked(uid, measured, used) for name, uid, measured, used in rows}
 
-    async def published(self, pod: Json, used: int) -> None:
-        """Return once the counter of the pod's tier and tenant shows so much."""
+    async def published(self, pod: Json, used: int, *, name: str = USED) -> None:
+        """Return once the counter `name` of the pod's tier and tenant shows so much."""
         labels = {"tier": self.tier(pod["metadata"]["name"]), "tenant": self.place}
-        await self.product.until(lambda samples: abs(total(samples, USED, **labels) - used / GPU_SECOND) < 1e-6)
+        await self.product.until(lambda samples: abs(total(samples, name, **labels) - used / GPU_SECOND) < 1e-6)
 
     async def shown(self, holds: Callable[[Samples], bool], *, within: float = 20) -> Samples:
         """The agent's first scrape that `holds`."""

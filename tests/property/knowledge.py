@@ -35,7 +35,7 @@ def held(log: tuple[Told, ...], pods: set[str]) -> Held:
     found = dict.fromkeys(pods, (10**9, 10**9, 0))
     for pod in pods & {uid(t) for t in log}:
         true = TruePod([t for t in log if uid(t) == pod], nodes)
-        if true.bound is not None and not true.is_rejected:
+        if true.bound is not None and not true.never_held:
             found[pod] = (true.bound, 10**9 if true.end is None else true.end, true.quantity(true.bound))
     return found
 

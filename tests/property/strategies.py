@@ -89,7 +89,7 @@ def pod_changes(draw: Draw, bound: int) -> list[Change]:
     if draw(st.booleans()):
         changes.append((draw(later), {"labels": draw(teams())}))
     if not draw(st.integers(0, 6)):
-        return [*changes, *toggles, *draw(rejection(bound))]
+        return [*changes, *toggles, *draw(rejection(bound, draw(beginning(bound))))]
     begins = bound
     if not draw(st.integers(0, 2)):
         begins, sidecar = min(bound + draw(st.integers(1, 6)), LATEST - 2), draw(st.booleans())
@@ -149,11 +149,33 @@ def collection(at: int) -> list[Change]:
 
 
 @st.composite
-def rejection(draw: Draw, bound: int) -> list[Change]:
-    """The kubelet refuses the pod, which may be deleted some time later."""
-    at = bound + draw(st.integers(0, 3))
-    refused: Change = (at, {"phase": "Failed", "reason": "UnexpectedAdmissionError", "accepted": at})
-    return [refused, (min(at + 5, LATEST), dict(GONE))] if draw(st.booleans()) else [refused]
+def beginning(draw: Draw, bound: int) -> list[Change]:
+    """What a pod had come to when its kubelet restarted: nothing, or it pulled its images, initialized, or ran."""
+    kind, accepted = draw(st.integers(0, 3)), min(bound + draw(st.integers(0, 10)), LATEST - 2)
+    stages: list[Change] = [
+        (accepted, {"accepted": accepted}),
+        (accepted, {"accepted": accepted, "inits": ((accepted, None),)}),
+        (min(accepted + draw(st.integers(0, 10)), LATEST - 1), {"started": accepted}),
+    ]
+    return stages[:kind]
+
+
+@st.composite
+def rejection(draw: Draw, bound: int, before: list[Change]) -> list[Change]:
+    """The kubelet refuses the pod, at first sight or after a restart; the pod may be deleted some time later.
+
+    One that has not yet looked at all of its pods writes that without the phase at first.
+    """
+    begun = max((at for at, _ in before), default=bound)
+    at = min(begun + draw(st.integers(0, 30 if before else 3)), LATEST)
+    removed: Change = (at, {"accepted": at, "statuses": False, "phase": draw(st.sampled_from(["Failed", "Pending"]))})
+    refused: Change = (
+        min(at + draw(st.integers(0, 2)), LATEST),
+        {"accepted": at, "statuses": False, "phase": "Failed", "reason": "UnexpectedAdmissionError"},
+    )
+    told = [removed, refused] if removed[1]["phase"] == "Pending" else [refused]
+    gone = [(min(refused[0] + 5, LATEST), dict(GONE))] if draw(st.booleans()) else []
+    return [*before, *told, *gone]
 
 
 @st.composite

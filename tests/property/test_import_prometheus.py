@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputally.accounting.pods.segments import span_of
 from gputally.config.rules_file import default_rules
 from gputally.importing.kube_state.history_reader import HistoryReader
 from gputally.importing.kube_state.history_scan import scan_history
 from gputally.importing.kube_state.prometheus_api import TimeSpan
+from gputally.model.allocation import End
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 from tests.fakes.kube_state import KubeState, LifeOfPod
@@ -29,6 +31,8 @@ def lives(draw: st.DrawFn) -> LifeOfPod:
     ended = scheduled + draw(st.integers(1, 200) | st.integers(200, 9000))
     phase = draw(st.sampled_from(["Succeeded", "Failed", ""]))
     is_running = draw(st.booleans()) and not phase
+    if phase == "Failed" and draw(st.booleans()):
+        return draw(rejected_lives(created, scheduled, ended))
     return LifeOfPod(
         uid=draw(st.uuids()).hex,
         gpus=draw(st.integers(1, 8)),
@@ -39,6 +43,23 @@ def lives(draw: st.DrawFn) -> LifeOfPod:
         removed=None if is_running else ended + (draw(st.sampled_from([0, 5, 300, 9000])) if phase else 0),
         phase=phase,
         has_completion=draw(st.booleans()),
+    )
+
+
+@st.composite
+def rejected_lives(draw: st.DrawFn, created: int, scheduled: int, ended: int) -> LifeOfPod:
+    """Its kubelet rejects the pod at first sight, or after it had accepted it, for instance after a reboot."""
+    return LifeOfPod(
+        uid=draw(st.uuids()).hex,
+        gpus=draw(st.integers(1, 8)),
+        created=created,
+        scheduled=scheduled,
+        accepted=draw(st.sampled_from([ended, scheduled])),
+        ended=ended,
+        removed=ended + draw(st.sampled_from([5, 300, 9000])),
+        phase="Failed",
+        reason="UnexpectedAdmissionError",
+        has_completion=False,
     )
 
 
@@ -85,9 +106,25 @@ def test_imported_times_are_exact_or_within_the_stated_error(pods: list[LifeOfPo
 
     for pod in pods:
         assert pod.scheduled is not None
+        if pod.accepted is not None:
+            check_rejected(pod, found.get(pod.uid), times)
+            continue
         assert (pod.uid in found) is is_scraped(times, pod.scheduled, pod.removed)
         if pod.uid in found:
             check(pod, found[pod.uid], times)
+
+
+def check_rejected(pod: LifeOfPod, record: PodRecord | None, times: Sequence[float]) -> None:
+    """It held its GPUs if scrapes showed that it was accepted before, two seconds of clock skew aside."""
+    scheduled, accepted, ended = pod.scheduled or 0, pod.accepted or 0, pod.ended or 0
+    if record is None or not is_scraped(times, ended, pod.removed):
+        return  # no scrape showed it, or it vanished
+    assert record.end_by is End.REJECTED
+    has_held = span_of(record, None) is not None
+    assert not (has_held and accepted == ended)
+    if accepted != ended and is_scraped(times, max(scheduled, accepted + 2) + 1, ended):
+        assert has_held
+        check(pod, record, times)
 
 
 def check(pod: LifeOfPod, record: PodRecord, times: Sequence[float]) -> None:

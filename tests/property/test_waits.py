@@ -94,7 +94,7 @@ def ended_unbound(pod: Pod) -> int | None:
 
     One that its kubelet rejected ended when that was first seen, even if PodGC has written when it came by.
     """
-    if pod.is_rejected and not pod.has_run:
+    if pod.never_held:
         seen = [told for told in pod.told if told.event != "vanished"]
         return min(told.at for told in seen if told.manifest["status"]["phase"] in ENDED_PHASES)
     end = own_end(pod.told)

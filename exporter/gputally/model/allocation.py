@@ -25,7 +25,7 @@ class End(StrEnum):
     FINISHED = "finished"
     """The last `finishedAt` of a terminal pod, if every container that ran has one."""
     REJECTED = "rejected"
-    """Rejected by the kubelet: nothing was allocated."""
+    """Rejected by the kubelet: nothing was allocated, unless it had accepted the pod before."""
     TERMINAL = "terminal"
     """The first observed terminal phase, if a container that ran has no `finishedAt`."""
     DELETED = "deleted"

@@ -68,7 +68,7 @@ class Hami(Scheme):
         if not all(map(_PER_DEVICE.isdisjoint, containers)):
             containers = [_total(each) for each in containers]
         if pod.spec.node_name and (text := (pod.metadata.annotations or NO_ANNOTATIONS).get(ALLOCATED)):
-            return _allocated(text, containers) or containers
+            return _allocated(text, containers, len(pod.spec.init_containers or ())) or containers
         return containers
 
     def governs(self, requested: Sequence[ResourceAmount], node: Labels) -> bool:
@@ -106,23 +106,40 @@ def _node_totals(node: Labels) -> _Registered:
     return _Registered(*(int(part) for part in node[REGISTERED].split("/")))
 
 
-def _allocated(text: str, containers: list[Amounts]) -> list[Amounts]:
-    """The allocation of each container; empty if it is invalid or differs from the requested number of devices."""
+def _allocated(text: str, containers: list[Amounts], inits: int) -> list[Amounts]:
+    """The allocation of each container; empty if it is invalid or differs from the requested number of devices.
+
+    The slots with devices are those of the containers that request some, in order. A container without devices has an
+    empty slot, one of a device without a UUID, or none. In older versions of HAMi, the first `inits` containers, which
+    initialize the pod, have no slots: then the pod has what the others were given.
+
+    Source: Project-HAMi/HAMi pkg/device/devices.go, EncodePodSingleDevice and Resourcereqs.
+    """
     try:
-        devices = [[_device(entry) for entry in part.split(":") if entry] for part in text.split(";")]
+        slots = [slot for part in text.split(";") if (slot := list(_devices(part)))]
     except (ValueError, IndexError):
         return []
-    if [len(each) for each in devices[: len(containers)]] != [each.get(GPUS, 0) for each in containers]:
-        return []
-    return [_with(each, *allocated) for each, allocated in zip(containers, devices, strict=False)]
+    counts = [len(slot) for slot in slots]
+    for first in (0, inits) if slots else ():
+        asking = [place for place in range(first, len(containers)) if containers[place].get(GPUS)]
+        if counts == [containers[place][GPUS] for place in asking]:
+            given = dict(zip(asking, slots, strict=True))
+            return [_with(each, *given.get(place, ())) for place, each in enumerate(containers)]
+    return []
 
 
-def _device(entry: str) -> tuple[int, int]:
+def _devices(slot: str) -> Iterator[tuple[int, int]]:
+    for entry in slot.split(":"):
+        fields = entry.split(",")
+        if fields[0]:
+            yield _device(fields)
+
+
+def _device(fields: Sequence[str]) -> tuple[int, int]:
     """The MiB and the percentage of the cores. Raises: ValueError or IndexError for an invalid device."""
-    fields = entry.split(",")
     memory, cores = int(fields[2]), int(fields[3])
     if memory <= 0 or cores < 0:
-        raise ValueError(entry)
+        raise ValueError(fields)
     return memory, cores
 
 

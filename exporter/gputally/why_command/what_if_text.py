@@ -41,7 +41,8 @@ def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterat
     yield from headed("Needs", needs_words(each.needs, model=""), width=width)
     policy = "may preempt lower priorities" if each.may_preempt else "never preempts (preemptionPolicy: Never)"
     name = each.class_name or NO_CLASS
-    yield from headed("Class", f"{name}, priority {each.priority:,}, {policy}; tier {each.tier}", width=width)
+    priority = "" if each.priority is None else f", priority {each.priority:,}"
+    yield from headed("Class", f"{name}{priority}, {policy}; tier {each.tier}", width=width)
     if each.nodes:
         shown = ", ".join(each.nodes[:_MOST_NODES])
         more = f" and {len(each.nodes) - _MOST_NODES:,} more" if len(each.nodes) > _MOST_NODES else ""

@@ -1,6 +1,7 @@
 """Simulated kubelets: pods start, run, end and stop as specified by annotations.
 
-`pod.gputally.io/start-after`  time from binding until containers run; Go duration, default 0s
+`pod.gputally.io/initialize-for` time from binding for which an init container runs; by default there is none
+`pod.gputally.io/start-after`  time from then until containers run; Go duration, default 0s
 `pod.gputally.io/run-for`      time from running until completion; by default the pod runs forever
 `pod.gputally.io/exit`         `Failed` makes the pod fail on completion
 `pod.gputally.io/stop-after`   time from the deletion request until containers end; default 0s, at most the grace
@@ -14,10 +15,11 @@ from functools import partial
 
 from gputally_sim.api.registry import Registry
 from gputally_sim.api.store import Change, Verb
-from gputally_sim.documents import Doc, Key, annotation, uid_of
+from gputally_sim.documents import Doc, Key, annotation, key_of, uid_of
 from gputally_sim.instants import SECOND_US, parse_duration, rfc3339
 from gputally_sim.node.pods import condition, is_terminal, is_terminating, node_of, with_condition
 
+INITIALIZE_FOR = "pod.gputally.io/initialize-for"
 START_AFTER = "pod.gputally.io/start-after"
 RUN_FOR = "pod.gputally.io/run-for"
 EXIT = "pod.gputally.io/exit"
@@ -32,6 +34,8 @@ _SIGTERM_EXIT = 143
 class Stage(StrEnum):
     """The stage of a bound pod; each stage ends after a delay."""
 
+    ACCEPTING = "accepting"
+    INITIALIZING = "initializing"
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
@@ -51,15 +55,27 @@ def stage_of(pod: Doc) -> Token:
         return (Stage.REMOVABLE if is_terminating(pod) else Stage.ENDED), grace
     if is_terminating(pod):
         return Stage.STOPPING, grace
-    return (Stage.RUNNING if pod["status"]["phase"] == "Running" else Stage.STARTING), grace
+    return (Stage.RUNNING if pod["status"]["phase"] == "Running" else _before_running(pod)), grace
+
+
+def _before_running(pod: Doc) -> Stage:
+    """The stage of a pod whose containers do not run yet; without an init container, it begins with the start."""
+    if not annotation(pod, INITIALIZE_FOR):
+        return Stage.STARTING
+    inits = pod["status"].get("initContainerStatuses")
+    if not inits:
+        return Stage.ACCEPTING
+    return Stage.INITIALIZING if "running" in inits[0]["state"] else Stage.STARTING
 
 
 def delay_of(token: Token, pod: Doc) -> int | None:
     """Duration of the stage in µs; None if it does not end."""
     stage, grace = token
     match stage:
-        case Stage.STARTING:
-            return _duration(pod, START_AFTER)
+        case Stage.ACCEPTING:
+            return 0
+        case Stage.INITIALIZING | Stage.STARTING:
+            return _duration(pod, INITIALIZE_FOR if stage is Stage.INITIALIZING else START_AFTER)
         case Stage.RUNNING:
             return _duration(pod, RUN_FOR) if annotation(pod, RUN_FOR) else None
         case Stage.STOPPING:
@@ -100,6 +116,18 @@ class Kubelets:
         for action in self._parked.pop(node, ()):
             action()
 
+    def reboot(self, node: str) -> None:
+        """Reboot `node` and reject all of its pods, since its device plugin comes after its kubelet.
+
+        Source: kubernetes pkg/kubelet/cm/devicemanager/manager.go, devicesToAllocate.
+        """
+        for pod in [doc for doc in self._registry.store.docs("pods") if node_of(doc) == node]:
+            if not is_terminal(pod):
+                self._registry.patch("pods", key_of(pod), {"status": rejected(pod, self._now_us(node))}, status=True)
+
+    def _now_us(self, node: str) -> int:
+        return self.clock_us(node, self._registry.agenda.now_us)
+
     def clock_us(self, node: str, us: int) -> int:
         """The clock of `node` at `us`."""
         return us + self.skews_us.get(node, 0)
@@ -138,8 +166,13 @@ class Kubelets:
 
 def next_status(stage: Stage, pod: Doc, now_us: int) -> Doc:
     """The pod status at the end of a stage."""
-    if stage is Stage.STARTING:
-        return started(pod, now_us)
+    match stage:
+        case Stage.ACCEPTING:
+            return initializing(pod, now_us)
+        case Stage.INITIALIZING:
+            return initialized(pod, now_us)
+        case Stage.STARTING:
+            return started(pod, now_us)
     code = int(annotation(pod, EXIT) == "Failed") if stage is Stage.RUNNING else code_on_term(pod)
     return ended(pod, now_us, phase="Failed" if code else "Succeeded", exit_code=code)
 
@@ -148,6 +181,38 @@ def code_on_term(pod: Doc) -> int:
     """The exit code of the containers after SIGTERM; containers that did not run have not handled it."""
     code = annotation(pod, EXIT_ON_TERM)
     return int(code) if code.isdecimal() and pod["status"]["phase"] == "Running" else _SIGTERM_EXIT
+
+
+def initializing(pod: Doc, now_us: int) -> Doc:
+    """The status of a pod that its kubelet accepts, with a running init container."""
+    return {
+        "phase": "Pending",
+        "startTime": rfc3339(now_us),
+        "initContainerStatuses": [_container(_INIT) | {"state": {"running": {"startedAt": rfc3339(now_us)}}}],
+        "containerStatuses": [
+            {**_container(each), "ready": False, "started": False, "state": _INITIALIZING}
+            for each in pod["spec"]["containers"]
+        ],
+    }
+
+
+def initialized(pod: Doc, now_us: int) -> Doc:
+    """The status of a pod whose init container has ended."""
+    run = pod["status"]["initContainerStatuses"][0]["state"]["running"]
+    ended = {"terminated": {**run, "exitCode": 0, "reason": "Completed", "finishedAt": rfc3339(now_us)}}
+    return {"initContainerStatuses": [_container(_INIT) | {"state": ended}]}
+
+
+def rejected(pod: Doc, now_us: int) -> Doc:
+    """The status of a pod that its kubelet rejects, which removes the statuses of all containers."""
+    return {
+        "phase": "Failed",
+        "reason": "UnexpectedAdmissionError",
+        "message": "Pod was rejected: Allocate failed due to cannot allocate unregistered device, which is unexpected",
+        "startTime": pod["status"].get("startTime") or rfc3339(now_us),
+        "initContainerStatuses": None,
+        "containerStatuses": None,
+    }
 
 
 def started(pod: Doc, now_us: int) -> Doc:
@@ -159,7 +224,7 @@ def started(pod: Doc, now_us: int) -> Doc:
             conditions = {"status": {"conditions": with_condition(conditions, now_us, kind, "True")}}
     return {
         "phase": "Running",
-        "startTime": now,
+        "startTime": pod["status"].get("startTime") or now,
         "conditions": conditions["status"]["conditions"],
         "containerStatuses": [
             {**_container(each), "ready": True, "started": True, "state": {"running": {"startedAt": now}}}
@@ -203,4 +268,6 @@ def _container(container: Doc) -> Doc:
     return {"name": container["name"], "image": image, "imageID": image, "restartCount": 0, "lastState": {}}
 
 
+_INIT = {"name": "init"}
+_INITIALIZING = {"waiting": {"reason": "PodInitializing"}}
 _ENDINGS = {"Succeeded": "Completed", "Failed": "Failed"}

@@ -38,6 +38,10 @@ class Nodes:
         self._kubelets.unreachable.add(name)
         self._report(name, "Unknown")
 
+    def reboot(self, name: str) -> None:
+        """Reboot the node; its kubelet rejects all of its pods."""
+        self._kubelets.reboot(name)
+
     def set_clock(self, name: str, *, ahead_us: int) -> None:
         """Set the offset of the node's clock to the API server's clock."""
         self._kubelets.skews_us[name] = ahead_us

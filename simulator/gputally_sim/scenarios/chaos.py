@@ -26,6 +26,9 @@ REBORN = "reborn"
 """The name of successive one-second pods, and of their node."""
 VANISHING = "vanishing"
 """The name of successive nodes, and of a pod on the node when it is deleted."""
+REBOOTING = "rebooting"
+"""The name of a node that reboots, and of successive pods that initialize on it."""
+_OWN_NODES = (REBORN, VANISHING, REBOOTING)
 
 _TAINT = {"key": "gputally.io/chaos", "value": "true", "effect": "NoSchedule"}
 MAX_SKEW_S = 30
@@ -88,6 +91,7 @@ class Chaos:
             "vanish": self._vanish,
             "reregister": self._reregister,
             "fail gpus": self._fail_gpus,
+            "reboot": self._reboot,
         }
 
     @property
@@ -98,14 +102,14 @@ class Chaos:
     def begin(self) -> None:
         """Create its own objects, and schedule the first fault."""
         self._registry.create("namespaces", workloads.namespace(NAMESPACE))
-        for name in (REBORN, VANISHING):
+        for name in _OWN_NODES:
             self._add_node(name)
         self._schedule_next()
 
     def end(self) -> None:
         """Stop, and delete its own pods; lasting faults end soon."""
         self._over = True
-        for name in (REBORN, VANISHING):
+        for name in _OWN_NODES:
             if self._registry.store.get("pods", (NAMESPACE, name)):
                 self._registry.delete("pods", (NAMESPACE, name), grace_seconds=0)
 
@@ -226,7 +230,7 @@ class Chaos:
     def _some_node(self) -> str:
         """A random node, preferably not one of this module."""
         names = [name for (_, name), _ in self._registry.store.snapshot("nodes")]
-        return self._random.choice([name for name in names if name not in (REBORN, VANISHING)] or [REBORN])
+        return self._random.choice([name for name in names if name not in _OWN_NODES] or [REBORN])
 
     def _reborn(self) -> str:
         """Run several one-second pods of the same name in succession."""
@@ -275,8 +279,18 @@ class Chaos:
     def _count_gpus(self, name: str, count: int) -> None:
         self._registry.patch("nodes", ("", name), {"metadata": {"labels": {GPU_COUNT: str(count)}}})
 
-    def _create_pod(self, name: str, *, lasts_us: int | None) -> None:
-        pod = workloads.bare_pod(Work(app=name, kind="chaos", lasts_us=lasts_us), name)
+    def _reboot(self) -> str:
+        """Reboot a node within minutes, while a pod on it initializes; its kubelet rejects the pod afterwards."""
+        if self._registry.store.get("pods", (NAMESPACE, REBOOTING)):
+            self._registry.delete("pods", (NAMESPACE, REBOOTING), grace_seconds=0)
+        self._create_pod(REBOOTING, lasts_us=None, initializes_us=DAY_US)
+        after_us = self._random.randint(1, 300) * SECOND_US
+        self._registry.agenda.after(after_us, partial(run_logged, partial(self._nodes.reboot, REBOOTING)))
+        return REBOOTING
+
+    def _create_pod(self, name: str, *, lasts_us: int | None, initializes_us: int = 0) -> None:
+        work = Work(app=name, kind="chaos", lasts_us=lasts_us, initializes_us=initializes_us)
+        pod = workloads.bare_pod(work, name)
         pod["spec"]["nodeName"] = name
         pod["metadata"]["ownerReferences"] = [next(self._forged) | {"uid": "forged", "controller": True}]
         self._registry.create("pods", pod, NAMESPACE)

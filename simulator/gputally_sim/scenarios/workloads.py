@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gputally_sim.documents import Doc
 from gputally_sim.instants import format_duration
-from gputally_sim.node.kubelet import EXIT, RUN_FOR, START_AFTER, STOP_AFTER
+from gputally_sim.node.kubelet import EXIT, INITIALIZE_FOR, RUN_FOR, START_AFTER, STOP_AFTER
 from gputally_sim.node.pods import GPU
 from gputally_sim.scenarios.fleet import PRODUCT_LABEL
 
@@ -25,6 +25,7 @@ class Work:
     gpus: int = 1
     gpu_model: str = ""
     cpus: int | None = None
+    initializes_us: int = 0
     starts_after_us: int = 0
     lasts_us: int | None = None
     stops_after_us: int = 0
@@ -35,6 +36,8 @@ class Work:
 def template(work: Work, *, restart: str) -> Doc:
     """A pod template; also the metadata and spec of a bare pod."""
     annotations = {START_AFTER: format_duration(work.starts_after_us), STOP_AFTER: format_duration(work.stops_after_us)}
+    if work.initializes_us:
+        annotations[INITIALIZE_FOR] = format_duration(work.initializes_us)
     if work.lasts_us is not None:
         annotations[RUN_FOR] = format_duration(work.lasts_us)
     if work.fails:

@@ -5,10 +5,11 @@ from fractions import Fraction
 
 import pytest
 
+from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 from gputally.model.units import GPU_SECOND
-from tests.core.manifests import NodeForm, PodForm, preempted_event
+from tests.core.manifests import NodeForm, PodForm, preempted_event, us
 from tests.core.replay import Replay
 
 NODE = NodeForm(labels={"nvidia.com/gpu.product": "A100"})
@@ -20,7 +21,8 @@ ACCEPTANCE = 600
 
 def refused(claim: PodForm, *, at: int) -> PodForm:
     """The kubelet that refuses a pod writes its start time too."""
-    return replace(claim, accepted=at, phase="Failed", reason="OutOfnvidia.com/gpu", message="Pod was rejected: ...")
+    refusal = {"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": "Pod was rejected: ..."}
+    return replace(claim, accepted=at, statuses=False, **refusal)
 
 
 def cluster(*nodes: NodeForm) -> Replay:
@@ -46,6 +48,25 @@ def test_a_pod_whose_creator_chose_the_node_holds_nothing_until_the_kubelet_refu
 
     assert shown == published(replay, 3600) == 0
     assert replay.capacity(20) == {"free": 19 * 8 + 8}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_pod_that_initialized_for_two_hours_is_billed_for_them_though_it_is_rejected(*, restarts: bool) -> None:
+    replay = cluster(NODE)
+    waiting = replace(BOUND, gpus=8, accepted=11, inits=((11, None),))
+    replay.see(waiting, at=11)
+    replay.scrape(7200)
+    shown = published(replay, 7209)
+    if restarts:
+        replay.restart(at=7209)
+        replay.see(NODE, at=7209)
+    reason = {"reason": "UnexpectedAdmissionError", "message": "Pod was rejected: Allocate failed"}
+    replay.see(replace(waiting, statuses=False, phase="Failed", **reason), at=7210)
+
+    assert shown == 8 * 7199
+    assert published(replay, 9000) == 8 * 7200
+    assert replay.by_state(9000) == {"starting": 8 * 7200}
+    assert publish(replay.fleet, now_us=us(9000), ledger=None).differences == {"allocated": 0, "capacity": 0}
 
 
 def test_pods_that_each_fit_a_node_hold_nothing_beyond_what_its_kubelet_takes() -> None:

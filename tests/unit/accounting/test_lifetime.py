@@ -215,11 +215,53 @@ def test_a_failed_pod_that_ran_was_not_refused() -> None:
 
 
 def test_a_pod_refused_by_a_restarted_kubelet_after_it_ran_is_charged_until_then() -> None:
-    refused = replace(BOUND, phase="Failed", reason="UnexpectedAdmissionError")
+    refused = replace(BOUND, statuses=False, phase="Failed", reason="UnexpectedAdmissionError")
 
     for record in (seen((RUNNING, 16), (refused, 80)), seen((refused, 80), (RUNNING, 16))):
         assert end(record) == (End.REJECTED, us(80))
         assert not lifetime.never_held(record, End.REJECTED)
+
+
+@pytest.mark.parametrize(
+    "accepted",
+    [
+        replace(BOUND, accepted=13),
+        replace(BOUND, accepted=13, inits=((14, None),)),
+        replace(BOUND, accepted=13, inits=((14, 15),)),
+    ],
+    ids=["pulls its images", "initializes", "has initialized"],
+)
+def test_a_pod_refused_after_it_was_accepted_held_its_devices_until_then(accepted: PodForm) -> None:
+    refused = replace(BOUND, accepted=13, statuses=False, phase="Failed", reason="UnexpectedAdmissionError")
+
+    for record in (seen((accepted, 16), (refused, 80)), seen((refused, 80), (accepted, 16))):
+        assert end(record) == (End.REJECTED, us(80))
+        assert not lifetime.never_held(record, End.REJECTED)
+
+
+def test_a_refusal_in_an_observation_gap_ends_the_allocation_at_its_start_at_the_latest() -> None:
+    refused = replace(BOUND, accepted=13, statuses=False, phase="Failed", reason="UnexpectedAdmissionError")
+    accepted = seen((replace(BOUND, accepted=13), 16))
+
+    record = lifetime.seen(accepted, as_pod(refused), at_us=us(80), since_us=us(50))
+
+    assert end(record) == (End.REJECTED, us(50))
+    assert gap(record) == Gap(from_us=us(50), to_us=us(80))
+
+
+def test_a_start_time_without_containers_is_that_of_a_refusal() -> None:
+    """A restarted kubelet writes it before the phase, as long as it has not looked at all of its pods."""
+    pending = replace(BOUND, accepted=13, statuses=False)
+    record = seen((pending, 13), (replace(pending, phase="Failed", reason="UnexpectedAdmissionError"), 15))
+
+    assert lifetime.never_held(record, End.REJECTED)
+
+
+def test_a_refused_pod_with_a_container_that_ran_had_been_accepted() -> None:
+    refused = replace(BOUND, accepted=13, inits=((14, 15),), phase="Failed", reason="UnexpectedAdmissionError")
+
+    assert end(seen((refused, 80))) == (End.REJECTED, us(80))
+    assert not lifetime.never_held(seen((refused, 80)), End.REJECTED)
 
 
 def test_deletion_was_asked_for_a_grace_period_before_the_deletion_timestamp() -> None:

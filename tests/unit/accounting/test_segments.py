@@ -74,7 +74,7 @@ def test_what_follows_the_end_cuts_nothing() -> None:
 
 def test_a_pod_never_bound_or_refused_has_no_segments() -> None:
     assert spans(replace(POD, scheduled_us=None)) == []
-    assert spans(replace(POD, end_by=End.REJECTED, end_us=12)) == []
+    assert spans(replace(POD, accepted=False, end_by=End.REJECTED, end_us=12)) == []
 
 
 def test_a_pod_refused_after_it_ran_has_segments() -> None:

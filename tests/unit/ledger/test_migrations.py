@@ -105,3 +105,18 @@ def test_what_a_killed_process_left_half_done_outside_wal_mode_is_undone(tmp_pat
     with SqliteLedger(path) as ledger:
         assert ledger.saved(now_us=0).known_values == {}
         assert ledger.write(step(record)) == (0, 0)
+
+
+@pytest.mark.parametrize("version", [1, 9, len(schema.migrations())])
+def test_whatever_a_ledger_of_any_schema_lacks_is_named(version: int) -> None:
+    """Each table, view and index that can be dropped, in turn; views first, since they may need each other."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        schema.migrate(connection, [step for step in schema.migrations() if step[0] <= version])
+        assert schema.missing_part(connection) is None
+        parts = connection.execute("SELECT type, name FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        assert len(parts) > 5
+        for kind, name in parts:
+            connection.execute("BEGIN")
+            connection.execute(f"DROP {kind} {name}")
+            assert schema.missing_part(connection) == f"the {kind} {name} is missing"
+            connection.execute("ROLLBACK")

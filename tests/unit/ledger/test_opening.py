@@ -112,7 +112,7 @@ def test_characters_that_mean_something_in_addresses_are_part_of_the_name(tmp_pa
         with SqliteLedger(path) as ledger:
             ledger.write(step(pod("a", segment(1000, None))))
 
-    assert sorted(each.name for each in tmp_path.iterdir()) == [path.name, f"{path.name}.lock"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [path.name, f"{path.name}.begun", f"{path.name}.lock"]
 
 
 def opened_by_another(path: Path) -> str:

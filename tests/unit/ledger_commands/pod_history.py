@@ -49,7 +49,7 @@ def life(uid: str, **fields: Any) -> LifeOfPod:  # noqa: ANN401 - those of LifeO
     times = {"created": 3600, "scheduled": 3605, "started": 3610, "ended": 7204, "removed": 10_000} | {
         name: value
         for name, value in fields.items()
-        if name in ("created", "scheduled", "started", "ended", "removed", "deleting")
+        if name in ("created", "scheduled", "accepted", "started", "ended", "removed", "deleting")
     }
     more = {name: value for name, value in fields.items() if name not in times}
     absolute = {name: None if value is None else T0 + value for name, value in times.items()}

@@ -48,11 +48,16 @@ def in_use(path: Path, cluster: str = CLUSTER) -> Iterator[SqliteLedger]:
 
 
 def closed(path: Path, cluster: str = CLUSTER) -> Path:
-    """A filled ledger that nothing uses; even its lock file is gone."""
+    """A filled ledger that nothing uses; even the files beside it are gone."""
     with in_use(path, cluster):
         pass
-    Path(f"{path}.lock").unlink()
+    _remove_beside(path)
     return path
+
+
+def _remove_beside(path: Path) -> None:
+    for suffix in (".lock", ".begun"):
+        Path(f"{path}{suffix}").unlink()
 
 
 def abandoned(path: Path) -> Path:
@@ -62,7 +67,7 @@ def abandoned(path: Path) -> Path:
         for suffix in ("", "-wal", "-shm"):
             shutil.copyfile(f"{source}{suffix}", f"{path}{suffix}")
     source.unlink()
-    source.with_name("source.db.lock").unlink()
+    _remove_beside(source)
     assert Path(f"{path}-wal").stat().st_size > 100_000
     return path
 

@@ -53,6 +53,26 @@ def test_rows_that_contradict_each_other_are_found(run: Runner, tmp_path: Path, 
     assert found in err
 
 
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("DROP TABLE waits", "the table waits is missing"),
+        ("DROP TABLE pods", "the table pods is missing"),
+        ("DROP TABLE meta", "the table meta is missing"),
+        ("DROP VIEW allocations", "the view allocations is missing"),
+        ("ALTER TABLE waits RENAME COLUMN quantity TO amount", "the column quantity of the table waits is missing"),
+        ("PRAGMA user_version = 0", "it has no schema"),
+    ],
+)
+def test_what_the_schema_has_and_the_ledger_lacks_is_named(run: Runner, tmp_path: Path, sql: str, found: str) -> None:
+    change(closed(tmp_path / "l.db"), sql)
+
+    status, _, err = run("ledger", "check", "--ledger", tmp_path / "l.db")
+
+    assert status == 4
+    assert f"{tmp_path}/l.db: is damaged: {found}" in err
+
+
 def test_a_file_that_was_cut_off_is_found(run: Runner, tmp_path: Path) -> None:
     path = closed(tmp_path / "l.db")
     content = path.read_bytes()

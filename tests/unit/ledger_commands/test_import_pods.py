@@ -171,6 +171,35 @@ def test_a_rejected_pod_never_held_gpus(run: Runner, history: FakePrometheus, st
     assert hours(run, ledger) == {}
 
 
+def test_a_rejected_pod_that_waited_for_its_kubelet_never_held_gpus(
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
+) -> None:
+    state.pod(
+        life("a", phase="Failed", has_completion=False, started=None, accepted=7220, ended=7220, reason="NodeAffinity")
+    )
+
+    imported(run, history, ledger)
+
+    assert hours(run, ledger) == {}
+
+
+def test_a_pod_that_was_accepted_and_then_rejected_held_its_gpus_between(
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
+) -> None:
+    """It initialized for an hour on 8 GPUs when its node rebooted."""
+    reason = "UnexpectedAdmissionError"
+    state.pod(life("a", phase="Failed", has_completion=False, started=None, accepted=3606, ended=7220, reason=reason))
+
+    imported(run, history, ledger)
+
+    found = allocations(ledger)["a"]
+    assert found.gap is not None
+    assert [found.gap.from_us, found.gap.to_us] == us(7207, 7237)
+    assert (found.end_by, found.end_us) == (End.REJECTED, *us(7207))
+    [row] = rows(run, ledger, "tenant")
+    assert float(row["gpu_hours"]) == pytest.approx(8 * (7207 - 3605) / 3600, abs=1e-5)
+
+
 def test_a_pod_whose_container_restarted_has_run_since_its_initialization(
     run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
 ) -> None:

@@ -1,6 +1,6 @@
 """Shares of GPUs that HAMi gives out: what a pod has of the memory and cores of each of its devices."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -96,6 +96,81 @@ def test_what_the_scheduler_gave_counts_before_what_was_asked() -> None:
 
     assert share(manifest) == 1_000_000
     assert share(manifest, rules=NAMES[HamiBasis.CORES]) == 600_000
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "GPU-a,NVIDIA,10240,0:;,,0,0:;",
+        "GPU-a,NVIDIA,10240,0:;;",
+        ",,0,0:;GPU-a,NVIDIA,10240,0:;,,0,0:;",
+        ";GPU-a,NVIDIA,10240,0:;;",
+        "GPU-a,NVIDIA,10240,0:;",
+    ],
+)
+def test_a_slot_of_a_container_without_devices_takes_nothing_away(given: str) -> None:
+    """An init container and a sidecar that need CPU alone; HAMi's versions write their slots differently, or not."""
+    assert share(pod(container(gpu=1), container(), given=given, init=(container(),))) == 250_000
+
+
+def test_where_init_containers_have_no_slots_a_pod_has_what_the_others_were_given() -> None:
+    given = "GPU-a,NVIDIA,10240,0:;"
+
+    assert share(pod(container(gpu=1), given=given, init=(container(gpu=1, percent=50),))) == 250_000
+    assert share(pod(container(), given=";", init=(container(gpu=1, percent=50),))) == 500_000
+
+
+class Asked(NamedTuple):
+    """A container: its devices, with the MiB that HAMi gives it of each."""
+
+    devices: tuple[int, ...]
+
+    @property
+    def container(self) -> Json:
+        return container(gpu=len(self.devices)) if self.devices else container()
+
+    @property
+    def slot(self) -> str:
+        return "".join(f"GPU-{place},NVIDIA,{mib},0:" for place, mib in enumerate(self.devices))
+
+
+ASKED = st.builds(Asked, st.lists(st.integers(1, MIB), max_size=3).map(tuple))
+
+
+@given(st.lists(ASKED, max_size=3), st.lists(ASKED, min_size=1, max_size=4), st.sampled_from(["", ",,0,0:"]), st.data())
+def test_what_each_container_got_is_found_in_every_form_of_the_annotation(
+    inits: list[Asked], mains: list[Asked], empty: str, data: st.DataObject
+) -> None:
+    """Newer versions have slots of init containers too; devices of no container are ever taken for another's."""
+    has_inits = data.draw(st.booleans())
+    slots = [each.slot or empty for each in (*(inits if has_inits else ()), *mains)]
+    while slots and not slots[-1].strip(",0:") and data.draw(st.booleans()):
+        slots.pop()
+    manifest = pod(
+        *(each.container for each in mains),
+        given="".join(f"{slot};" for slot in slots),
+        init=tuple(each.container for each in inits),
+    )
+
+    with_slots = inits if has_inits or not any(each.devices for each in mains) else []
+    mib = max(sum(sum(each.devices) for each in mains), *(sum(each.devices) for each in with_slots), 0)
+    whole = max(sum(len(each.devices) for each in mains), *(len(each.devices) for each in inits), 0)
+    units = dict(effective_units(as_pod(manifest), Rules()))
+    assert units.get(GPU, 0) == whole
+    if has_inits or any(each.devices for each in mains):
+        assert units.get(MEM, 0) == mib
+    assert share(manifest) <= whole * 1_000_000
+
+
+@given(st.lists(ASKED, max_size=2), st.lists(ASKED, min_size=1, max_size=3), st.text(",;:0129-GPUa", max_size=40))
+def test_an_annotation_that_anybody_may_write_changes_no_number_of_devices(
+    inits: list[Asked], mains: list[Asked], text: str
+) -> None:
+    forms = [each.container for each in mains], tuple(each.container for each in inits)
+
+    given, asked = (share(pod(*forms[0], given=each, init=forms[1])) for each in (text, ""))
+
+    assert given <= asked
 
 
 def test_a_pod_that_is_not_bound_was_given_nothing_yet() -> None:

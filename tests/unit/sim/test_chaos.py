@@ -226,6 +226,24 @@ def test_a_node_vanishes_with_its_pod_and_another_takes_its_name() -> None:
     assert world.registry.read("nodes", ("", VANISHING)).doc["metadata"]["uid"] != former
 
 
+def test_a_node_that_reboots_rejects_a_pod_that_it_had_accepted() -> None:
+    world = small_world()
+    chaos = hard(world)
+    changes = recorded(world, "pods")
+
+    chaos.do("reboot")
+    world.run_for(seconds(301))
+
+    statuses = [change.now.doc["status"] for change in changes]
+    inits = [status["initContainerStatuses"][0]["state"] for status in statuses if "initContainerStatuses" in status]
+    assert inits
+    assert all("running" in state for state in inits)
+    last = statuses[-1]
+    assert (last["phase"], last["reason"]) == ("Failed", "UnexpectedAdmissionError")
+    assert last["startTime"] == inits[0]["running"]["startedAt"]
+    assert not {"containerStatuses", "initContainerStatuses"} & set(last)
+
+
 def test_its_own_nodes_take_no_other_pods() -> None:
     world = small_world(nodes=0)
     hard(world)

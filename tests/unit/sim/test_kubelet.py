@@ -44,6 +44,24 @@ def test_a_pod_completes_after_run_for_and_keeps_when_it_started() -> None:
     assert condition(done, "Ready")["status"] == "False"
 
 
+def test_an_init_container_runs_before_the_others() -> None:
+    world = small_world()
+    add(world, pod("a", initializes_us=seconds(20), starts_after_us=seconds(5)))
+
+    world.run_for(seconds(1))
+    [init] = read(world, "a")["status"]["initContainerStatuses"]
+    assert read(world, "a")["status"]["phase"] == "Pending"
+    assert read(world, "a")["status"]["startTime"] == rfc3339(START_US)
+    assert init["state"] == {"running": {"startedAt": rfc3339(START_US)}}
+    assert state(read(world, "a")) == {"waiting": {"reason": "PodInitializing"}}
+
+    world.run_for(seconds(25))
+    [init] = read(world, "a")["status"]["initContainerStatuses"]
+    assert init["state"]["terminated"]["finishedAt"] == rfc3339(START_US + seconds(20))
+    assert state(read(world, "a")) == {"running": {"startedAt": rfc3339(START_US + seconds(25))}}
+    assert read(world, "a")["status"]["startTime"] == rfc3339(START_US)
+
+
 def test_a_pod_told_to_fail_fails() -> None:
     world = small_world()
     add(world, pod("a", lasts_us=seconds(7), fails=True))

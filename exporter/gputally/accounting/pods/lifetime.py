@@ -73,7 +73,7 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
     bound_us = _scheduled_us(pod, at_us)
     claimed_us = record.claimed_us if bound_us else _earliest(record.claimed_us, _claimed_us(pod, at_us))
     scheduled_us = _earliest(record.scheduled_us, bound_us)
-    accepted = record.accepted or (is_accepted(pod) and not _rejected(pod))
+    accepted = record.accepted or is_accepted(pod, is_rejected=_rejected(pod))
     if accepted:
         scheduled_us = _earliest(scheduled_us, claimed_us)
     clock = clock_of(record, pod, scheduled_us=scheduled_us, at_us=at_us)
@@ -181,11 +181,15 @@ def _end(record: PodRecord, by: End, *, at_us: int, since_us: int) -> PodRecord:
 
 
 def never_held(record: PodRecord, by: End | None) -> bool:
-    """Whether the pod was rejected before it ran: a restarted kubelet may also reject a pod that has long run.
+    """Whether the pod was rejected before its kubelet had accepted it.
 
-    Source: k8s.io/kubernetes pkg/kubelet/kubelet.go, HandlePodAdditions.
+    A restarted kubelet may also reject a pod that it had accepted long ago, and whose containers run, pull images or
+    initialize: that pod held its devices until the rejection.
+
+    Source: k8s.io/kubernetes pkg/kubelet/kubelet.go, HandlePodAdditions; pkg/kubelet/cm/devicemanager/manager.go,
+    devicesToAllocate.
     """
-    return by is End.REJECTED and record.started_us is None
+    return by is End.REJECTED and not record.accepted and record.started_us is None
 
 
 def _scheduled_us(pod: Pod, at_us: int) -> int | None:
@@ -275,7 +279,7 @@ def _preempted_us(record: PodRecord, target: Condition | None, at_us: int) -> in
 
 
 def _rejected(pod: Pod) -> bool:
-    """Whether the kubelet rejected the pod at admission, so that it never held a device."""
+    """Whether the kubelet rejected the pod, at first sight or after a restart."""
     status = pod.status
     if status.phase != "Failed":
         return False

@@ -1,5 +1,6 @@
 """The container runs that a pod reports, and whether its kubelet accepted the pod."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from gputally.model.kube import Pod
@@ -11,9 +12,13 @@ _IMPOSSIBLE = timedelta(days=1)
 
 def starts(pod: Pod) -> list[datetime]:
     """Start times of the main containers, of the current and the previous run."""
+    return _starts(pod.status.container_statuses or (), pod)
+
+
+def _starts(statuses: Iterable[ContainerStatus], pod: Pod) -> list[datetime]:
     return [
         run.started_at
-        for status in pod.status.container_statuses or ()
+        for status in statuses
         for state in (status.state, status.last_state)
         if state and (run := state.running or state.terminated) and run.started_at and is_possible(run.started_at, pod)
     ]
@@ -89,10 +94,18 @@ def is_possible(time: datetime, pod: Pod) -> bool:
     return created is None or created - time < _IMPOSSIBLE
 
 
-def is_accepted(pod: Pod) -> bool:
-    """Whether the kubelet accepted the pod, so that it holds devices. Kubelets set the start time of rejected pods too.
+def is_accepted(pod: Pod, *, is_rejected: bool) -> bool:
+    """Whether this state shows that the kubelet accepted the pod, so that it holds devices.
 
-    Source: k8s.io/kubernetes pkg/kubelet/status/status_manager.go, updateStatusInternal.
+    A start time alone does not show it: a kubelet sets it in the status of every pod that it rejects, and a kubelet
+    that restarts first writes that status with the phase `Pending`. Only a status with containers is that of a pod
+    which it accepted. A rejection removes them, so acceptance is read from an earlier state.
+
+    Source: k8s.io/kubernetes pkg/kubelet/kubelet.go, rejectPod; pkg/kubelet/status/status_manager.go,
+    updateStatusInternal and mergePodStatus.
     """
     status = pod.status
-    return status.start_time is not None or status.phase in ("Running", "Succeeded") or bool(starts(pod))
+    containers = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    if status.phase in ("Running", "Succeeded") or _starts(containers, pod):
+        return True
+    return status.start_time is not None and bool(containers) and not is_rejected

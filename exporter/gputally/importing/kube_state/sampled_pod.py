@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.nodes.node_clock import OFF_US
-from gputally.accounting.pods.lifetime import REJECTION_REASONS
+from gputally.accounting.pods.lifetime import REJECTION_REASONS, never_held
 from gputally.accounting.pods.outcome import PREEMPTION_REASONS
 from gputally.accounting.terms.classify import kept_keys
 from gputally.errors import MalformedObject
@@ -183,8 +183,17 @@ def _terminal(record: PodRecord, seen: Sightings, terminal_us: int, samples: Pod
     by = End.REJECTED if any(each.startswith(REJECTION_REASONS) for each in reasons) else End.TERMINAL
     start_us = record.scheduled_us or 0
     from_us = max(start_us, record.started_us or 0, seen.active_us or 0)
-    gap = None if by is End.REJECTED else _gap(from_us, terminal_us)
-    return replace(record, end_us=from_us, end_by=by, gap=gap)
+    record = replace(record, end_us=from_us, end_by=by, accepted=by is not End.REJECTED or _was_accepted(samples, seen))
+    return replace(record, gap=None if never_held(record, by) else _gap(from_us, terminal_us))
+
+
+def _was_accepted(samples: PodSamples, seen: Sightings) -> bool:
+    """Whether the kubelet had accepted a pod that it rejected: its start time precedes a scrape that showed it active.
+
+    A kubelet that rejects a pod at first sight sets its start time together with the terminal phase.
+    """
+    accepted_us = samples.time_us(pod_samples.STARTED)
+    return accepted_us is not None and seen.active_us is not None and accepted_us + OFF_US <= seen.active_us
 
 
 def _gap(from_us: int, to_us: int | None) -> Gap | None:

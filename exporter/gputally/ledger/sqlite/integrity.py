@@ -1,7 +1,7 @@
 """Integrity checks: of the newest rows before a start, and of the whole file in small steps in the background."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -49,14 +49,15 @@ def read_newest(connection: sqlite3.Connection) -> None:
     _incomplete(connection, last - _NEWEST, last)
 
 
-def slices(path: Path) -> Iterator[None]:
-    """Check the whole file, one slice in each step, through a read-only connection.
+def slices(path: Path, missing: Callable[[sqlite3.Connection], str | None]) -> Iterator[None]:
+    """Check the whole file, one slice in each step, through a read-only connection; `missing` checks its structure.
 
     Raises: LedgerDamaged with the first damage found; LedgerUnwritable if the file cannot be read now.
     """
     with damage_of(path):
         source = f"{path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(source, uri=True, check_same_thread=False)) as file:
+            yield from _expect(missing(file))
             yield from steps(file)
 
 

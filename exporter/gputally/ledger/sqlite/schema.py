@@ -8,7 +8,8 @@ from pathlib import Path
 from gputally.errors import LedgerError
 from gputally.ledger.sqlite import integrity
 from gputally.ledger.sqlite.backup import back_up, usable_backups
-from gputally.ledger.sqlite.retention.free_pages import new_files_can_shrink
+from gputally.ledger.sqlite.marker import expect_not_lost
+from gputally.ledger.sqlite.retention.free_pages import SHRINKABLE
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 
 APPLICATION_ID = 0x67707574  # "gput": identifies our files among SQLite databases
@@ -35,11 +36,12 @@ def migrations() -> list[tuple[int, str]]:
 def connect(path: Path) -> sqlite3.Connection:
     """Open the ledger at `path` with the current schema; creates it if needed.
 
-    Raises: LedgerError for a file that is not a ledger, is corrupt, cannot be written, or was written by a newer
-    version; such a file is not changed.
+    Raises: LedgerError for a file that is not a ledger, is corrupt, was lost, cannot be written, or was written by a
+    newer version; such a file is not changed.
     """
     if path.is_dir():
         raise LedgerError(f"{path}: is a directory; specify a file in it")
+    expect_not_lost(path)
     if path.exists() and path.stat().st_size:
         _examine(path)
     try:
@@ -55,6 +57,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
 
     Raises: LedgerError for a file that is not a ledger with the current schema.
     """
+    expect_not_lost(path)
     if not path.is_file():
         raise LedgerError(f"{path}: no such file; use the file of --ledger of the aggregator")
     expect_ours(path)
@@ -83,10 +86,10 @@ def expect_current(path: Path, version: int) -> None:
 def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
-        new_files_can_shrink(connection)
-        connection.executescript(
-            "BEGIN; PRAGMA user_version = 0; ROLLBACK;"
-        )  # fails for a read-only file, which SQLite opens silently
+        if not _is_new(connection):
+            connection.executescript(
+                "BEGIN; PRAGMA user_version = 0; ROLLBACK;"
+            )  # fails for a read-only file, which SQLite opens silently
         _upgrade(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -121,7 +124,47 @@ def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> Non
     if missing:
         marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {missing[-1][0]}"
         scripts = ";\n".join(script for _, script in missing)
-        connection.executescript(f"BEGIN IMMEDIATE; {scripts};\n{marks}; COMMIT;")
+        begin = f"BEGIN; {SHRINKABLE}" if _is_new(connection) else "BEGIN IMMEDIATE"
+        connection.executescript(f"{begin}; {scripts};\n{marks}; COMMIT;")
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    """Whether the file is empty."""
+    return connection.execute("PRAGMA page_count").fetchone() == (0,)
+
+
+def missing_part(connection: sqlite3.Connection) -> str | None:
+    """The first table, column, index or view that the schema of the ledger has, and its file lacks; in words.
+
+    The schema must not be newer than this version's.
+    """
+    version = version_of(connection)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as whole:
+        migrate(whole, [step for step in migrations() if step[0] <= version])
+        if not version:
+            return "it has no schema"
+        found, parts = _parts(connection), _parts(whole)
+        for kind, name in parts:
+            if (kind, name) not in found:
+                return f"the {kind} {name} is missing"
+        for kind, name in parts:
+            columns = _columns(connection, kind, name)
+            for column in _columns(whole, kind, name):
+                if column not in columns:
+                    return f"the column {column[0]} of the {kind} {name} is missing or has another type"
+    return None
+
+
+def _parts(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Kind and name of all tables, then of all views, triggers and indexes."""
+    return connection.execute("SELECT type, name FROM sqlite_master ORDER BY type = 'table' DESC, rowid").fetchall()
+
+
+def _columns(connection: sqlite3.Connection, kind: str, name: str) -> list[tuple[object, ...]]:
+    """Name and definition of the columns of a table or view; of an index, their order; none for a trigger."""
+    if kind == "index":
+        return [(column, place) for place, _, column in connection.execute(f"PRAGMA index_info({name})")]
+    return [column[1:] for column in connection.execute(f"PRAGMA table_info({name})")] if kind != "trigger" else []
 
 
 def _examine(path: Path) -> None:

@@ -17,14 +17,16 @@ from gputally.accounting.totals.total import Total
 from gputally.errors import LedgerError
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.protocol import Line
+from gputally.ledger.records import IMPORTED
 from gputally.ledger.sqlite import integrity, rows, usage_rows
 from gputally.ledger.sqlite.allocation_tables import AllocationTables
 from gputally.ledger.sqlite.closed_rows import append_period
 from gputally.ledger.sqlite.lock import Lock
 from gputally.ledger.sqlite.losses import lost_work_rows
+from gputally.ledger.sqlite.marker import expect_unmarked, mark
 from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release_pages
 from gputally.ledger.sqlite.retention.roll_up import RollUp
-from gputally.ledger.sqlite.schema import connect
+from gputally.ledger.sqlite.schema import connect, missing_part
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.ledger.sqlite.sums.class_version_rows import INSERT_CLASS_VERSION, class_versions
 from gputally.ledger.sqlite.sums.delivery_rows import FINISH_DELIVERY, INSERT_DELIVERY, deliveries
@@ -55,6 +57,7 @@ class SqliteLedger:
         self._lock.acquire()
         try:
             self._connection = connect(path)
+            self._is_marked = self._marked()
             self._allocations = AllocationTables(self._connection)
         except BaseException:
             self._lock.release()
@@ -95,6 +98,7 @@ class SqliteLedger:
         """See `Ledger.write`."""
         with converted_errors(self.path), self._transaction():
             balance = self._write(changes)
+        self._is_marked = self._is_marked or mark(self.path)
         if changes.live is None:
             return None
         return changes.live[0] - balance[0], changes.live[1] - balance[1]
@@ -111,7 +115,7 @@ class SqliteLedger:
 
     def check(self) -> Iterator[None]:
         """See `Ledger.check`."""
-        return integrity.slices(self.path)
+        return integrity.slices(self.path, missing_part)
 
     def prepare_retention(self) -> None:
         """See `Ledger.prepare_retention`."""
@@ -212,6 +216,17 @@ class SqliteLedger:
         """The sum of all current segments, from the ledger's own rows and never from the counters."""
         a, b = self._allocations.append(changes)
         return int(self._meta("balance_a") or 0) + a, int(self._meta("balance_b") or 0) + b
+
+    def _marked(self) -> bool:
+        """Mark a ledger with an accounting, and expect the others unmarked. Imported jobs can be imported again."""
+        try:
+            if self._meta("accounting_start_us") is None:
+                expect_unmarked(self.path)
+                return False
+            return self._meta("cluster") == IMPORTED or mark(self.path)
+        except BaseException:
+            self._connection.close()
+            raise
 
     def _meta(self, key: str) -> str | None:
         row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

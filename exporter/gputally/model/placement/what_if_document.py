@@ -33,8 +33,9 @@ class PodForecast(Struct, frozen=True, kw_only=True):
 
     `bound` of them would be bound to `nodes`, None for a user restricted to tenants, by preemption of `victims` if
     there are any; `refused` could not be created because of `quota`; the others would wait for `reason`, except
-    `not_evaluated` pods beyond what one request evaluates. `others_waiting` as in `WhyAnswer`; `after_waiting` is None
-    if there are none in the whole request.
+    `not_evaluated` pods beyond what one request evaluates. `priority` is None for a class whose value a user
+    restricted to tenants does not know from pods of these tenants. `others_waiting` as in `WhyAnswer`; `after_waiting`
+    is None if there are none in the whole request.
     """
 
     name: str
@@ -42,7 +43,7 @@ class PodForecast(Struct, frozen=True, kw_only=True):
     gpus: float
     tier: str
     class_name: str
-    priority: int
+    priority: int | None
     may_preempt: bool
     needs: NeededResources
     bound: int

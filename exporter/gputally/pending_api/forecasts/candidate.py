@@ -12,7 +12,7 @@ from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.needs import Needs
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods
 from gputally.pending_api.occupants import Rank
-from gputally.pending_api.pending_now import PendingNow
+from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.placement.objects.needs_of import needs_of
 from gputally.report_api.report_request import InvalidRequest
 from gputally.shares.request import effective_units
@@ -40,15 +40,16 @@ class Candidate(NamedTuple):
         return Rank(self.needs.priority, self.needs.may_preempt, self.needs.class_name)
 
 
-def candidates_of(now: PendingNow, planned: list[PlannedPods]) -> list[Candidate]:
+def candidates_of(now: PendingNow, planned: list[PlannedPods], viewer: Viewer) -> list[Candidate]:
     """Those with GPUs, as admission would store them.
 
-    Raises: InvalidRequest for a class that does not exist, an invalid request, or pods without GPUs.
+    Raises: InvalidRequest for a class that does not exist, an invalid request, or pods without GPUs; it names no class
+    that the reader may not know.
     """
     with_gpus = [each for each in planned if _candidate(each, each.pod, now).needs.gpus]
     if not with_gpus:
         raise InvalidRequest("these pods request no GPU; gputally says where pods with GPUs fit")
-    return [_candidate(each, _admitted(each, now), now) for each in with_gpus]
+    return [_candidate(each, _admitted(each, now, viewer), now) for each in with_gpus]
 
 
 def tier_of_candidate(candidate: Candidate, now: PendingNow) -> str:
@@ -56,6 +57,23 @@ def tier_of_candidate(candidate: Candidate, now: PendingNow) -> str:
     keys, labels = tier_labels(now.rules), candidate.pod.metadata.labels or {}
     chosen = tuple((key, value) for key, value in labels.items() if key in keys)
     return tier_of(candidate.needs.class_name, candidate.needs.priority, now.rules, chosen)
+
+
+def shown_priority(candidate: Candidate, now: PendingNow, viewer: Viewer) -> int | None:
+    """The priority of the pods; None if it is that of a class whose value the reader may not know."""
+    needs = candidate.needs
+    if not needs.class_name or (needs.class_name, needs.priority) in _known_values(now, viewer):
+        return needs.priority
+    return None
+
+
+def _known_values(now: PendingNow, viewer: Viewer) -> frozenset[tuple[str, int]]:
+    """The classes with the values that the reader may know: those of pods of its tenants, and those of the system."""
+    classes = [*now.classes, *_OF_SYSTEM] if viewer.tenants is None else _OF_SYSTEM
+    theirs = [each for each in now.records.values() if viewer.tenants and viewer.sees(tenant_of(now, each))]
+    return frozenset(
+        [*((each.name, each.value) for each in classes), *((each.class_name, each.priority or 0) for each in theirs)]
+    )
 
 
 def _candidate(planned: PlannedPods, pod: PlaceablePod, now: PendingNow) -> Candidate:
@@ -67,17 +85,27 @@ def _candidate(planned: PlannedPods, pod: PlaceablePod, now: PendingNow) -> Cand
     return Candidate(planned, pod, needs, quantity)
 
 
-def _admitted(planned: PlannedPods, now: PendingNow) -> PlaceablePod:
-    """The pod with what admission writes: its class, the priority and the policy. Raises: InvalidRequest."""
+def _admitted(planned: PlannedPods, now: PendingNow, viewer: Viewer) -> PlaceablePod:
+    """The pod with what admission writes: its class, the priority and the policy. Raises: InvalidRequest.
+
+    Without a class the priority is 0: the server accepts no other from the pod's creator.
+    """
     spec = planned.pod.spec
     name = spec.priority_class_name or now.default_class
     if not name:
-        return planned.pod
+        return replace(planned.pod, spec=replace(spec, priority=0))
     known = next((each for each in (*now.classes, *_OF_SYSTEM) if each.name == name), None)
     if known is None:
-        names = ", ".join(each.name for each in now.classes) or "none known"
         where = f"{planned.name}: " if planned.name else ""
-        raise InvalidRequest(f"{where}PriorityClass '{name[:60]}' does not exist; there are {names}")
+        raise InvalidRequest(f"{where}PriorityClass '{name[:60]}' does not exist; {_existing(now, viewer)}")
     policy = spec.preemption_policy or (None if known.may_preempt else NEVER)
     admitted = replace(spec, priority_class_name=name, priority=known.value, preemption_policy=policy)
     return replace(planned.pod, spec=admitted)
+
+
+def _existing(now: PendingNow, viewer: Viewer) -> str:
+    if viewer.tenants is None:
+        return f"there are {', '.join(each.name for each in now.classes) or 'none known'}"
+    known = {name for name, _ in _known_values(now, viewer)}
+    theirs = [each.name for each in now.classes if each.name in known]
+    return f"your pods have {', '.join(theirs) or 'none'}, and for users with tenants no class of a file counts"

@@ -15,7 +15,7 @@ from gputally.model.placement.verdict import Eviction, Reason, Verdict
 from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
 from gputally.model.units import GPU, to_datetime
-from gputally.pending_api.forecasts.candidate import Candidate, candidates_of, tier_of_candidate
+from gputally.pending_api.forecasts.candidate import Candidate, candidates_of, shown_priority, tier_of_candidate
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods
 from gputally.pending_api.forecasts.policy_now import not_considered
 from gputally.pending_api.forecasts.waiting_first import WaitingFirst, waiting_first
@@ -56,12 +56,14 @@ def forecast(
 ) -> WhatIfDocument:
     """The forecasts of all pods, in order: each takes its place before the next. Changes `now.room`.
 
-    `classes` are PriorityClasses that would be created with them.
+    `classes` are PriorityClasses that would be created with them; not for restricted readers, who could find out the
+    priority of others' pods by trying values.
 
     Raises: InvalidRequest for a class that does not exist, an invalid request, or pods without GPUs.
     """
-    now = now._replace(classes=list({each.name: each for each in (*now.classes, *classes)}.values()))
-    candidates = candidates_of(now, list(planned))
+    if viewer.tenants is None:
+        now = now._replace(classes=list({each.name: each for each in (*now.classes, *classes)}.values()))
+    candidates = candidates_of(now, list(planned), viewer)
     quotas = PodQuotas(each for each in now.policy.quotas if viewer.sees(now.policy.tenants[each.namespace]))
     first = waiting_first(now, viewer, least=min(each.needs.priority for each in candidates))
     found: list[PodForecast] = []
@@ -142,7 +144,7 @@ def _forecast(
         gpus=candidate.quantity / GPU,
         tier=tier,
         class_name=needs.class_name,
-        priority=needs.priority,
+        priority=shown_priority(candidate, now, viewer),
         may_preempt=needs.may_preempt,
         needs=needed(needs),
         bound=result.bound,

@@ -7,7 +7,7 @@ from typing import Final
 
 from gputally.errors import LedgerDamaged
 from gputally.ledger.sqlite import integrity
-from gputally.ledger.sqlite.schema import newest_schema, version_of
+from gputally.ledger.sqlite.schema import missing_part, newest_schema, version_of
 
 Report = Callable[[str], None]
 """Receives what is done now, in a few words."""
@@ -15,7 +15,7 @@ _EVERY: Final = 20
 
 
 def examine(connection: sqlite3.Connection, path: Path, report: Report) -> None:
-    """Check every page, index and row of the ledger, and that its pods add up.
+    """Check every page, index and row of the ledger, that no table is missing, and that its pods add up.
 
     SQLite checks all of it in one transaction. The rows of another schema than the current one are not compared.
 
@@ -26,6 +26,8 @@ def examine(connection: sqlite3.Connection, path: Path, report: Report) -> None:
         [(found,)] = connection.execute("PRAGMA integrity_check(1)")
         if found != "ok":
             raise LedgerDamaged(f"{path}: is damaged: {found}")
+        if version_of(connection) <= newest_schema() and (missing := missing_part(connection)):
+            raise LedgerDamaged(f"{path}: is damaged: {missing}")
         if version_of(connection) == newest_schema():
             _compare_rows(connection, path, report)
 

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from gputally.errors import LedgerError
+from gputally.ledger.sqlite.marker import expect_not_lost
 from gputally.ledger.sqlite.schema import BUSY_S, expect_ours, uri
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 
@@ -24,6 +25,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
     Raises: LedgerError if the file is not a ledger, cannot be read, or was changed while it was read as above.
     """
+    expect_not_lost(path)
     if not path.is_file():
         raise LedgerError(f"{path}: no such file; specify the ledger with --ledger or GPUTALLY_LEDGER")
     expect_ours(path)

@@ -17,6 +17,7 @@ from gputally.ledger.sqlite.maintenance.facts import accounted_us, cluster_of
 from gputally.ledger.sqlite.maintenance.partial_file import partial_of
 from gputally.ledger.sqlite.maintenance.read_only import reading
 from gputally.ledger.sqlite.maintenance.take_backup import CHUNK, snapshot
+from gputally.ledger.sqlite.marker import unmark
 from gputally.ledger.sqlite.schema import expect_ours, newest_schema, uri, version_of
 
 _BESIDE: Final = ("-wal", "-shm")
@@ -54,6 +55,8 @@ def restore(source: Path | BinaryIO, path: Path, *, force: bool, report: Report)
         found = _checked(partial, name, report)
         _expect_replaceable(path, found, name, force=force)
         kept = _keep(path)
+        if found.accounted_us is None:
+            unmark(path)
         partial.replace(path)
         sync(path.parent)
     return Restored(found.schema, found.accounted_us, kept)

@@ -13,18 +13,15 @@ logger = logging.getLogger(__name__)
 
 Transaction = Callable[[], AbstractContextManager[None]]
 _INCREMENTAL: Final = 2
+SHRINKABLE: Final = f"PRAGMA auto_vacuum = {_INCREMENTAL}"
+"""Lets a new file shrink later, as the first statement of the transaction that creates it. On its own it would write a
+header, which does not identify the file as a ledger yet, if the process is killed then."""
 _PAGES: Final = 100
 """Pages moved in one step, in some ms."""
 _KEPT: Final = 256
 """Free pages that stay for the next writes: 1 MiB."""
 _MIB: Final = 1 << 20
 _FOLDER: Final = "SQLITE_TMPDIR"
-
-
-def new_files_can_shrink(connection: sqlite3.Connection) -> None:
-    """Let a file without content shrink later; others are not changed."""
-    if _value(connection, "page_count") == 0:
-        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
 
 
 def make_shrinkable(connection: sqlite3.Connection, path: Path) -> None:
@@ -52,7 +49,7 @@ def _rebuild(connection: sqlite3.Connection, folder: Path) -> None:
     before = os.environ.get(_FOLDER)
     os.environ[_FOLDER] = str(folder.absolute())
     try:
-        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+        connection.execute(SHRINKABLE)
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
