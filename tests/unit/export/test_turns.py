@@ -92,6 +92,8 @@ def test_turns_are_bounded_used_and_given_in_rotation(
             assert max(running.values(), default=0) <= of_client
             assert max((running + waiting).values(), default=0) <= places
             assert running.total() == at_once or all(running[each] == of_client for each in waiting), "an unused turn"
+            for each in set(CLIENTS) - set(waiting):
+                passed_over[each] = 0
             for given_to in world.served[served:]:
                 for each in before & set(waiting):
                     passed_over[each] += each != given_to and running[each] < of_client

@@ -1,6 +1,5 @@
 """`/api/v1/pending`, `/api/v1/why`, `/api/v1/what-if` and `/pending` over real sockets."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
