@@ -131,12 +131,14 @@ label_replace(
 sum by (cluster, resource) (increase(gputally_skipped_objects_total[$window])) > 0
 or
 sum by (cluster, resource) (increase(gputally_watch_malformed_objects_total[$window])) > 0
+or
+sum by (cluster, resource) (increase(gputally_objects_beyond_limits_total[$window])) > 0
 """,
             summary="The accounting skipped objects.",
             description=(
                 "Some {{ $labels.resource }} are not accounted, because their fields contradict each other or cannot "
-                "be read. The aggregator's log names the objects and the reason; if the objects are valid, report a "
-                "bug."
+                "be read, or because there are more than a limit allows. The aggregator's log names the reason; find "
+                "who created too many, and if the objects are valid, report a bug."
             ),
             dashboard="exporter",
             variables=("cluster",),

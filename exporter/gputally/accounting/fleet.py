@@ -12,6 +12,7 @@ from gputally.accounting.coverage import Coverage
 from gputally.accounting.disruptions.involuntary_ends import InvoluntaryEnds, Others
 from gputally.accounting.jobs.job_progress import JobProgress
 from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.limits import KEPT, NONE
 from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
@@ -49,7 +50,7 @@ from gputally.model.observation import (
     WorkloadResolved,
 )
 from gputally.model.pod import PodRecord
-from gputally.model.rules import Rules
+from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from gputally.model.units import US_PER_SECOND
 from gputally.placement.room import Room
 
@@ -108,6 +109,12 @@ class Fleet:
         """Observe and account one observation. Raises: MalformedObject, see `observe`."""
         self.observe(observation)
         self.reconcile()
+
+    def beyond_limits(self) -> dict[Kind, int]:
+        """How often objects of each watched kind with a limit were not kept, by the part that kept the fewest."""
+        unwatched = {*OPTIONAL_RESOURCES} - {*self.rules.watched}
+        kinds = [kind for kind, limit in KEPT.items() if limit != NONE and kind not in unwatched]
+        return {kind: max((part.beyond_limits for part in self._parts_of[kind]), default=0) for kind in kinds}
 
     def reconcile(self) -> None:
         """Account pending pod updates; runs before any other kind of observation and before each read."""

@@ -20,6 +20,7 @@ from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.waiting.waiting_now import WaitingNow
+from gputally.model.kube import Kind
 from gputally.model.measured.usage_report import Fault
 from gputally.model.node import CapacityState
 from gputally.model.policy.class_version import ClassVersion
@@ -73,6 +74,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     inventory: Inventory
     clock_skews: Mapping[str, int]
     refusals: Mapping[str, int]
+    beyond_limits: Mapping[Kind, int]
     differences: Mapping[str, int]
     allocation_differences: Mapping[tuple[str, str], int]
     agent_restarts: int
@@ -112,6 +114,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         inventory=fleet.nodes.inventory(at_us=evaluated_us),
         clock_skews=fleet.pods.index.clocks.worst(fleet.nodes.has),
         refusals=dict(fleet.limiter.refusals),
+        beyond_limits=fleet.beyond_limits(),
         differences=_differences(fleet.totals, totals, ledger),
         allocation_differences=fleet.usage.allocation_differences(now_us),
         agent_restarts=fleet.usage.restarts,

@@ -20,6 +20,11 @@ class StatePart(Generic[Document]):
     name: ClassVar[str]
     kinds: Collection[Kind]
 
+    @property
+    def beyond_limits(self) -> int:
+        """How often an object was not kept because of a limit."""
+        return 0
+
     def seen(self, found: Object, *, at_us: int) -> None:
         """An object was added or modified. Raises: MalformedObject, without any change, if the object is invalid."""
 

@@ -41,6 +41,7 @@ class Accountant:
         self._updated = asyncio.Event()
         self._warned_nodes: set[str] = set()
         self._warned_conflicts: set[tuple[str, LabelConflict]] = set()
+        self._beyond_limits = Once(logger, "a limit is reached")
         self._malformed = Once(logger, "excluded from the accounting")
 
     def take(self, observations: Iterable[Observation]) -> None:
@@ -88,6 +89,7 @@ class Accountant:
         with self._exclusive():
             snapshot = publish(self.fleet, now_us=now_us, ledger=difference)
         self._continue_judging()
+        self._warn_beyond_limits(snapshot)
         return snapshot
 
     def read_active(self, *, now_us: int) -> Active:
@@ -123,6 +125,12 @@ class Accountant:
             skipped = self._health.skipped
             skipped[observation.kind] = skipped.get(observation.kind, 0) + 1
         self._malformed.warn(str(error))
+
+    def _warn_beyond_limits(self, snapshot: Snapshot) -> None:
+        """Log each kind of objects once of which not all are kept."""
+        for kind, count in snapshot.beyond_limits.items():
+            if count:
+                self._beyond_limits.warn(f"more {kind} exist than are kept of one namespace, or of all")
 
     def _warn_of_faulty_agents(self) -> None:
         """Log each agent with implausible usage once."""

@@ -28,6 +28,7 @@ from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents, with_watched
 from gputally.export import status_page
 from gputally.export.access_policy import AccessPolicy
+from gputally.export.turns import in_thread
 from gputally.export.web import Readiness, Site, serve
 from gputally.kube.api import Api
 from gputally.kube.backoff import Backoff
@@ -267,7 +268,7 @@ async def _sections(
     pipeline = running.pipeline
     now = allocations_now(pipeline, clock)
     own = health_sections(pipeline.health, now.at_us) if tenants is None else []
-    return [*await asyncio.to_thread(pod_sections, now, tenants=tenants), *own]
+    return [*await in_thread(partial(pod_sections, tenants=tenants), now), *own]
 
 
 def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:

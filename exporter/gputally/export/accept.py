@@ -11,6 +11,7 @@ from aiohttp import web
 
 from gputally.export.access_policy import AccessPolicy
 from gputally.export.connection import Connection, IdleConnections
+from gputally.export.turns import client_address
 
 HANDSHAKE_SECONDS: Final = 10.0
 _SWEEP_SECONDS: Final = 1.0
@@ -67,7 +68,7 @@ class _Acceptor:
 
     def _accept(self, listener: socket.socket) -> None:
         try:
-            accepted, _ = listener.accept()
+            accepted, (address, *_) = listener.accept()
         except (BlockingIOError, ConnectionError):  # the client has already disconnected
             return
         except OSError as error:
@@ -75,7 +76,7 @@ class _Acceptor:
             self._loop.remove_reader(listener)
             self._timers[listener] = self._loop.call_later(_PAUSE_SECONDS, self.watch, listener)
             return
-        task = self._loop.create_task(self._open(accepted), name="connection")
+        task = self._loop.create_task(self._open(accepted, client_address(address)), name="connection")
         self._opening.add(task)
         task.add_done_callback(lambda task: self._opened(task, accepted))
 
@@ -84,12 +85,12 @@ class _Acceptor:
         if task.cancelled():  # possibly before it started
             accepted.close()
 
-    async def _open(self, accepted: socket.socket) -> None:
+    async def _open(self, accepted: socket.socket, client: str) -> None:
         """The handshake, if there is one; then aiohttp takes over."""
         accepted.settimeout(0)
         tls = self._policy_source().tls
         timeout = HANDSHAKE_SECONDS if tls else None
-        connection = Connection(self._server, self._idle, tls=tls)
+        connection = Connection(self._server, self._idle, tls=tls, client=client)
         try:
             await self._loop.connect_accepted_socket(
                 lambda: connection,

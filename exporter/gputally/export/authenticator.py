@@ -16,6 +16,7 @@ from aiohttp.typedefs import Handler
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.connection import Connection
 from gputally.export.passwords import Passwords, TooMany
+from gputally.export.turns import CLIENT, client_address
 from gputally.model.allocations_document import PATH as ALLOCATIONS
 from gputally.model.at_risk_document import PATH as AT_RISK
 from gputally.model.placement.fits_document import FITS_PATH
@@ -76,6 +77,7 @@ class Authenticator:
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The handler's response, or a rejection."""
         policy = self._policy_source()
+        CLIENT.set(client_address(request.remote))
         rejection = await self._rejection(request, policy)
         if rejection is None:
             response = await handler(request)
@@ -116,6 +118,7 @@ class Authenticator:
         if user is None:
             return _unauthorized(*["Basic"] * bool(policy.passwords), *["Bearer"] * bool(policy.tokens))
         TENANTS.set(policy.tenants.get(user))
+        CLIENT.set(f"user {user}")
         if user in policy.tenants and _page(request) not in FILTERED:
             return _rejected(HTTPStatus.FORBIDDEN, "this page shows more than the tenants of this user")
         return None
@@ -126,7 +129,7 @@ class Authenticator:
         if credentials is None or not policy.passwords:
             return None
         user, password = credentials
-        is_valid = await self._passwords.verify(user, password, policy.passwords, source=request.remote or "")
+        is_valid = await self._passwords.verify(user, password, policy.passwords, source=CLIENT.get())
         return user if is_valid else None
 
     def _log(self, request: web.Request, status: int) -> None:

@@ -6,6 +6,7 @@ import socket
 import ssl
 import struct
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -16,7 +17,7 @@ from aiohttp.typedefs import Handler
 from aiohttp.web_request import BaseRequest
 
 MAX_CONNECTIONS: Final = 128
-"""Above this number of connections, the one that has been idle longest is closed."""
+"""Above this number of idle connections, one of the client with most of them is closed: the longest idle one."""
 IDLE_SECONDS: Final = 75.0
 """For a whole request to arrive, and then for the client to read the response and send the next request."""
 LINE_BYTES: Final = 8190
@@ -40,7 +41,12 @@ class Connection(web.RequestHandler):
     """One connection. It counts as idle until its first request, including the handshake."""
 
     def __init__(
-        self, server: web.Server, idle_connections: "IdleConnections", *, tls: ssl.SSLContext | None = None
+        self,
+        server: web.Server,
+        idle_connections: "IdleConnections",
+        *,
+        tls: ssl.SSLContext | None = None,
+        client: str = "",
     ) -> None:
         """Create it in the task that opens it. It reads no request bodies: an unread body ends the connection."""
         super().__init__(
@@ -55,6 +61,7 @@ class Connection(web.RequestHandler):
         )
         self.idle_connections = idle_connections
         self.tls = tls
+        self.client = client
         self._opening = asyncio.current_task()
         idle_connections.add(self)
 
@@ -97,9 +104,10 @@ class IdleConnections:
         self._since: dict[Connection, float] = {}
 
     def add(self, connection: Connection) -> None:
-        """Add a connection; at the limit, close the one that has been idle longest."""
+        """Add a connection; at the limit, close one: a client cannot displace those of clients with fewer."""
         if len(self._since) >= MAX_CONNECTIONS:
-            self._close(next(iter(self._since)))
+            [(busiest, _)] = Counter(each.client for each in self._since).most_common(1)
+            self._close(next(each for each in self._since if each.client == busiest))
         self._since[connection] = time.monotonic()
 
     def remove(self, connection: Connection) -> None:

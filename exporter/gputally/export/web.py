@@ -19,6 +19,7 @@ from gputally.export.connection import HEADERS, served
 from gputally.export.listen import Address, bound, listen
 from gputally.export.negotiate import gzip_accepted, media
 from gputally.export.tenants import filter_by_tenant
+from gputally.export.turns import ANSWERS, Turns, answer_turns, busy_rejected
 
 Scrape = Callable[[bool], Awaitable[bytes]]
 """The exposition as of now, in OpenMetrics if the argument says so, else in the text format."""
@@ -46,8 +47,7 @@ class Site(Struct, frozen=True, kw_only=True):
 
     `ready` is called at each request and must not block. `routes` are served in addition to the common ones, `tokens`
     are the tokens of paths that require their own, `bodies` the maximum bytes of a body by path. On the status page,
-    `links` adds (path, meaning) and `sections` its tables. Above `max_requests` simultaneous scrapes, the response is
-    503.
+    `links` adds (path, meaning) and `sections` its tables. `max_requests` scrapes are answered at the same time.
     """
 
     title: str
@@ -76,7 +76,12 @@ async def serve(
     """
     with ExitStack() as opened:
         listeners = [opened.enter_context(listener) for listener in listen(addresses)]
-        runner = web.AppRunner(application(site, policy_source), access_log=None, shutdown_timeout=GRACE_SECONDS)
+        runner = web.AppRunner(
+            application(site, policy_source),
+            access_log=None,
+            shutdown_timeout=GRACE_SECONDS,
+            handler_cancellation=True,  # a client that disconnects gives up its place among those that wait
+        )
         await runner.setup()
         assert runner.server is not None
         try:
@@ -93,7 +98,8 @@ def application(site: Site, policy_source: Callable[[], AccessPolicy]) -> web.Ap
     scrapes = {"/metrics": site.scrape, **site.more_scrapes}
     metrics = {path: _Metrics(scrape, max_requests=site.max_requests) for path, scrape in scrapes.items()}
     authenticator = Authenticator(policy_source, site.tokens, site.bodies)
-    app = web.Application(middlewares=[authenticator.middleware, served])
+    app = web.Application(middlewares=[authenticator.middleware, served, busy_rejected])
+    app[ANSWERS] = answer_turns()
     app.on_response_prepare.extend((_add_headers, authenticator.add_headers))
     app.on_cleanup.extend((*(each.close for each in metrics.values()), authenticator.close))
     app.router.add_get("/", _status(site))
@@ -114,29 +120,24 @@ class _Variant(NamedTuple):
 
 
 class _Metrics:
-    """The scrape endpoint: limits concurrent requests, and shares one rendering among them.
+    """The scrape endpoint: scrapes take turns, and those at the same time share one rendering.
 
     A shared response shows the state at the start of its rendering: milliseconds ago, with scrape intervals of seconds.
     """
 
     def __init__(self, scrape: Scrape, *, max_requests: int) -> None:
         self._scrape = scrape
-        self._max_requests = max_requests
-        self._requests = 0
+        self._turns = Turns(max_requests, places=max_requests)
         self._running: dict[_Variant, asyncio.Task[bytes]] = {}
 
     async def get(self, request: web.Request) -> web.Response:
-        if self._requests >= self._max_requests:
-            return _plain(f"{self._max_requests} scrapes are in progress, the maximum; try again later", status=503)
-        self._requests += 1
-        try:
-            return await self._answer(request)
-        except GputallyError as error:
-            logger.error("scrape failed: %s", error)  # noqa: TRY400  # a known state needs no traceback
-        except Exception:
-            logger.exception("scrape failed")  # a gap in the graphs, but the server continues
-        finally:
-            self._requests -= 1
+        async with self._turns.turn():
+            try:
+                return await self._answer(request)
+            except GputallyError as error:
+                logger.error("scrape failed: %s", error)  # noqa: TRY400  # a known state needs no traceback
+            except Exception:
+                logger.exception("scrape failed")  # a gap in the graphs, but the server continues
         return _plain("the scrape failed; see the log", status=500)
 
     async def close(self, _app: web.Application) -> None:
@@ -197,13 +198,15 @@ def _readyz(ready: Callable[[], Readiness]) -> Callable[[web.Request], Awaitable
 
 
 def _status(site: Site) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def root(_request: web.Request) -> web.StreamResponse:
+    async def root(request: web.Request) -> web.StreamResponse:
+        async with request.app[ANSWERS].turn():
+            sections = await site.sections(TENANTS.get()) if site.sections else ()
         page = status_page.page(
             title=site.title,
             about=site.about,
             version=site.version,
             missing=site.ready().missing,
-            sections=await site.sections(TENANTS.get()) if site.sections else (),
+            sections=sections,
             links=site.links,
         )
         return web.Response(text=page, content_type="text/html", headers=status_page.HEADERS)

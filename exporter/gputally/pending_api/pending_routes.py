@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
+from gputally.export.turns import ANSWERS, Turns
 from gputally.export.web import compressed, joined
 from gputally.model.placement.fits_document import FITS_PATH
 from gputally.model.placement.pending_document import PENDING_PATH
 from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH
 from gputally.model.placement.why_document import NOT_FOUND_HEADER, WHY_PATH
-from gputally.pending_api.evaluation import Evaluation, TooBusy
 from gputally.pending_api.forecasts.fits_request import FitsRequest, fits_document
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import planned_classes, planned_pods
@@ -34,8 +34,9 @@ from gputally.report_api.report_request import InvalidRequest, expect_known
 
 PENDING_PAGE_PATH: Final = "/pending"
 BODIES: Final = {WHAT_IF_PATH: BODY_BYTES}
-MAX_READING: Final = 8
-"""Bodies that arrive at the same time; further ones are rejected."""
+_READING: Final = 8
+"""Bodies that arrive at the same time, up to `_READING_OF_CLIENT` of one client, as they may arrive slowly."""
+_READING_OF_CLIENT: Final = 2
 _BODY_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = "2"
 
@@ -55,8 +56,7 @@ class PendingRoutes:
     def __init__(self, read: ReadPending, past: PastPods) -> None:
         self._read = read
         self._past = past
-        self._evaluation = Evaluation()
-        self._reading = 0
+        self._reading = Turns(_READING, places=_READING, of_client=_READING_OF_CLIENT)
 
     def routes(self) -> tuple[web.AbstractRouteDef, ...]:
         """All routes."""
@@ -108,36 +108,36 @@ class PendingRoutes:
         expect_known(_parameters(request), ())
         viewer = Viewer(TENANTS.get())
         body = await self._body(request)
-        planned, classes = await asyncio.to_thread(lambda: (planned_pods(body), planned_classes(body)))
-        return await self._answered(request, lambda now: _encoded(forecast(now, planned, viewer, classes=classes)))
+        return await self._answered(
+            request, lambda now: _encoded(forecast(now, planned_pods(body), viewer, classes=planned_classes(body)))
+        )
 
     async def page(self, request: web.Request) -> web.Response:
         """The page of waiting pods."""
         asked, viewer = PendingRequest.of(_parameters(request) | {"helps": ["true"]}), Viewer(TENANTS.get())
 
-        return await self._shown(lambda now: pending_page(pending_list(now, asked, viewer), asked))
+        return await self._shown(request, lambda now: pending_page(pending_list(now, asked, viewer), asked))
 
     async def page_of_pod(self, request: web.Request) -> web.Response:
         """The page about one pod, or about the pods of a job."""
         asked, viewer = WhyRequest.of(_parameters(request)), Viewer(TENANTS.get())
-        return await self._shown(lambda now: why_page(why_document(now, asked, viewer, past=self._past), asked))
+        return await self._shown(
+            request, lambda now: why_page(why_document(now, asked, viewer, past=self._past), asked)
+        )
 
-    async def _shown(self, explain: Callable[[PendingNow], str]) -> web.Response:
-        body = await self._evaluation.run(lambda: self._read(with_room=True), lambda now: explain(now).encode())
+    async def _shown(self, request: web.Request, explain: Callable[[PendingNow], str]) -> web.Response:
+        answers = request.app[ANSWERS]
+        body = await answers.answer(lambda: self._read(with_room=True), lambda now: explain(now).encode())
         return web.Response(body=body, content_type="text/html", charset="utf-8", headers=HEADERS)
 
     async def _body(self, request: web.Request) -> bytes:
         """The body, whose length the access policy has limited. Raises: InvalidRequest, TooBusy."""
-        if self._reading >= MAX_READING:
-            raise TooBusy
-        self._reading += 1
-        try:
-            async with asyncio.timeout(_BODY_SECONDS):
-                return await request.read()
-        except TimeoutError:
-            raise InvalidRequest(f"the body did not arrive within {_BODY_SECONDS:.0f} s") from None
-        finally:
-            self._reading -= 1
+        async with self._reading.turn():
+            try:
+                async with asyncio.timeout(_BODY_SECONDS):
+                    return await request.read()
+            except TimeoutError:
+                raise InvalidRequest(f"the body did not arrive within {_BODY_SECONDS:.0f} s") from None
 
     async def _answered(
         self, request: web.Request, explain: Callable[[PendingNow], bytes], *, with_room: bool = True
@@ -148,7 +148,7 @@ class PendingRoutes:
             body = explain(now)
             return compressed(body) if gzipped else body
 
-        body = await self._evaluation.run(lambda: self._read(with_room=with_room), answer)
+        body = await request.app[ANSWERS].answer(lambda: self._read(with_room=with_room), answer)
         headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if gzipped else {})
         return web.Response(body=body, content_type="application/json", headers=headers)
 
@@ -170,9 +170,6 @@ def _guarded(handler: Handler) -> Handler:
             )
         except NotYetJudged as error:
             text = f"{error} was created a moment ago; ask again"
-            return _said(HTTPStatus.SERVICE_UNAVAILABLE, text, {"Retry-After": _RETRY_SECONDS})
-        except TooBusy:
-            text = "too many questions about waiting pods at once; try again"
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, text, {"Retry-After": _RETRY_SECONDS})
 
     return guarded

@@ -133,6 +133,7 @@ def operation(summary: str, parameters: list[dict[str, Any]], content: dict[str,
     responses = {
         "200": {"description": "the document", "content": content},
         "400": {"description": "a parameter is wrong; the text says how to write it"},
+        "429": {"description": "too many requests of this client wait; Retry-After says when to try again"},
         "503": {"description": "cannot be served now; the text says why"},
     }
     return {"get": {"summary": summary, "parameters": parameters, "responses": responses}}

@@ -9,8 +9,10 @@ import resource
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from gputally.export.turns import Turns, in_thread
 from gputally.report_api.report_request import InvalidRequest
 
 MEMORY_BYTES: Final = 256 * 2**20
@@ -21,8 +23,8 @@ PREVIEW_MEMORY_BYTES: Final = 128 * 2**20
 """Limit for a period to close, which may run beside a report."""
 PREVIEW_BYTES: Final = 32 * 2**20
 PREVIEW_SECONDS: Final = 1800.0
-MAX_WAITING: Final = 8
-"""Requests that may wait while one report is in progress."""
+PLACES: Final = 8
+"""Requests of one client that may wait or be in progress: one report is made at a time."""
 KEPT_SECONDS: Final = 60.0
 """How long a result is kept for the same request, so that its pages fit together."""
 _MAX_KEPT: Final = 4
@@ -56,23 +58,25 @@ class ReportRunner:
 
     def __init__(self, ledger: str) -> None:
         self._ledger = ledger
-        self._turn = asyncio.Semaphore(1)
-        self._waiting = 0
+        self._turns = Turns(1, places=PLACES)
         self._kept: dict[tuple[str, ...], tuple[float, bytes]] = {}
 
-    async def run(self, arguments: tuple[str, ...], *, command: str = "report") -> bytes:
+    async def run(
+        self,
+        arguments: tuple[str, ...],
+        *,
+        command: str = "report",
+        finish: Callable[[bytes], bytes] = bytes,
+    ) -> bytes:
         """What `gputally report`, or another command, prints with these arguments; up to `KEPT_SECONDS` old.
 
-        Raises: InvalidRequest, ReportUnavailable.
+        `finish` makes the answer of it, in a thread and still in its turn.
+
+        Raises: InvalidRequest, ReportUnavailable, TooBusy.
         """
-        if self._waiting > MAX_WAITING:
-            raise ReportUnavailable(f"{MAX_WAITING} reports are waiting, the maximum; try again later")
-        self._waiting += 1
-        try:
-            async with self._turn:
-                return self._recent((command, *arguments)) or await self._fresh(command, arguments)
-        finally:
-            self._waiting -= 1
+        async with self._turns.turn():
+            body = self._recent((command, *arguments)) or await self._fresh(command, arguments)
+            return await in_thread(finish, body)
 
     def _recent(self, key: tuple[str, ...]) -> bytes | None:
         since = time.monotonic() - KEPT_SECONDS
@@ -80,12 +84,12 @@ class ReportRunner:
         return self._kept[key][1] if key in self._kept else None
 
     async def run_command(self, name: str, arguments: tuple[str, ...]) -> bytes:
-        """What another command prints that reads the ledger; it waits for all reports that are waiting.
+        """What another command prints that reads the ledger; it takes turns with the reports of clients.
 
         Raises: InvalidRequest, ReportUnavailable.
         """
         limits = _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, f"run gputally {name} on a copy of the ledger")
-        async with self._turn:
+        async with self._turns.turn():
             return await _own_output((*_PROGRAM, name, f"--ledger={self._ledger}", *arguments), limits)
 
     async def _fresh(self, command: str, arguments: tuple[str, ...]) -> bytes:

@@ -1,6 +1,5 @@
 """The routes of what the ledger answers: reports, preemptions, the page `/report` and the description of the API."""
 
-import asyncio
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -43,6 +42,7 @@ def report_routes(
 ) -> tuple[web.AbstractRouteDef, ...]:
     """The routes of reports that `runner` makes, described with `more` for this version of the program."""
     described = msgspec.json.encode(openapi(version, more=more))
+    shorter = compressed(described)
 
     async def report(request: web.Request) -> web.StreamResponse:
         return await _served(request, runner, ReportRequest.of, command="report")
@@ -54,7 +54,8 @@ def report_routes(
         return await _served(request, runner, wait_request, command=WAITS_COMMAND)
 
     async def description(request: web.Request) -> web.StreamResponse:
-        return await _response(request, described, "json")
+        gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
+        return _response(request, shorter if gzipped else described, "json", gzipped=gzipped)
 
     async def page(request: web.Request) -> web.StreamResponse:
         found = await report_page(runner, _parameters(request), tenants=TENANTS.get())
@@ -70,17 +71,21 @@ def report_routes(
 
 
 async def _served(request: web.Request, runner: ReportRunner, parse: Parse, *, command: str) -> web.StreamResponse:
-    """What the command prints, JSON by pages."""
+    """What the command prints, JSON by pages. Raises: TooBusy."""
+    gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
     try:
         asked = parse(_parameters(request), tenants=TENANTS.get())
-        body = await runner.run(asked.arguments, command=command)
+
+        def finish(body: bytes) -> bytes:
+            found = _page(body, asked, request) if asked.format == "json" else body
+            return compressed(found) if gzipped else found
+
+        body = await runner.run(asked.arguments, command=command, finish=finish)
     except InvalidRequest as error:
         return web.Response(status=400, text=f"{error}\n")
     except ReportUnavailable as error:
         return web.Response(status=503, text=f"{error}\n", headers={"Retry-After": _RETRY_SECONDS})
-    if asked.format == "json":
-        body = await asyncio.to_thread(_page, body, asked, request)
-    return await _response(request, body, asked.format)
+    return _response(request, body, asked.format, gzipped=gzipped)
 
 
 def _parameters(request: web.Request) -> dict[str, list[str]]:
@@ -97,16 +102,16 @@ def _page(body: bytes, asked: ReportRequest, request: web.Request) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document | page), indent=2)
 
 
-async def _response(request: web.Request, body: bytes, chosen: str) -> web.StreamResponse:
-    """The body with its ETag, or 304 if the client has it already."""
+def _response(request: web.Request, body: bytes, chosen: str, *, gzipped: bool) -> web.StreamResponse:
+    """The body, which may be compressed, with its ETag, or 304 if the client has it already."""
     tag = ETag(hashlib.sha256(body).hexdigest()[:32], is_weak=True)
     headers = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"} | (_STYLED if chosen == "html" else {})
     if any(each.value in (tag.value, "*") for each in request.if_none_match or ()):
         unchanged = web.Response(status=304, headers=headers)
         unchanged.etag = tag
         return unchanged
-    if gzip_accepted(joined(request, "Accept-Encoding")):
-        body, headers["Content-Encoding"] = await asyncio.to_thread(compressed, body), "gzip"
+    if gzipped:
+        headers["Content-Encoding"] = "gzip"
     response = web.Response(body=body, content_type=_MEDIA_TYPES[chosen], charset="utf-8", headers=headers)
     response.etag = tag
     return response

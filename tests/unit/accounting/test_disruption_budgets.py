@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from gputally.accounting.policy.disruption_budgets import MOST_BUDGETS
+from gputally.accounting.limits import KEPT, SELECTOR_CHARACTERS
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.kube import Kind, PodDisruptionBudget
+from gputally.model.objects.disruption_budget import DisruptionBudgetSpec
 from gputally.model.objects.label_selector import Selector
 from gputally.model.observation import Bookmark
 from tests.core.manifests import NodeForm, PodForm, us
@@ -112,10 +113,30 @@ def test_an_empty_selector_selects_all_pods_of_the_namespace() -> None:
 
 
 def test_in_a_namespace_with_very_many_budgets_it_is_unknown() -> None:
-    replay = watching(*(budget(0, f"guard-{number}") for number in range(MOST_BUDGETS + 1)))
+    many = (KEPT[KIND].in_namespace or 0) + 1
+    replay = watching(*(budget(0, f"guard-{number}") for number in range(many)))
     replay.see(PREEMPTED, at=50.4)
 
     assert found(replay).budget_violated is None
+
+
+LONG = Selector(match_labels={"app": "x" * SELECTOR_CHARACTERS})
+
+
+@pytest.mark.parametrize("how", ["deleted", "shortened", "missing"])
+def test_a_budget_whose_selector_is_too_long_makes_verdicts_unknown_until_it_is_gone(how: str) -> None:
+    long = structs.replace(budget(0, "long"), spec=DisruptionBudgetSpec(selector=LONG))
+    replay = watching(long)
+    replay.see(PREEMPTED, at=50.4)
+    if how == "deleted":
+        replay.lose_object(KIND, long, at=60)
+    elif how == "shortened":
+        replay.see_object(KIND, budget(0, "long", labels={"app": "serve"}), at=60)
+    else:
+        replay.relist_objects(KIND, at=60)
+    replay.see(replace(PREEMPTED, name="second", uid="second", marked=90, deleted=90), at=90.4)
+
+    assert [found(replay, uid).budget_violated for uid in ("victim", "second")] == [None, False]
 
 
 def test_without_the_watch_it_is_unknown() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from gputally.accounting.groups import declared_groups
+from gputally.accounting import limits
 from gputally.accounting.groups.declared_groups import Declared, DeclaredGroups
+from gputally.accounting.limits import Limit
 from gputally.model.kube import Kind
 from tests.core.gang_pods import group
 
@@ -11,7 +12,7 @@ KIND = Kind.COSCHEDULING_GROUPS
 
 
 def test_the_groups_of_a_namespace_are_limited_until_some_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(declared_groups, "MOST_GROUPS", 3)
+    monkeypatch.setitem(limits.KEPT, KIND, Limit(3, 50))
     declared = dict[str, Declared | None]()
     groups = DeclaredGroups(KIND, lambda name, found, _: declared.update({name: found}), lambda *_: None)
     for number in range(5):

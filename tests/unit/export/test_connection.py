@@ -15,8 +15,8 @@ async def opened() -> AsyncIterator[AsyncExitStack]:
         yield opened
 
 
-async def connect(door: SiteClient, opened: AsyncExitStack) -> asyncio.StreamReader:
-    reader, writer = await asyncio.open_connection(door.host, door.port)
+async def connect(door: SiteClient, opened: AsyncExitStack, source: str = "127.0.0.1") -> asyncio.StreamReader:
+    reader, writer = await asyncio.open_connection(door.host, door.port, local_addr=(source, 0))
     opened.callback(writer.close)
     return reader
 
@@ -40,6 +40,18 @@ async def test_beyond_the_limit_the_one_that_has_waited_longest_goes(
         readers = [await connect(door, opened) for _ in range(5)]
 
         assert [await is_open(reader) for reader in readers] == [False, False, True, True, True]
+
+
+async def test_who_has_many_connections_displaces_none_of_an_address_with_fewer(
+    monkeypatch: pytest.MonkeyPatch, opened: AsyncExitStack
+) -> None:
+    monkeypatch.setattr("gputally.export.connection.MAX_CONNECTIONS", 3)
+    async with policies() as door:
+        first = await connect(door, opened, "127.0.0.2")
+        others = [await connect(door, opened) for _ in range(10)]
+
+        assert await is_open(first)
+        assert [await is_open(each) for each in others] == [False] * 8 + [True] * 2
 
 
 async def test_a_scrape_under_way_is_never_the_one_that_goes(

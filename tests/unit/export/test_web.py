@@ -167,7 +167,7 @@ async def test_scrapes_beyond_the_limit_are_refused() -> None:
         first = tasks.create_task(status(client, "/metrics"))
         await gate.entered.wait()
 
-        assert await status(client, "/metrics") == 503
+        assert await status(client, "/metrics") == 429
         assert await status(client, "/healthz") == 200
 
         gate.open.set()

@@ -1,6 +1,5 @@
 """`/api/v1/pending`, `/api/v1/why`, `/api/v1/what-if` and `/pending` over real sockets."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +14,7 @@ from gputally.export.web import serve
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.what_if_document import BODY_BYTES
 from gputally.model.placement.why_document import NOT_FOUND_HEADER
-from gputally.pending_api import evaluation, pending_routes
+from gputally.pending_api import pending_routes
 from gputally.pending_api.pending_now import PendingNow, WaitsUnexplained
 from gputally.pending_api.pending_routes import BODIES, PendingRoutes
 from tests.fakes.policies import SiteClient
@@ -209,14 +208,6 @@ async def test_without_verdicts_the_answer_says_how_to_turn_them_on() -> None:
         for path in ("/api/v1/pending", "/api/v1/why?namespace=a&pod=b", "/pending"):
             status, text = await read(client, path)
             assert (status, text) == (503, "waits are not explained; start the aggregator with --pending.reasons=on\n")
-
-
-async def test_too_many_questions_at_once_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "MAX_QUEUED", 1)
-    async with served() as client:
-        answers = await asyncio.gather(*(read(client, "/api/v1/pending", helps="true") for _ in range(12)))
-
-    assert {status for status, _ in answers} == {200, 503}
 
 
 POST = b"POST /api/v1/what-if HTTP/1.1\r\nHost: a\r\n"

@@ -3,13 +3,14 @@
 import re
 from typing import Final, NamedTuple
 
+from gputally.accounting.limits import KEPT
 from gputally.errors import MalformedObject
 from gputally.model.disruptions.preemption import Preemptor
-from gputally.model.kube import Event
+from gputally.model.kube import Event, Kind
 from gputally.model.objects.event_fields import ObjectReference
 from gputally.model.owner import is_name, is_uid
 
-MOST: Final = 10_000
+MOST: Final = KEPT[Kind.EVENTS].in_all or 0
 """Limit of stored Events, of at most 1.5 kB each."""
 _TEXT: Final = re.compile(r"Preempted by pod (?P<uid>[0-9a-f-]{36}) on node ")
 
@@ -33,6 +34,8 @@ class PreemptedEvents:
         self._by_namespace: dict[str, dict[str, _Named]] = {}
         """By namespace, oldest first."""
         self._count = 0
+        self.beyond_limits = 0
+        """Events that the limit has displaced."""
 
     def __len__(self) -> int:
         """The number of stored Events."""
@@ -56,6 +59,7 @@ class PreemptedEvents:
         if self._count >= MOST:
             fullest = max(self._by_namespace, key=lambda each: len(self._by_namespace[each]))
             self._drop(fullest, next(iter(self._by_namespace[fullest])))
+            self.beyond_limits += 1
         self._by_namespace.setdefault(namespace, {})[victim_uid] = _Named(at_us, sent_us, preemptor)
         self._count += 1
 

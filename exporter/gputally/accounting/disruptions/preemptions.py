@@ -176,6 +176,11 @@ class Preemptions(KeyedPart[Preemption]):
             return False
         return known.preemptor.uid == pod_uid or pod_uid in known.preemptor_pods
 
+    @property
+    def beyond_limits(self) -> int:
+        """See `StatePart.beyond_limits`."""
+        return self.events.beyond_limits
+
     def seen(self, found: Object, *, at_us: int) -> None:
         """Store the preemptor of an Event `Preempted`, and pods that are nominated to a node.
 

@@ -7,13 +7,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.accounting.limits import STORED
 from gputally.accounting.state_part import KeyedPart
 from gputally.model.disruptions.disruption import OWN_JOB, Disruption
 from gputally.model.units import US_PER_DAY
 
 OFTEN: Final = 3
 """From so many preemption times within a day on, a job is a repeat victim."""
-MOST: Final = 10_000
+MOST: Final = STORED["preempted_job"].in_all or 0
 """Limit of stored jobs; beyond it, the one that was preempted longest ago is dropped."""
 
 

@@ -1,12 +1,12 @@
 """PodGroup objects: how many pods of a group its scheduler binds at once, and which pods name the group."""
 
-from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final
 
 from msgspec import Struct
 
 from gputally.accounting.groups.pod_group import count_of
+from gputally.accounting.limits import KEPT, NamespaceLimit
 from gputally.accounting.state_part import StatePart
 from gputally.errors import MalformedObject
 from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
@@ -20,8 +20,6 @@ MOST_PODS: Final = 100_000
 """More pods than a gang has; anyone may state more."""
 NO_GANG: Final = 1
 """The size of what is a gang by its labels alone."""
-MOST_GROUPS: Final = 5_000
-"""Groups of one API in one namespace, of some 0.4 kB each; further ones say nothing, as anyone may create them."""
 VOLCANO: Final = "scheduling.volcano.sh"
 COSCHEDULING: Final = "scheduling.x-k8s.io"
 CORE: Final = "scheduling.k8s.io"
@@ -157,19 +155,23 @@ class DeclaredGroups(StatePart[Struct]):
         self._key_of: dict[str, str] = {}
         """By UID, of groups that say something."""
         self._uid_of: dict[str, str] = {}
-        self._counts = Counter[str]()
-        """By namespace."""
+        self._limit = NamespaceLimit(KEPT[kind], lambda _, uid: self.gone(uid, at_us=self._now_us))
+        self._now_us = 0
+
+    @property
+    def beyond_limits(self) -> int:
+        """See `StatePart.beyond_limits`."""
+        return self._limit.beyond
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""
         declared, meta = declared_by(found, at_us=at_us), found.metadata
+        self._now_us = at_us
         if declared is None:
             self.gone(meta.uid, at_us=at_us)
             return
-        if meta.uid not in self._key_of:
-            if self._counts[meta.namespace] >= MOST_GROUPS:
-                return
-            self._counts[meta.namespace] += 1
+        if not self._limit.put(meta.namespace, meta.uid):
+            return
         key = group_key(meta.namespace, f"{self._api}/{meta.name}", "")
         self._key_of[meta.uid], self._uid_of[key] = key, meta.uid
         self._declares(key, declared, at_us)
@@ -179,10 +181,7 @@ class DeclaredGroups(StatePart[Struct]):
         key = self._key_of.pop(uid, "")
         if not key:
             return
-        namespace = key.split("/")[1]
-        self._counts[namespace] -= 1
-        if not self._counts[namespace]:
-            del self._counts[namespace]
+        self._limit.remove(key.split("/")[1], uid)
         if self._uid_of.get(key) == uid:
             del self._uid_of[key]
             self._declares(key, None, at_us)

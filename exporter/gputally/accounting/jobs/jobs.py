@@ -15,6 +15,7 @@ from gputally.accounting.jobs.job_policy import JobPolicy
 from gputally.accounting.jobs.job_record import JobRecord, by, job_key, record_of
 from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, added, ends_between, lines_of, with_time
 from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, with_ends
+from gputally.accounting.limits import KEPT, NamespaceLimit
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.total import Total
@@ -47,11 +48,19 @@ class Jobs(StatePart[JobRecord]):
         self._changed: dict[str, JobRecord] = {}
         self._touched: set[str] = set()
         self._with_departed: set[str] = set()
+        self._limit = NamespaceLimit(KEPT[Kind.JOBS], self._displace)
+
+    @property
+    def beyond_limits(self) -> int:
+        """See `StatePart.beyond_limits`."""
+        return self._limit.beyond
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""
         if isinstance(found, Job):
             record = record_of(found, at_us)
+            if not self._is_kept(found.metadata.namespace, record):
+                return
             if known := self._jobs.get(record.key):
                 kept = {field: getattr(known, field) for field in ("forgotten", "ends", "counted", "deleted")}
                 suspended_us = known.suspended_us if record.suspended_us is None else record.suspended_us
@@ -72,6 +81,10 @@ class Jobs(StatePart[JobRecord]):
     def restore(self, documents: Iterable[JobRecord], *, at_us: int) -> None:
         """See `StatePart.restore`; comes before the pods."""
         for each in documents:
+            is_posted = each.forgotten or each.ends or each.counted
+            if not is_posted and not self._limit.put(each.key.partition("/")[0], each.key):
+                self._touched.add(each.uid)
+                continue
             self._jobs[each.key] = by(each, at_us)
             self._keys[each.uid] = each.key
             if each.forgotten:
@@ -249,7 +262,23 @@ class Jobs(StatePart[JobRecord]):
             return
         self._times.pop(key, None)
         if job:
-            del self._jobs[key], self._keys[job.uid]
+            self._drop(key)
+
+    def _is_kept(self, namespace: str, record: JobRecord) -> bool:
+        """Whether a Job is within the limit, or has pods: their time counts by its outcome."""
+        if record.key in self._times:
+            self._limit.remove(namespace, record.key)
+            return True
+        return record.key in self._jobs or self._limit.put(namespace, record.key)
+
+    def _displace(self, _namespace: str, key: str) -> None:
+        if key not in self._times:
+            self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        self._limit.remove(key.partition("/")[0], key)
+        if job := self._jobs.pop(key, None):
+            del self._keys[job.uid]
             self._touched.add(job.uid)
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from gputally.accounting.limits import KEPT, NamespaceLimit
+from gputally.accounting.policy.quota_limits import is_short
 from gputally.accounting.state_part import StatePart
 from gputally.model.kube import Kind, Object, ResourceQuota
 from gputally.placement.objects.quota_usage import quota_of
@@ -22,23 +24,37 @@ class AdmissionQuotas(StatePart[Struct]):
     def __init__(self) -> None:
         self.known: dict[str, PodQuota] = {}
         self.is_listed = False
+        self._limit = NamespaceLimit(KEPT[Kind.QUOTAS], self._drop)
+
+    @property
+    def beyond_limits(self) -> int:
+        """See `StatePart.beyond_limits`."""
+        return self._limit.beyond
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.seen`."""
         if not isinstance(found, ResourceQuota):
             return
-        quota = quota_of(found)
-        if quota.hard:
-            self.known[found.metadata.uid] = quota
-        else:
-            self.known.pop(found.metadata.uid, None)
+        quota, uid = quota_of(found), found.metadata.uid
+        if not quota.hard:
+            self._drop(quota.namespace, uid)
+        elif not is_short(found.spec):
+            self._limit.beyond += 1
+            self._drop(quota.namespace, uid)
+        elif self._limit.put(quota.namespace, uid):
+            self.known[uid] = quota
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.gone`."""
-        self.known.pop(uid, None)
+        if known := self.known.get(uid):
+            self._drop(known.namespace, uid)
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
         self.is_listed = True
         for uid in self.known.keys() - {*uids}:
             self.gone(uid, at_us=at_us)
+
+    def _drop(self, namespace: str, uid: str) -> None:
+        self._limit.remove(namespace, uid)
+        self.known.pop(uid, None)

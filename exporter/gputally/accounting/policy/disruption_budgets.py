@@ -7,23 +7,23 @@ disruption itself nor its status update is mistaken for the state before.
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
 from typing import Final
 
 from msgspec import Struct
 
+from gputally.accounting.limits import KEPT, SELECTOR_CHARACTERS, NamespaceLimit
 from gputally.accounting.state_part import StatePart
 from gputally.model.disruptions.disruption import Cause, Disrupted
 from gputally.model.kube import Kind, Object, PodDisruptionBudget
-from gputally.model.objects.label_selector import Selector, selects
+from gputally.model.objects.label_selector import Selector, characters_of, selects
 from gputally.model.units import US_PER_SECOND, to_us
-from gputally.placement.policy.budgets import PodBudget
+from gputally.placement.policy.budgets import PodBudget, unread_budget
 
 _KEEP_US: Final = 600 * US_PER_SECOND
 """How long deleted budgets are kept: disruptions are observed within seconds."""
 _SETTLED_US: Final = 2 * US_PER_SECOND
 """After so long, the status shows a disruption. Until then it does if it was observed after the disruption."""
-MOST_BUDGETS: Final = 500
-"""In a namespace with more, verdicts are unknown: tenants create budgets, and each one costs time for each victim."""
 _SILENT_US: Final = 150 * US_PER_SECOND
 """A watch without a bookmark for so long is interrupted: servers send one about every minute."""
 _MOST: Final = 1_000
@@ -81,7 +81,8 @@ class BudgetHistory:
 class DisruptionBudgets(StatePart[Struct]):
     """The budgets that exist, and those deleted within ten minutes. They are listed again at each start.
 
-    `complete_us` says up to when their watch was complete.
+    `complete_us` says up to when their watch was complete. Tenants create budgets, and each one costs time for each
+    victim: in a namespace with one that is not kept, because of its number or its selector, verdicts are unknown.
     """
 
     name = "disruption-budget"
@@ -92,25 +93,38 @@ class DisruptionBudgets(StatePart[Struct]):
         self.in_namespace: dict[str, dict[str, BudgetHistory]] = {}
         """By namespace and UID; namespaces without budgets are not in it."""
         self._known: dict[str, BudgetHistory] = {}
+        self._limit = NamespaceLimit(KEPT[Kind.DISRUPTION_BUDGETS], self._forget)
+        self._unread: dict[str, set[str]] = {}
+        """UIDs of existing budgets that are not kept, by namespace."""
         self._listed_us: int | None = None
         """When all budgets were known for the first time."""
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""
         if isinstance(found, PodDisruptionBudget):
-            uid = found.metadata.uid
+            uid, namespace = found.metadata.uid, found.metadata.namespace
+            if not self._is_kept(uid, namespace, found.spec.selector):
+                self._forget(namespace, uid)
+                return
+            self._read(uid)
             history = self._known.get(uid) or BudgetHistory(found, at_us)
             history.observe(found, at_us)
             self._known[uid] = self.in_namespace.setdefault(history.namespace, {})[uid] = history
 
+    @property
+    def beyond_limits(self) -> int:
+        """See `StatePart.beyond_limits`."""
+        return self._limit.beyond
+
     def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`."""
+        self._read(uid)
         if (known := self._known.get(uid)) and known.gone_us is None:
             known.gone_us = at_us
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
-        for uid in self._known.keys() - {*uids}:
+        for uid in {*self._known, *chain.from_iterable(self._unread.values())} - {*uids}:
             self.gone(uid, at_us=at_us)
         if self._listed_us is None:
             self._listed_us = at_us
@@ -119,10 +133,7 @@ class DisruptionBudgets(StatePart[Struct]):
         """See `StatePart.advance`."""
         for uid, each in tuple(self._known.items()):
             if each.gone_us is not None and each.gone_us < now_us - _KEEP_US:
-                del self._known[uid]
-                del self.in_namespace[each.namespace][uid]
-                if not self.in_namespace[each.namespace]:
-                    del self.in_namespace[each.namespace]
+                self._drop(each.namespace, uid)
 
     def read(self) -> list[PodBudget] | None:
         """The budgets that exist; None before all of them were listed."""
@@ -132,13 +143,13 @@ class DisruptionBudgets(StatePart[Struct]):
             PodBudget(namespace=each.namespace, name=each.name, selector=each.selector, allowed=each.allowed)
             for each in self._known.values()
             if each.gone_us is None
-        ]
+        ] + [unread_budget(namespace) for namespace in self._unread]
 
     def selecting(self, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...] | None:
-        """UIDs of the budgets that select a pod with these labels; None in a namespace with too many."""
-        budgets = self.in_namespace.get(namespace, {})
-        if len(budgets) > MOST_BUDGETS:
+        """UIDs of the budgets that select a pod with these labels; None in a namespace with one that is not kept."""
+        if namespace in self._unread:
             return None
+        budgets = self.in_namespace.get(namespace, {})
         return tuple(uid for uid, each in budgets.items() if selects(each.selector, labels))
 
     def violated(
@@ -152,7 +163,8 @@ class DisruptionBudgets(StatePart[Struct]):
         """
         decided_us = reported.at_us
         existing = {uid: each for uid, each in self.in_namespace.get(namespace, {}).items() if each.existed(decided_us)}
-        if not self._knows(decided_us) or (existing and selecting is None):
+        is_complete = namespace not in self._unread and (not existing or selecting is not None)
+        if not self._knows(decided_us) or not is_complete:
             return None
         allowed = [existing[uid].charge(decided_us, at_us) for uid in selecting or () if uid in existing]
         if reported.cause is Cause.EVICTION:
@@ -160,6 +172,32 @@ class DisruptionBudgets(StatePart[Struct]):
         if any(each is not None and each <= 0 for each in allowed):
             return True
         return None if None in allowed else False
+
+    def _is_kept(self, uid: str, namespace: str, selector: Selector | None) -> bool:
+        if characters_of(selector) > SELECTOR_CHARACTERS:
+            self._limit.beyond += 1
+            return False
+        return self._limit.put(namespace, uid)
+
+    def _forget(self, namespace: str, uid: str) -> None:
+        """An existing budget is not kept."""
+        self._drop(namespace, uid)
+        self._unread.setdefault(namespace, set()).add(uid)
+
+    def _read(self, uid: str) -> None:
+        """A budget is kept, or gone."""
+        for namespace, uids in tuple(self._unread.items()):
+            uids.discard(uid)
+            if not uids:
+                del self._unread[namespace]
+
+    def _drop(self, namespace: str, uid: str) -> None:
+        self._limit.remove(namespace, uid)
+        if self._known.pop(uid, None):
+            budgets = self.in_namespace[namespace]
+            del budgets[uid]
+            if not budgets:
+                del self.in_namespace[namespace]
 
     def _knows(self, decided_us: int) -> bool:
         """Whether all budgets of that time are known."""

@@ -1,14 +1,20 @@
 """The limits of GPUs in a ResourceQuota, and which pods it counts."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct
 
+from gputally.accounting.limits import SELECTOR_CHARACTERS
 from gputally.model.objects.quota_spec import REQUESTS, QuotaSpec, QuotaStatus, ScopeExpression
 from gputally.model.rules import Rules
 from gputally.placement.objects.quota_scopes import BY_CLASS, matches_class, terms_of
 from gputally.shares.request import requested
 from gputally.shares.schemes import describes, rule_of
+
+
+MOST_LIMITS: Final = 64
+"""GPU resources of a quota that are read."""
 
 
 class QuotaLimit(Struct, frozen=True, kw_only=True):
@@ -63,6 +69,12 @@ def quota_limits(
             terms=terms,
             invalid=invalid,
         )
+
+
+def is_short(spec: QuotaSpec) -> bool:
+    """Whether the scopes of a quota are short enough to be kept."""
+    texts = [text for each in terms_of(spec) for text in (each.scope_name, each.operator, *(each.values or ()))]
+    return sum(map(len, texts)) + len(texts) <= SELECTOR_CHARACTERS
 
 
 def is_gpu(resource: str, rules: Rules) -> bool:

@@ -2,12 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
 
+from gputally.accounting.limits import KEPT, NamespaceLimit
 from gputally.accounting.policy.class_versions import ClassVersions
-from gputally.accounting.policy.quota_limits import QuotaLimit, quota_limits
+from gputally.accounting.policy.quota_limits import MOST_LIMITS, QuotaLimit, is_short, quota_limits
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.tier import tier_of
@@ -35,6 +37,7 @@ class Quotas(StatePart[Struct]):
         self._classes = classes
         self._limiter = limiter
         self._limits: dict[str, tuple[QuotaLimit, ...]] = {}
+        self._limit = NamespaceLimit(KEPT[Kind.QUOTAS], lambda _, uid: self._drop(uid))
         self._in_namespace: dict[str, dict[str, None]] = {}
         self._outdated: set[str] = set()
         self._changed: set[str] = set()
@@ -49,13 +52,14 @@ class Quotas(StatePart[Struct]):
         if not isinstance(found, ResourceQuota):
             return
         meta = found.metadata
-        limits = tuple(quota_limits(meta.namespace, meta.name, found.spec, found.status, rules=self._rules))
+        stated = quota_limits(meta.namespace, meta.name, found.spec, found.status, rules=self._rules)
+        limits = tuple(islice(stated, MOST_LIMITS))
         if invalid := [each.invalid for each in limits if each.invalid]:
             raise MalformedObject(meta.uid, f"quota {meta.namespace}/{meta.name}: {invalid[0]}")
         if limits == self._limits.get(meta.uid, ()):
             return
         self._drop(meta.uid)
-        if limits:
+        if limits and is_short(found.spec) and self._limit.put(meta.namespace, meta.uid):
             self._limits[meta.uid] = limits
             self._in_namespace.setdefault(meta.namespace, {})[meta.uid] = None
             self._outdated.add(meta.namespace)
@@ -112,6 +116,7 @@ class Quotas(StatePart[Struct]):
         for namespace in {each.namespace for each in self._limits.pop(uid, ())}:
             self._outdated.add(namespace)
             self._changed.add(namespace)
+            self._limit.remove(namespace, uid)
             self._in_namespace[namespace].pop(uid)
             if not self._in_namespace[namespace]:
                 del self._in_namespace[namespace]

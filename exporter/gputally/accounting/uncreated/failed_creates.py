@@ -5,13 +5,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.limits import KEPT
 from gputally.accounting.uncreated.refusal import Refusal, refusal_of
-from gputally.model.kube import Event, OwnerReference
+from gputally.model.kube import Event, Kind, OwnerReference
 from gputally.model.owner import Owner, can_exist
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
-MOST: Final = 2_000
+MOST: Final = KEPT[Kind.FAILED_CREATES].in_all or 0
 """Limit of workloads with a refusal, of at most 2 kB each."""
 KEPT_US: Final = US_PER_HOUR
 """How long a refusal counts unless it is repeated: as long as the API server keeps Events."""
@@ -33,6 +34,8 @@ class FailedCreates:
         self._rules = rules
         self._by_namespace: dict[str, dict[str, tuple[Owner, Refusal]]] = {}
         self._count = 0
+        self.beyond_limits = 0
+        """Refusals that the limit has displaced."""
 
     def __len__(self) -> int:
         """The number of workloads with a refusal."""
@@ -96,5 +99,6 @@ class FailedCreates:
         if self._count >= MOST:
             fullest = max(self._by_namespace, key=lambda each: len(self._by_namespace[each]))
             self.drop(fullest, next(iter(self._by_namespace[fullest])))
+            self.beyond_limits += 1
         self._by_namespace.setdefault(owner.namespace, {})[uid] = owner, refusal
         self._count += 1

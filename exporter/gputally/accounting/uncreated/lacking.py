@@ -25,6 +25,9 @@ from gputally.shares.schemes import requested
 
 _QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _MOST_QUEUE: Final = 63
+_MOST_NAME: Final = 253
+_MOST_LABEL: Final = 63
+"""Limits of the API for pods, which it does not check in the templates of a Workload."""
 _OVER: Final = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
 _JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 
@@ -110,13 +113,13 @@ def lacking_of_template(
     return Lacking(
         owner=owner,
         job_kind=job_kind,
-        job=job,
+        job=job[:_MOST_NAME],
         pods=pods,
         quantity=quantity,
-        class_name=template.spec.priority_class_name,
-        gpu_model=gpu_model_selected(template.spec),
+        class_name=template.spec.priority_class_name[:_MOST_NAME],
+        gpu_model=gpu_model_selected(template.spec)[:_MOST_NAME],
         needs=needs,
-        labels=tuple(sorted((key, labels[key]) for key in keys & labels.keys())),
+        labels=tuple(sorted((key, labels[key][:_MOST_LABEL]) for key in keys & labels.keys())),
     )
 
 

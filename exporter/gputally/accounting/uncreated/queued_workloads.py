@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.accounting.limits import KEPT, NamespaceLimit
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_template
 from gputally.accounting.uncreated.uncreated_jobs import Lacks
@@ -57,10 +58,20 @@ class QueuedWorkloads(StatePart[Struct]):
         self._rules = rules
         self._known: dict[str, tuple[Key, tuple[Key, ...]]] = {}
         """By UID of the Workload: its job, and what that lacks."""
+        self._uid_of: dict[Key, str] = {}
+        """The UID of the Workload of a job."""
+        self._limit = NamespaceLimit(KEPT[Kind.KUEUE_WORKLOADS], self._drop)
+        self._now_us = 0
+
+    @property
+    def beyond_limits(self) -> int:
+        """See `StatePart.beyond_limits`."""
+        return self._limit.beyond
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""
         if isinstance(found, KueueWorkload):
+            self._now_us = at_us
             owner = _owner_of(found)
             if owner and _is_waiting(found):
                 job = owner.namespace, owner.reference.uid
@@ -75,6 +86,9 @@ class QueuedWorkloads(StatePart[Struct]):
         if known := self._known.pop(uid, None):
             job, keys = known
             self.states.pop(job, None)
+            self._uid_of.pop(job, None)
+            for key in (job, *keys):
+                self._limit.remove(*key)
             for key in keys:
                 self._lacks(key, None, at_us=at_us)
             self._explained(job, at_us=at_us)
@@ -85,11 +99,24 @@ class QueuedWorkloads(StatePart[Struct]):
             self.gone(uid, at_us=at_us)
 
     def _replace(self, uid: str, job: Key, lacking: Mapping[Key, Lacking], state: QueueState, *, at_us: int) -> None:
+        kept = [key for key in tuple(lacking) or (job,) if self._limit.put(*key)]
+        if not kept:
+            self.gone(uid, at_us=at_us)
+            return
+        lacking = {key: lacking[key] for key in kept if key in lacking}
         before = self._known.get(uid, (job, ()))[1]
-        self._known[uid], self.states[job] = (job, tuple(lacking)), state
+        self._known[uid], self.states[job], self._uid_of[job] = (job, tuple(lacking)), state, uid
+        for key in {job, *before} - {*kept}:
+            self._limit.remove(*key)
         for key in dict.fromkeys((*before, *lacking)):
             self._lacks(key, lacking.get(key), at_us=at_us)
         self._explained(job, at_us=at_us)
+
+    def _drop(self, namespace: str, key: str) -> None:
+        """A pod set of a Workload, or its job, is not kept any more: nor are its others."""
+        jobs = ((namespace, key), (namespace, key.rpartition("/")[0]))
+        for uid in [self._uid_of[job] for job in jobs if job in self._uid_of]:
+            self.gone(uid, at_us=self._now_us)
 
 
 def _owner_of(found: KueueWorkload) -> Owner | None:

@@ -81,6 +81,11 @@ class Uncreated(StatePart[Struct]):
         self._now_us = self._renewed_us = 0
 
     @property
+    def beyond_limits(self) -> int:
+        """See `StatePart.beyond_limits`."""
+        return self.failed.beyond_limits
+
+    @property
     def parts(self) -> tuple[StatePart[Any], ...]:
         """This part, those for Jobs and Workloads of Kueue, and the waits; only these without the feature."""
         return (self, self._jobs, self._queued, self.waits) if self.is_on else (self.waits,)

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from gputally.accounting.limits import KEPT, NamespaceLimit
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_job
 from gputally.model.kube import Job, Kind, Object
@@ -30,21 +31,32 @@ class UncreatedJobs(StatePart[Struct]):
         self._rules = rules
         self._keys: dict[str, Key] = {}
         """Of Jobs that lack pods, by UID."""
+        self._limit = NamespaceLimit(KEPT[Kind.JOBS], lambda _, uid: self.gone(uid, at_us=self._now_us))
+        self._now_us = 0
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""
         if isinstance(found, Job):
             meta, lacking = found.metadata, lacking_of_job(found, self._rules, at_us=at_us)
             key = meta.namespace, meta.uid
-            if lacking:
+            self._now_us = at_us
+            if lacking and self._limit.put(*key):
                 self._keys[meta.uid] = key
             else:
+                lacking = None
+                self._limit.remove(*key)
                 self._keys.pop(meta.uid, None)
             self._lacks(key, lacking, at_us=at_us)
+
+    @property
+    def beyond_limits(self) -> int:
+        """See `StatePart.beyond_limits`."""
+        return self._limit.beyond
 
     def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`."""
         if key := self._keys.pop(uid, None):
+            self._limit.remove(*key)
             self._lacks(key, None, at_us=at_us)
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.limits import STORED, NamespaceLimit
 from gputally.accounting.state_part import KeyedPart
 from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.priced_lines import post_priced
@@ -108,13 +109,17 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
                 self.finish(key, at_us=now_us)
 
     def restore(self, documents: Iterable[UncreatedWait], *, at_us: int) -> None:
-        """See `StatePart.restore`: what the earlier process charged last is paused, without the feature for ever."""
+        """See `StatePart.restore`: what the earlier process charged last is paused, without the feature for ever.
+
+        Those beyond the limit have ended, as an earlier version may have had more.
+        """
+        kept = NamespaceLimit(STORED[self.name], lambda _, key: self.finish(key, at_us=at_us))
         for each in documents:
             begun = replace(each, from_us=min(each.from_us, at_us))
             end_us = at_us if each.to_us is None else min(each.to_us, at_us)
             self._put(each, replace(begun, to_us=max(begun.from_us, end_us)), at_us=at_us)
             self._paused[each.key] = None
-            if not self._is_on:
+            if not self._is_on or not kept.put(each.namespace, each.key):
                 self.finish(each.key, at_us=at_us)
 
     def post(self) -> None:

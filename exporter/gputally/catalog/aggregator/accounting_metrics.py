@@ -130,6 +130,14 @@ LABEL_OVERFLOWS = Metric[Snapshot](
     rows=lambda snapshot: [Row((label,), count) for label, count in snapshot.refusals.items()],
 )
 
+OBJECTS_BEYOND_LIMITS = Metric[Snapshot](
+    name="gputally_objects_beyond_limits_total",
+    kind=MetricType.COUNTER,
+    help="Times an observed object was not kept because of a limit, of its namespace or of all.",
+    labels=("resource",),
+    rows=lambda snapshot: [Row((kind.value,), count) for kind, count in snapshot.beyond_limits.items()],
+)
+
 METRICS = (
     RECONCILIATION_DIFFERENCE,
     OVERCOUNT_GPU_SECONDS,
@@ -144,4 +152,5 @@ METRICS = (
     LABEL_CONFLICTS,
     NODE_CLOCK_SKEW,
     LABEL_OVERFLOWS,
+    OBJECTS_BEYOND_LIMITS,
 )

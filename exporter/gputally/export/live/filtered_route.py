@@ -1,6 +1,5 @@
 """Routes that serve a document as JSON, of the objects that match all query parameters."""
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
@@ -9,6 +8,7 @@ from aiohttp import web
 
 from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
+from gputally.export.turns import ANSWERS
 from gputally.export.web import compressed, joined
 
 Now = TypeVar("Now")
@@ -34,16 +34,14 @@ def filtered_route(
         if unknown := filters.keys() - set(parameters):
             text = f"unknown parameter {', '.join(sorted(unknown))}; use {', '.join(parameters)}\n"
             return web.Response(status=400, text=text)
-        now, tenants = read(), TENANTS.get()
+        tenants, gzipped = TENANTS.get(), gzip_accepted(joined(request, "Accept-Encoding"))
 
-        def body() -> bytes:
-            return msgspec.json.encode(document(now, filters, tenants=tenants))
+        def body(now: Now) -> bytes:
+            found = msgspec.json.encode(document(now, filters, tenants=tenants))
+            return compressed(found) if gzipped else found
 
-        if not gzip_accepted(joined(request, "Accept-Encoding")):
-            found = await asyncio.to_thread(body)
-            return web.Response(body=found, content_type="application/json", headers={"Vary": "Accept-Encoding"})
-        found = await asyncio.to_thread(lambda: compressed(body()))
-        headers = {"Vary": "Accept-Encoding", "Content-Encoding": "gzip"}
+        found = await request.app[ANSWERS].answer(read, body)
+        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if gzipped else {})
         return web.Response(body=found, content_type="application/json", headers=headers)
 
     return web.get(path, respond)

@@ -31,6 +31,16 @@ def selects(selector: Selector | None, labels: Mapping[str, str]) -> bool:
     return equal and all(_holds(each, labels) for each in selector.match_expressions or ())
 
 
+def characters_of(selector: Selector | None) -> int:
+    """How long its keys and values are together, with one more for each: what it takes to keep it."""
+    if selector is None:
+        return 0
+    texts = [text for pair in (selector.match_labels or {}).items() for text in pair]
+    for each in selector.match_expressions or ():
+        texts += (each.key, each.operator, *(each.values or ()))
+    return sum(map(len, texts)) + len(texts)
+
+
 def _holds(required: SelectorRequirement, labels: Mapping[str, str]) -> bool:
     values = required.values or ()
     match required.operator:

@@ -18,12 +18,13 @@ LabelsOf = Callable[[str], Mapping[str, str] | None]
 
 
 class PodBudget(Struct, frozen=True, kw_only=True, gc=False):
-    """A PodDisruptionBudget with the disruptions that its status allows."""
+    """A PodDisruptionBudget with the disruptions that its status allows; of one that `is_unread` nothing is known."""
 
     namespace: str
     name: str
     selector: Selector | None
     allowed: int
+    is_unread: bool = False
 
     @property
     def title(self) -> str:
@@ -31,10 +32,15 @@ class PodBudget(Struct, frozen=True, kw_only=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
+def unread_budget(namespace: str) -> PodBudget:
+    """Stands for the budgets of a namespace that are not known."""
+    return PodBudget(namespace=namespace, name="", selector=None, allowed=0, is_unread=True)
+
+
 class Budgets:
     """The budgets of a cluster. `namespace_of` and `labels_of` are asked about pods by UID.
 
-    It `is_partial` if it was asked about pods whose labels are not known, or about too many.
+    It `is_partial` if it was asked about pods whose labels or budgets are not all known, or about too many.
     """
 
     def __init__(self, budgets: Iterable[PodBudget], namespace_of: Callable[[str], str], labels_of: LabelsOf) -> None:
@@ -47,7 +53,7 @@ class Budgets:
         """The titles of the budgets that select a pod, by its UID."""
         self._compared = 0
         for each in budgets:
-            if _is_selective(each.selector):
+            if each.is_unread or _is_selective(each.selector):
                 self._in_namespace.setdefault(each.namespace, []).append(each)
                 self._allowed[each.title] = each.allowed
 
@@ -94,6 +100,7 @@ class Budgets:
         if not budgets:
             return []
         self._compared += len(budgets)
+        self.is_partial |= any(each.is_unread for each in budgets)
         labels = self._labels_of(uid) if self._compared <= MOST_COMPARED else None
         if labels is None:
             self.is_partial = True

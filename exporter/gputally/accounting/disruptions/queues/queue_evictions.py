@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from gputally.accounting.disruptions.queues.workload_name import WORKLOAD, Name, PodWorkloads, WorkloadName, name_of
+from gputally.accounting.limits import STORED, NamespaceLimit
 from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.model.disruptions.disruption import Cause, Disrupted, Disruption
@@ -43,6 +44,12 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
         self.pods = PodWorkloads()
         self.fresh: set[str] = set()
         self._by_name: dict[Name, EvictedWorkload] = {}
+        self._limit = NamespaceLimit(STORED[self.name], lambda _, uid: self.gone(uid, at_us=0))
+
+    @property
+    def beyond_limits(self) -> int:
+        """See `StatePart.beyond_limits`."""
+        return self._limit.beyond
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`. Kueue withdraws the condition as it admits the Workload again; the eviction stays."""
@@ -55,6 +62,7 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.gone`. The pods of a Workload are gone before."""
         if known := self._remove(uid):
+            self._limit.remove(known.namespace, uid)
             for name in known.names:
                 if self._by_name.get(name) is known:
                     del self._by_name[name]
@@ -67,8 +75,9 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
     def restore(self, documents: Iterable[EvictedWorkload], *, at_us: int) -> None:
         """See `StatePart.restore`."""
         for each in documents:
+            self._touched.add(each.uid)
             self._put(no_later(each, at_us, "evicted_us"))
-        self._touched.clear()
+        self._touched -= self.known.keys()
         self.fresh = {each.namespace for each in self.known.values() if each.evicted_us >= at_us - _LATE_US}
 
     def of_pod(self, record: PodRecord, deleted_us: int) -> Disrupted | None:
@@ -106,7 +115,7 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
 
     def _put(self, new: EvictedWorkload) -> None:
         known = self.known.get(new.uid)
-        if known != new:
+        if known != new and self._limit.put(new.namespace, new.uid):
             self._store(new.uid, new)
             self._by_name |= dict.fromkeys(new.names, new)
             self.fresh.add(new.namespace)

@@ -6,6 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.disruptions.queues.workload_name import WORKLOAD, PodWorkloads, WorkloadName, name_of
+from gputally.accounting.limits import STORED
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_labels
@@ -19,7 +20,7 @@ from gputally.model.units import US_PER_HOUR, dated_us
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import covered
 
-MOST: Final = 20_000
+MOST: Final = STORED["possible_preemptor"].in_all or 0
 """Limit of stored Workloads; beyond it, the namespace with most of them loses its oldest."""
 _KEEP_US: Final = US_PER_HOUR
 """How long one is kept that waits no longer: its victims are observed, and its pods bound, within minutes."""
@@ -65,6 +66,12 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
         self._in_namespace: dict[str, dict[str, None]] = {}
         """UIDs by namespace, the oldest first."""
         self._left: dict[str, int] = {}
+        self._beyond = 0
+
+    @property
+    def beyond_limits(self) -> int:
+        """See `StatePart.beyond_limits`."""
+        return self._beyond
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""
@@ -95,7 +102,7 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
         """See `StatePart.restore`."""
         for each in documents:
             self._put(no_later(each, at_us, "left_us"))
-        self._touched.clear()
+        self._touched -= self.known.keys()
 
     def get(self, uid: str) -> Preemptor | None:
         """The Workload as a preemptor; None if it is not known."""
@@ -143,6 +150,7 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
         if len(self.known) > MOST:
             fullest = max(self._in_namespace, key=lambda each: len(self._in_namespace[each]))
             self._drop(next(iter(self._in_namespace[fullest])))
+            self._beyond += 1
 
     def _drop(self, uid: str) -> None:
         self._left.pop(uid, None)

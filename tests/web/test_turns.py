@@ -1,0 +1,184 @@
+"""One user with many connections: all others are still answered, over real sockets."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession, TCPConnector, web
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.export.access_policy import AccessPolicy, digest
+from gputally.export.connection import MAX_CONNECTIONS
+from gputally.export.live.filtered_route import filtered_route
+from gputally.export.turns import Turns
+from gputally.export.web import serve
+from gputally.pending_api.pending_routes import BODIES, PendingRoutes
+from gputally.report_api.report_process import ReportRunner
+from gputally.report_api.report_route import report_routes
+from tests.unit.export.test_web import Gate, site
+from tests.unit.pending_api.pending_world import Past
+from tests.unit.pending_api.test_pending_routes import state
+from tests.unit.report_api.test_report_route import ledger
+
+__all__ = ["ledger"]
+USERS = AccessPolicy(
+    tokens={digest("anna"): "anna", digest("root"): "root"},
+    tenants={"anna": frozenset({"ml"})},
+)
+CONNECTIONS = 20
+
+
+class Now(Struct):
+    """A document."""
+
+    at: int
+
+
+@pytest.fixture
+async def server(ledger: Path) -> AsyncIterator[str]:
+    live = filtered_route("/api/v1/allocations", ("n",), read=lambda: 1, document=lambda now, _, tenants: Now(now))  # noqa: ARG005
+    routes = (live, *PendingRoutes(state, Past()).routes(), *report_routes(ReportRunner(str(ledger)), version="1"))
+    what = replace(site(routes=routes, max_requests=4), bodies=BODIES)
+    async with serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: USERS) as [address]:
+        yield f"http://{address}"
+
+
+@asynccontextmanager
+async def user(server: str, name: str) -> AsyncIterator[ClientSession]:
+    headers = {"Authorization": f"Bearer {name}"}
+    async with ClientSession(server, headers=headers, connector=TCPConnector(limit=0)) as session:
+        yield session
+
+
+class Flood:
+    """`CONNECTIONS` of a user that ask for ever; `rejected` is set once all their places are taken."""
+
+    def __init__(self) -> None:
+        self.statuses: Counter[int] = Counter()
+        self.retry_after: set[str | None] = set()
+        self.rejected = asyncio.Event()
+
+    async def ask(self, session: ClientSession, path: str, numbers: Iterator[int]) -> None:
+        separator = "&" if "?" in path else "?"
+        while True:
+            async with session.get(f"{path}{separator}top={next(numbers)}" if "report" in path else path) as answer:
+                await answer.read()
+            self.statuses[answer.status] += 1
+            if answer.status in (429, 503):
+                self.retry_after.add(answer.headers.get("Retry-After"))
+                self.rejected.set()
+
+
+@asynccontextmanager
+async def flooded(server: str, path: str) -> AsyncIterator[Flood]:
+    found, numbers = Flood(), count(1)
+    async with user(server, "anna") as session:
+        asking = [asyncio.create_task(found.ask(session, path, numbers)) for _ in range(CONNECTIONS)]
+        async with asyncio.timeout(30):
+            await found.rejected.wait()
+        try:
+            yield found
+        finally:
+            for task in asking:
+                task.cancel()
+            results = await asyncio.gather(*asking, return_exceptions=True)
+            assert all(isinstance(each, asyncio.CancelledError) for each in results)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/why?namespace=ml&pod=a",
+        "/api/v1/pending?helps=true",
+        "/api/v1/fits",
+        "/api/v1/what-if?gpus=8&class=top",
+        "/pending",
+        "/pending/why?namespace=ml&pod=a",
+        "/api/v1/report?window=all",
+        "/api/v1/allocations",
+    ],
+)
+async def test_many_connections_of_one_user_leave_the_others_their_answers(server: str, path: str) -> None:
+    async with flooded(server, path) as flood, user(server, "root") as root:
+        for asked in (path, path, "/api/v1/why?namespace=ml&pod=a", "/metrics"):
+            async with root.get(asked) as answer:
+                assert answer.status == 200, f"{asked}: {await answer.text()}"
+
+    assert set(flood.statuses) <= {200, 429}
+    assert flood.retry_after == {"2"}
+
+
+async def test_scrapes_of_one_user_leave_the_others_theirs() -> None:
+    gate = Gate()
+    what = site(scrape=gate.scrape, max_requests=4)
+    async with serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: USERS) as [address]:
+        url = f"http://{address}"
+        async with asyncio.TaskGroup() as tasks, flooded(url, "/metrics"), user(url, "root") as root:
+            scrape = tasks.create_task(status(root, "/metrics"))
+            assert await status(root, "/healthz") == 200
+            gate.open.set()
+
+            assert await scrape == 200
+
+
+async def status(session: ClientSession, path: str) -> int:
+    async with session.get(path) as answer:
+        await answer.read()
+        return answer.status
+
+
+async def test_connections_that_are_busy_with_bodies_leave_the_others_theirs(server: str) -> None:
+    _, _, port = server.rpartition(":")
+    body = b"POST /api/v1/what-if HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer anna\r\nContent-Length: 5\r\n\r\n"
+    connections = [await asyncio.open_connection("127.0.0.1", int(port)) for _ in range(300)]
+    for _, writer in connections:
+        writer.write(body)  # and the body never comes
+    rejected = await asyncio.gather(*(first_line(reader) for reader, _ in connections[8:MAX_CONNECTIONS]))
+
+    async with user(server, "root") as root, asyncio.timeout(5):
+        async with root.post("/api/v1/what-if", json={"kind": "Pod", "metadata": {"name": "p"}, "spec": POD}) as answer:
+            assert answer.status == 200, await answer.text()
+        assert await status(root, "/api/v1/why?namespace=ml&pod=a") == 200
+    assert set(rejected) <= {b"HTTP/1.1 429 Too Many Requests\r\n", b""}
+    for _, writer in connections:
+        writer.close()
+
+
+POD = {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+
+
+async def first_line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readline()
+    except ConnectionError:
+        return b""
+
+
+async def test_who_disconnects_gives_up_the_place() -> None:
+    turns, entered = Turns(1, places=1), asyncio.Event()
+
+    async def wait(_request: web.Request) -> web.Response:
+        async with turns.turn():
+            entered.set()
+            await asyncio.Event().wait()
+        raise AssertionError
+
+    async with (
+        serve(site(routes=(web.get("/wait", wait),)), addresses=["127.0.0.1:0"]) as [address],
+        user(f"http://{address}", "anna") as session,
+        asyncio.timeout(20),
+    ):
+        first = asyncio.create_task(status(session, "/wait"))
+        await entered.wait()
+        assert await status(session, "/wait") == 429
+        first.cancel()
+        entered.clear()
+        while not entered.is_set():  # once the server has read of the disconnection
+            again = asyncio.create_task(status(session, "/wait"))
+            await asyncio.wait((again, asyncio.create_task(entered.wait())), return_when=asyncio.FIRST_COMPLETED)
+        again.cancel()
