@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gputally.model.node import NodeFacts
 from gputally.model.units import GPU
+from tests.core.layouts import Layout
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
 from tests.property.conftest import OUTLIVES
@@ -165,3 +166,29 @@ def test_a_unit_is_its_part_of_the_physical_gpus_whatever_labels_say_and_whateve
     assert weights == {name: {units * machine.unit} for name, units in history.pods.items()}
     assert max(each.physical for each in history.facts()) == history.facts()[-1].physical == machine.gpus * GPU
     history.replay.scrape(history.at)
+
+
+@given(machines(), st.data())
+@EXAMPLES
+def test_the_agent_weighs_the_devices_that_it_sees_as_the_aggregator_does(
+    machine: Machine, data: st.DataObject
+) -> None:
+    profiles = (machine.profile,) * SLICES[machine.profile] if machine.profile else ()
+    layout = Layout(
+        profiles=(profiles,) * machine.gpus,
+        replicas={RESOURCE: machine.replicas} if machine.replicas > 1 else {},
+        renamed=machine.renamed,
+        single=bool(profiles),
+        gke=machine.labelled_by == "gke",
+    )
+    node = replace(layout.node, labels=machine.labels(gpus=machine.gpus, stale=0))
+    [resource] = node.capacity or {}
+    units = data.draw(st.lists(st.integers(1, machine.units), min_size=1, max_size=4))
+    pods = [
+        layout.pod(f"p{i}", resource, count) for i, count in enumerate(units) if sum(units[: i + 1]) <= machine.units
+    ]
+    replay = Replay()
+    replay.see(node, at=1)
+    replay.see(*pods, at=11)
+
+    assert layout.shares(*pods) == {pod.name: replay.segments(pod.name)[0].quantity for pod in pods}
