@@ -9,13 +9,13 @@ MOST_PARALLEL = 2**31 - 1
 QUEUE = {"kueue.x-k8s.io/queue-name": "hostile"}
 TIERS = ("urgent", "batch")
 """Of the honest tenants: their waits are in the same sums."""
-OLD_GANGS = 20
+OLD_GANGS = 17
 """More than are compared of one tenant."""
 
 
 async def endless(tenant: Tenant) -> None:
     """Create pending pods of every amount, and suspended Jobs in a queue that want two billion of each."""
-    for number in tenant.many(300):
+    for number in tenant.many(100):
         tier, amount = TIERS[number % len(TIERS)], AMOUNTS[number % len(AMOUNTS)]
         pod = asking(tenant.pod("waits", priorityClassName=tier), **gpus(amount))
         await tenant.create(ENDLESS, _queued(pod))

@@ -32,21 +32,24 @@ class MostCapacity(KeyedPart[ModelCapacity]):
     def __init__(self) -> None:
         super().__init__()
         self._present = Counter[str]()
-        """µGPU of the existing nodes."""
+        """µGPU of the existing nodes, by model."""
+        self._nodes: dict[str, tuple[str, int]] = {}
+        """Model and µGPU of these nodes, by name."""
 
     def of(self, gpu_model: str) -> ModelCapacity:
         """The maxima of a model; 0 for one that no node ever had."""
         return self.known.get(gpu_model) or ModelCapacity(gpu_model=gpu_model, quantity=0, on_one_node=0)
 
-    def replace(self, before: NodeRecord | None, after: NodeRecord | None) -> None:
-        """A node is new, has changed or is deleted."""
-        was, now = _present(before), _present(after)
+    def put(self, record: NodeRecord) -> None:
+        """The latest node of its name is new, has changed or is deleted; an earlier one does not exist any more."""
+        was, now = self._nodes.get(record.name), _present(record)
         if was == now:
             return
         if was:
             self._present.subtract(dict.fromkeys((ALL, was[0]), was[1]))
+            del self._nodes[record.name]
         if now:
-            model, quantity = now
+            model, quantity = self._nodes[record.name] = now
             self._present.update(dict.fromkeys((ALL, model), quantity))
             for each in (ALL, model):
                 self._keep(each, quantity)
@@ -64,9 +67,9 @@ class MostCapacity(KeyedPart[ModelCapacity]):
             self._store(model, ModelCapacity(gpu_model=model, quantity=most[0], on_one_node=most[1]))
 
 
-def _present(record: NodeRecord | None) -> tuple[str, int] | None:
+def _present(record: NodeRecord) -> tuple[str, int] | None:
     """The GPU model of an existing node with GPUs, and its µGPU."""
-    if record is None or record.gone_us is not None or not record.facts:
+    if record.gone_us is not None or not record.facts:
         return None
     facts = record.facts[-1][1]
     return (facts.gpu_model, facts.physical) if facts.physical else None

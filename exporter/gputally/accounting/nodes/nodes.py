@@ -294,10 +294,10 @@ class Nodes:
     def _open(self, record: NodeRecord, *, since_us: int | None = None) -> NodeAccount:
         start_us = self._totals.accounting_start_us if since_us is None else since_us
         account = self.accounts[record.uid] = NodeAccount(record, self._totals, since_us=start_us)
-        self.most.replace(None, record)
         uids = self._by_name.setdefault(record.name, [])
         uids.append(record.uid)
         uids.sort(key=lambda uid: self.accounts[uid].record.created_us)
+        self._count(record)
         return account
 
     def _renewed(self, account: NodeAccount, record: NodeRecord) -> Reclassified | None:
@@ -315,12 +315,17 @@ class Nodes:
         fresh = record.facts[alike(account.record.facts, record.facts) :]
         self._learned |= {(record.uid, from_us): (record.name, facts) for from_us, facts in fresh}
         self.asset_prices.see(fresh)
-        self.most.replace(account.record, record)
         account.observe(record)
+        self._count(record)
         self._inventory = self._models = None
         self._note_conflict(record)
         self._changed.add(record.uid)
         self._stale.add(record.uid)
+
+    def _count(self, record: NodeRecord) -> None:
+        """Count the latest incarnation of a name: the deletion of an earlier one may be observed much later."""
+        if self._by_name[record.name][-1] == record.uid:
+            self.most.put(record)
 
     def _note_conflict(self, record: NodeRecord) -> None:
         conflict = record.facts[-1][1].conflict if record.gone_us is None else None
@@ -339,7 +344,6 @@ class Nodes:
 
     def _close(self, uid: str, record: NodeRecord) -> None:
         del self.accounts[uid]
-        self.most.replace(record, None)
         self.label_conflicts.pop(uid, None)
         self._inventory = self._models = None
         if is_stand_in(uid):
