@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.prices.pricing import Pricing
 from gputally.config.rules_file import default_rules
-from gputally.importing.import_jobs import Counts, Plan, import_jobs, known_before, window_of
+from gputally.importing.import_jobs import Counts, FormerRuns, Plan, import_jobs, window_of
 from gputally.importing.imported_job import ImportedJob, JobClassifier
 from gputally.importing.job_file import JobFile, csv_format, sacct_format
 from gputally.importing.row_cells import Rejected, TimeBase
@@ -212,7 +212,7 @@ def test_importing_a_file_in_parts_and_again_bills_each_run_once(file: SlurmFile
         list(import_jobs(ledger, [replace(job, run_us=None) for job in former.values()], plan))
         counts = [Counts()]
         for part in (rows[:first], rows, again):
-            counts += import_jobs(ledger, known_before(ledger, part, classifier), plan)
+            counts += import_jobs(ledger, FormerRuns(ledger, classifier).kept(part), plan)
         total = sum(
             quantity * (end_us - start_us)
             for quantity, start_us, end_us in ledger._connection.execute(
