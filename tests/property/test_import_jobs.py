@@ -5,14 +5,15 @@ The oracle knows the instants, the fractions of GPUs and the names from which a 
 
 import csv
 import io
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.prices.pricing import Pricing
 from gputally.config.rules_file import default_rules
-from gputally.importing.import_jobs import Counts, Plan, import_jobs, known_before, window_of
+from gputally.importing.import_jobs import Counts, FormerRuns, Plan, import_jobs, window_of
 from gputally.importing.imported_job import ImportedJob, JobClassifier
 from gputally.importing.job_file import JobFile, csv_format, sacct_format
 from gputally.importing.row_cells import Rejected, TimeBase
@@ -156,20 +157,20 @@ def spans(run: Run, zone: str) -> set[tuple[int, int]]:
     return {(start, end) for _, start, end in found}
 
 
-def in_file(content: str, name: str = "jobs.txt") -> Path:
-    path = Path(tempfile.mkdtemp(dir=FOLDER.name)) / name
-    path.write_bytes(content.encode(errors="surrogateescape"))
-    return path
-
-
-FOLDER = tempfile.TemporaryDirectory()
+@contextmanager
+def in_file(content: str) -> Iterator[Path]:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "jobs"
+        path.write_bytes(content.encode(errors="surrogateescape"))
+        yield path
 
 
 @given(slurm_files())
 def test_the_gpu_time_of_a_file_is_that_of_its_runs(file: SlurmFile) -> None:
     content = written(file)
-    jobs = JobFile(in_file(content), sacct_format(SlurmShares()), TimeBase(zone=ZoneInfo(file.zone)))
-    rows = list(jobs.rows())
+    with in_file(content) as path:
+        jobs = JobFile(path, sacct_format(SlurmShares()), TimeBase(zone=ZoneInfo(file.zone)))
+        rows = list(jobs.rows())
 
     lines = [line for line in content.split("\n")[1:] if line not in ("", "\r")]
     assert len(rows) == len(lines)
@@ -197,9 +198,9 @@ def test_the_gpu_time_of_a_file_is_that_of_its_runs(file: SlurmFile) -> None:
 @given(slurm_files(), st.integers(0, 5))
 def test_importing_a_file_in_parts_and_again_bills_each_run_once(file: SlurmFile, first: int) -> None:
     """Also if the ledger has the first run of each job under the UID of the job, as before runs were told apart."""
-    form, base = sacct_format(SlurmShares()), TimeBase(zone=ZoneInfo(file.zone))
-    jobs = JobFile(in_file(written(file)), form, base)
-    rows = [each for each in jobs.rows() if isinstance(each, ImportedJob)]
+    with in_file(written(file)) as path:
+        jobs = JobFile(path, sacct_format(SlurmShares()), TimeBase(zone=ZoneInfo(file.zone)))
+        rows, again = [[each for each in jobs.rows() if isinstance(each, ImportedJob)] for _ in range(2)]
     if not rows:
         return
     window = window_of(rows)
@@ -207,11 +208,11 @@ def test_importing_a_file_in_parts_and_again_bills_each_run_once(file: SlurmFile
     classifier = JobClassifier(source="import", rules=RULES, pricing=Pricing(None, now_us=window.end_us))
     plan = Plan(classifier=classifier, window=window, terms="")
     former = {job.id: job for job in reversed(rows[:first])}
-    with SqliteImportLedger(in_file("").with_name("history.db")) as ledger:
+    with TemporaryDirectory() as folder, SqliteImportLedger(Path(folder) / "history.db") as ledger:
         list(import_jobs(ledger, [replace(job, run_us=None) for job in former.values()], plan))
         counts = [Counts()]
-        for part in (rows[:first], rows, list(jobs.rows())):
-            counts += import_jobs(ledger, known_before(ledger, part, classifier), plan)
+        for part in (rows[:first], rows, again):
+            counts += import_jobs(ledger, FormerRuns(ledger, classifier).kept(part), plan)
         total = sum(
             quantity * (end_us - start_us)
             for quantity, start_us, end_us in ledger._connection.execute(
@@ -254,7 +255,8 @@ def truths(jobs: Sequence[tuple[str, int, int, int]]) -> dict[str, tuple[int, in
 def read_csv(
     content: str, delimiter: str
 ) -> tuple[dict[str, tuple[int, int, int]], list[ImportedJob | Rejected | None]]:
-    rows = list(JobFile(in_file(content, "jobs.csv"), csv_format(delimiter), TimeBase()).rows())
+    with in_file(content) as path:
+        rows = list(JobFile(path, csv_format(delimiter), TimeBase()).rows())
     jobs = [each for each in rows if isinstance(each, ImportedJob)]
     assert all(job.outcome is Outcome.SUCCEEDED and job.tenant == "red" and job.end_us is not None for job in jobs)
     return {job.id: (job.quantity, job.start_us, job.end_us or 0) for job in jobs}, rows
@@ -267,7 +269,7 @@ def read_csv(
     st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
 )
 def test_a_csv_file_with_quotes_loses_only_names_that_may_be_rows(
-    jobs: list[tuple[str, int, int, int]], delimiter: str, bom: str, quoting: int
+    jobs: list[tuple[str, int, int, int]], delimiter: str, bom: str, quoting: Literal[0, 1]
 ) -> None:
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, quoting=quoting).writerows([CSV_COLUMNS, *csv_cells(jobs)])
@@ -285,7 +287,7 @@ def test_a_csv_file_without_quotes_bills_nothing_that_did_not_run(
     jobs: list[tuple[str, int, int, int]], delimiter: str
 ) -> None:
     """Only a line break could look like another row: it takes quotes to tell."""
-    jobs = [(name.translate({10: "", 13: ""}), *others) for name, *others in jobs]
+    jobs = [(name.translate({10: "", 13: ""}), milli, start, end) for name, milli, start, end in jobs]
     content = "".join(f"{delimiter.join(cells)}\n" for cells in [CSV_COLUMNS, *csv_cells(jobs)])
 
     found, rows = read_csv(content, delimiter)

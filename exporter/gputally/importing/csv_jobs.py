@@ -13,6 +13,7 @@ from gputally.model.units import GPU
 
 COLUMNS: Final = ("id", "submit", "start", "end", "status")
 """Required columns; of `gpu_milli` and `gpu_count`, one is."""
+OPTIONAL: Final = ("gpu_milli", "gpu_count", "tenant", "qos", "queue", "gpu_type", "node")
 _MILLI: Final = 1000
 _UGPU_PER_MILLI: Final = GPU // _MILLI
 _OUTCOMES: Final = {

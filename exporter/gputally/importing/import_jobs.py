@@ -1,6 +1,6 @@
 """Imports jobs into a ledger of their own. Importing the same rows again changes nothing."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -97,23 +97,41 @@ def window_of(rows: Iterable[ImportedJob | Rejected | None]) -> Window | None:
     return None if start_us is None else Window(start_us, end_us)
 
 
-def known_before(
-    ledger: SqliteImportLedger, rows: Iterable[ImportedJob | Rejected | None], classifier: EntryClassifier[ImportedJob]
-) -> Iterator[ImportedJob | Rejected | None]:
-    """The rows. A run that is in the ledger since before runs were told apart keeps the UID of its job.
+class FormerRuns:
+    """Runs that are in the ledger since before runs were told apart, one for each job, under the UID of the job.
 
-    That is the run with the same start. It would otherwise be imported, and billed, a second time.
+    The run with the same start keeps that UID. It would otherwise be imported, and billed, a second time.
     """
-    source = iter(rows)
-    if not ledger.complete_us():
-        yield from source  # nothing was imported
-    while batch := list(islice(source, BATCH)):
-        former = [_without_run(row) for row in batch]
-        starts = ledger.starts_us(classifier.uid(job) for job in former if job)
-        for row, job in zip(batch, former, strict=True):
-            start_us = starts.get(classifier.uid(job)) if job else None
-            is_former = isinstance(row, ImportedJob) and start_us is not None and start_us in (row.run_us, row.start_us)
-            yield job if is_former else row
+
+    def __init__(self, ledger: SqliteImportLedger, classifier: EntryClassifier[ImportedJob]) -> None:
+        self._ledger = ledger
+        self._uid = classifier.uid
+        self._known, self._found = set[str](), set[str]()
+
+    def kept(self, rows: Iterable[ImportedJob | Rejected | None]) -> Iterator[ImportedJob | Rejected | None]:
+        """The rows; such a run without what tells it apart."""
+        source = iter(rows)
+        if not self._ledger.complete_us():
+            yield from source  # nothing was imported
+        while batch := list(islice(source, BATCH)):
+            former = [_without_run(row) for row in batch]
+            starts = self._ledger.starts_us(self._uid(job) for job in former if job)
+            self._known |= starts.keys()
+            for row, job in zip(batch, former, strict=True):
+                yield job if job and isinstance(row, ImportedJob) and self._is_former(row, job, starts) else row
+
+    def _is_former(self, row: ImportedJob, job: ImportedJob, starts: Mapping[str, int]) -> bool:
+        if (start_us := starts.get(uid := self._uid(job))) is None or start_us not in (row.run_us, row.start_us):
+            return False
+        self._found.add(uid)
+        return True
+
+    def notes(self) -> list[str]:
+        """What may count twice."""
+        if not (missing := len(self._known - self._found)):
+            return []
+        text = f"{missing:,} jobs are in the ledger with a start that no row has; if it was another time zone or file"
+        return [f"{text}, they count twice: import into a new file"]
 
 
 def _without_run(row: ImportedJob | Rejected | None) -> ImportedJob | None:

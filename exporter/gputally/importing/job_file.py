@@ -3,6 +3,7 @@
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -29,12 +30,13 @@ Row = tuple[int, Sequence[str] | CellError]
 
 
 class Format(NamedTuple):
-    """A kind of file: the columns that it must have, how a row becomes a job, and what the rows say of other jobs.
+    """A kind of file: the columns that it must and may have, how a row becomes a job, and what rows say of other jobs.
 
     Texts in quotes may contain the `delimiter` (CSV); without one, the header shows it, and no text is quoted (sacct).
     """
 
     columns: tuple[str, ...]
+    optional: tuple[str, ...]
     job: Callable[[Cells], ImportedJob | None]
     notes: Callable[[], list[str]]
     delimiter: str | None
@@ -42,13 +44,13 @@ class Format(NamedTuple):
 
 def csv_format(delimiter: str = CSV_DELIMITER) -> Format:
     """CSV files."""
-    return Format(csv_jobs.COLUMNS, csv_jobs.csv_job, list, delimiter)
+    return Format(csv_jobs.COLUMNS, csv_jobs.OPTIONAL, csv_jobs.csv_job, list, delimiter)
 
 
 def sacct_format(shares: SlurmShares) -> Format:
     """The output of sacct."""
     reader = slurm_jobs.SlurmJobs(shares)
-    return Format(slurm_jobs.COLUMNS, reader.job, reader.notes, None)
+    return Format(slurm_jobs.COLUMNS, slurm_jobs.OPTIONAL, reader.job, reader.notes, None)
 
 
 class JobFile:
@@ -75,8 +77,8 @@ class JobFile:
                     yield self._item(line, names, cells, known)
         except OSError as error:  # includes gzip.BadGzipFile
             raise self._problem(f"cannot be read: {error.strerror or error}") from None
-        except EOFError as error:
-            raise self._problem(f"is incomplete: {error}") from None
+        except (EOFError, zlib.error) as error:
+            raise self._problem(f"is incomplete or damaged: {error}") from None
 
     @property
     def is_certain(self) -> bool:
@@ -114,15 +116,15 @@ class JobFile:
             self._free_texts = [name for name in names if name in slurm_jobs.FREE_TEXTS]
             rows = _sacct_rows(file, delimiter, len(names))
         else:
-            names = next(csv.reader([header], delimiter=delimiter), [])
+            names = _csv_header(header, delimiter)
             rows = _csv_rows(file, delimiter, len(names))
         names = [name.strip() for name in names]
         self._expect_columns(names, header)
         return names, rows
 
     def _expect_columns(self, names: Sequence[str], header: str) -> None:
-        if twice := {name for name in names if name and names.count(name) > 1}:
-            raise self._problem(f"has the column {', '.join(sorted(twice))} twice", "line 1")
+        if twice := [name for name in (*self._form.columns, *self._form.optional) if names.count(name) > 1]:
+            raise self._problem(f"has the column {', '.join(twice)} twice", "line 1")
         if missing := [column for column in self._form.columns if column not in names]:
             text = f"has no column {', '.join(missing)}; it needs {', '.join(self._form.columns)}"
             raise self._problem(text + self._remedy(header), "line 1")
@@ -200,6 +202,13 @@ def _sacct_rows(file: IO[str], delimiter: str, columns: int) -> Iterator[Row]:
             cells = text.split(delimiter)
             remedy = "a text that users choose, such as JobName, has a separator or a line break; export without it"
             yield number, cells if len(cells) == columns else _miscounted(cells, columns, remedy)
+
+
+def _csv_header(header: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([header], delimiter=delimiter), [])
+    except csv.Error:  # as of binary data
+        return [header]
 
 
 def _csv_rows(file: IO[str], delimiter: str, columns: int) -> Iterator[Row]:

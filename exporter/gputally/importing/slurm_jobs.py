@@ -13,7 +13,8 @@ from gputally.importing.slurm_gpus import COLUMN, SlurmShares, gpus_of
 from gputally.model.allocation import Outcome
 
 COLUMNS: Final = ("JobIDRaw", "Account", "QOS", "State", "Submit", "Start", "End", COLUMN)
-"""Required columns. `Partition`, `NodeList` and `Restarts` are read too."""
+"""Required columns."""
+OPTIONAL: Final = ("Partition", "NodeList", "Restarts")
 FREE_TEXTS: Final = (
     *("JobName", "Comment", "Constraints", "Container", "Extra", "Licenses", "QOSREQ", "StdErr", "StdIn", "StdOut"),
     *("SubmitLine", "WCKey", "WorkDir"),

@@ -1,7 +1,7 @@
 """`gputally import`: jobs of the time before the installation."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from msgspec import Struct
 from gputally.accounting.prices.pricing import Pricing
 from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
-from gputally.importing.import_jobs import Counts, Plan, import_jobs, known_before, window_of
+from gputally.importing.import_jobs import Counts, FormerRuns, Plan, import_jobs, window_of
 from gputally.importing.imported_job import JobClassifier
 from gputally.importing.job_file import CSV_DELIMITER, Format, JobFile, csv_format, sacct_format
 from gputally.importing.row_cells import Rejected, TimeBase, readings
@@ -51,7 +51,7 @@ def import_file(options: ImportOptions) -> int:
         window = window_of(file.rows())
         if window is None:
             text = "has no job that had GPUs; see 'gputally import --help' for its columns"
-            return _finish(options, file, _only_rejected(file.rows()), text)
+            return _finish(options, file, _only_rejected(file.rows()), problem=text)
         pricing = Pricing(book, now_us=window.end_us)
         classifier = JobClassifier(source=options.source, rules=rules, pricing=pricing)
         plan = Plan(
@@ -63,9 +63,10 @@ def import_file(options: ImportOptions) -> int:
         with open_import_ledger(options.ledger) as ledger:
             if options.format == "sacct":
                 ledger.expect_zone(options.source, options.time_zone)
-            for counts in import_jobs(ledger, known_before(ledger, file.rows(), classifier), plan):
+            former = FormerRuns(ledger, classifier)
+            for counts in import_jobs(ledger, former.kept(file.rows()), plan):
                 progress(f"{counts.imported:,} jobs ...")
-    return _finish(options, file, counts, "")
+    return _finish(options, file, counts, notes=former.notes())
 
 
 def _format(options: ImportOptions, rules: Rules) -> Format:
@@ -84,10 +85,12 @@ def _only_rejected(rows: Iterable[object]) -> Counts:
     )
 
 
-def _finish(options: ImportOptions, file: JobFile, counts: Counts, problem: str) -> int:
+def _finish(
+    options: ImportOptions, file: JobFile, counts: Counts, *, problem: str = "", notes: Sequence[str] = ()
+) -> int:
     output = ImportOutput(str(options.file), "jobs", options.rejected, Rejected._fields)
     status = finish_import(output, counts, problem)
-    for note in file.notes():
+    for note in (*file.notes(), *notes):
         sys.stderr.write(f"{options.file}: {note}\n")
     return status if file.is_certain else NOT_ALL_STATUS
 

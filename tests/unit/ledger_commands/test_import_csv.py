@@ -1,6 +1,7 @@
 """`gputally import` of CSV files as spreadsheets and careless programs write them."""
 
 import csv
+import gzip
 import io
 from decimal import Decimal
 from pathlib import Path
@@ -74,12 +75,32 @@ def test_a_delimiter_is_one_character_that_separates(imported: Importer, delimit
     [
         (f"{HEADER},tenant", "line 1: has the column tenant twice"),
         ("JobIDRaw|Account", "; add --format sacct for the output of sacct"),
+        ("x" * 200_000, "line 1: has no column id, "),
     ],
 )
 def test_a_header_with_two_meanings_is_named(imported: Importer, header: str, problem: str) -> None:
     status, _, err = imported(f"{header}\n")
 
     assert (status, problem in err) == (2, True)
+
+
+def test_a_column_that_is_not_read_may_occur_twice(imported: Importer) -> None:
+    assert imported(f"{HEADER},name\n{row(1)},again\n").status == 0
+    assert imported.hours() == {"red": Decimal(80)}
+
+
+@pytest.mark.parametrize("damage", [slice(0, 60), slice(0, None)])
+def test_a_compressed_file_that_is_damaged_is_named(run: Runner, tmp_path: Path, ledger: Path, damage: slice) -> None:
+    content = bytearray(gzip.compress(lines(*map(row, range(500))).encode()))
+    content[40:50] = b"\xff" * 10 if damage.stop is None else content[40:50]
+    path = tmp_path / "jobs.csv.gz"
+    path.write_bytes(content[damage])
+
+    status, _, err = run("import", path, "--ledger", ledger)
+
+    assert status == 2
+    assert err.startswith(f"gputally: {path}: is incomplete or damaged: ")
+    assert not ledger.exists()
 
 
 def test_a_file_in_utf16_is_named(imported: Importer) -> None:

@@ -197,7 +197,32 @@ def test_a_ledger_from_before_runs_were_told_apart_bills_none_of_them_twice(
     imported: Importer, path: Path, ledger: Path
 ) -> None:
     """It has the first row of each job, under the UID of the job."""
-    path.write_text("\n".join([PLAIN, REQUEUED[1], row(8)]) + "\n")
+    as_before(path, ledger, REQUEUED[1], row(8))
+
+    results = [imported(PLAIN, *REQUEUED, row(8)) for _ in range(2)]
+
+    assert [each.out.split(";")[0] for each in results] == [
+        "2 jobs new, 0 changed, 2 unchanged",
+        "0 jobs new, 0 changed, 4 unchanged",
+    ]
+    assert [each.err for each in results] == ["", ""]
+    assert imported.hours("job") == {"235": Decimal(72), "8": Decimal(80)}
+
+
+def test_a_job_in_such_a_ledger_whose_start_no_row_has_is_named(imported: Importer, path: Path, ledger: Path) -> None:
+    as_before(path, ledger, REQUEUED[1], row(8))
+
+    _, _, err = imported(PLAIN, REQUEUED[1], row(8), flags=BERLIN)
+
+    assert err == (
+        f"{path}: 2 jobs are in the ledger with a start that no row has; if it was another time zone or file, "
+        "they count twice: import into a new file\n"
+    )
+
+
+def as_before(path: Path, ledger: Path, *lines: str) -> None:
+    """Import as versions before runs were told apart."""
+    path.write_text("\n".join([PLAIN, *lines]) + "\n")
     rows = [
         job for job in JobFile(path, sacct_format(SlurmShares()), TimeBase()).rows() if isinstance(job, ImportedJob)
     ]
@@ -207,11 +232,6 @@ def test_a_ledger_from_before_runs_were_told_apart_bills_none_of_them_twice(
     plan = Plan(classifier=classifier, window=window, terms=f"{RULES.digest} ")
     with SqliteImportLedger(ledger) as former:
         assert [each.new for each in import_jobs(former, [replace(job, run_us=None) for job in rows], plan)] == [2]
-
-    results = [imported(PLAIN, *REQUEUED, row(8)).out.split(";")[0] for _ in range(2)]
-
-    assert results == ["2 jobs new, 0 changed, 2 unchanged", "0 jobs new, 0 changed, 4 unchanged"]
-    assert imported.hours("job") == {"235": Decimal(72), "8": Decimal(80)}
 
 
 def test_local_times_of_another_zone_do_not_count_a_second_time(imported: Importer) -> None:
