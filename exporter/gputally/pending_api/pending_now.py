@@ -18,6 +18,7 @@ from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.price import Asset
 from gputally.model.rules import Rules
+from gputally.model.unaccounted import UnaccountedEntry, UnaccountedPod
 from gputally.pending_api.forecasts.policy_now import NO_POLICY, PolicyNow, read_budgets, read_policy
 from gputally.placement.room import Room
 
@@ -53,6 +54,8 @@ class PendingNow(NamedTuple):
     unless they were asked for. `default_class` is that of pods that name none, "" for none. `packing` has the nodes of
     jobs, `uncreated` the workloads that lack pods. `findings` are those about the order of priorities, by the UID of
     the pod that waits. `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
+    `unaccounted` are the reasons why GPUs of pods are not accounted, by UID, and `unrecorded` the pods among them that
+    may have no record.
     """
 
     at_us: int
@@ -76,6 +79,8 @@ class PendingNow(NamedTuple):
     findings: Mapping[str, ClassFindings] = {}
     gangs: Sequence[PartialGang] = ()
     deadlocks: Sequence[Sequence[str]] = ()
+    unaccounted: Mapping[str, Sequence[UnaccountedEntry]] = {}
+    unrecorded: Mapping[str, UnaccountedPod] = {}
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -121,6 +126,8 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         findings=fleet.waiting.findings.by_pod(),
         gangs=tuple(fleet.waiting.situations.partial_gangs.gangs.read().values()),
         deadlocks=tuple(fleet.waiting.situations.partial_gangs.found),
+        unaccounted=dict(fleet.unaccounted.entries),
+        unrecorded=dict(fleet.unaccounted.objects),
     )
 
 

@@ -87,6 +87,8 @@ def world(
         room=room,
         classes=classes,
         default_class="",
+        unaccounted=dict(fleet.unaccounted.entries),
+        unrecorded=dict(fleet.unaccounted.objects),
     )
 
 

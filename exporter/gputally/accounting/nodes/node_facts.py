@@ -32,7 +32,7 @@ from gputally.shares import gfd, mig
 from gputally.shares.request import offered_units
 from gputally.shares.schemes import Units, covered, divided, labels_of
 
-NODE_READING = "4"
+NODE_READING = "5"
 """Increase it when the interpretation of nodes changes: stored records do not show that."""
 _COUNT_DIGITS = 6
 """Labels may contain anything; a number with more digits is not a count of GPUs."""
@@ -90,10 +90,11 @@ def _facts(
         purchase=purchase,
         labels=tuple(sorted((key, labels[key]) for key in price_labels & labels.keys())),
     )
+    physical = _physical(labels, capacity)
     return NodeFacts(
-        physical=_physical(labels, capacity),
+        physical=physical,
         covered=capacity,
-        divided=divided(units, carried, rules),
+        divided=divided(units, carried, rules) or is_never_offered(physical, fixed.offered),
         allocatable=min(allocatable, capacity),
         ready=fixed.ready,
         cordoned=fixed.cordoned,
@@ -105,6 +106,11 @@ def _facts(
         units=fixed.units,
         offered=fixed.offered,
     )
+
+
+def is_never_offered(physical: int, offered: Units | None) -> bool:
+    """Whether the node has GPUs by its labels alone: it has never offered a GPU resource."""
+    return physical > 0 and offered is not None and not any(amount for _, amount in offered)
 
 
 def _with_labels(facts: NodeFacts, labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> NodeFacts:
@@ -168,6 +174,8 @@ def _stated(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int, sin
         return replace(record, facts=((record.created_us, facts),))
     history = with_readiness(record.facts, ready=facts.ready, from_us=turned_us)
     facts = replace(facts, offered=most(history[-1][1].offered, facts.offered))
+    if not facts.covered:
+        facts = replace(facts, divided=is_never_offered(facts.physical, facts.offered))
     if facts != history[-1][1]:
         history = followed(history, facts, from_us=at_us)
     return replace(record, facts=history)
