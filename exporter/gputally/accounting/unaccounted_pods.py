@@ -20,7 +20,7 @@ from gputally.model.unaccounted import (
 )
 from gputally.model.units import to_datetime
 from gputally.shares.schemes import rule_of
-from gputally.shares.unknown_devices import DEVICE_CLASS, is_unknown_device, names_device
+from gputally.shares.unknown_devices import DEVICE_CLASS, is_unknown_device, names_device, names_unknown_device
 
 UNACCOUNTED_READING: Final = "1"
 """Increase it when other pods than before are unaccounted: those that were not watched must be listed."""
@@ -186,18 +186,20 @@ class UnaccountedDays(KeyedPart[UnaccountedDay]):
 
 def unaccounted_pod(pod: Pod, rules: Rules) -> UnaccountedPod | None:
     """What the bound `pod` has that its record does not; None for nearly every pod."""
-    mapped = _mapped(pod) if pod.status.extended_resource_claim_status else frozenset()
-    named = [] if not mapped and not may_be_unaccounted(pod, rules) else sorted(_requested(pod))
+    claims, mapped = pod.spec.resource_claims, _mapped(pod)
+    if not (claims or mapped or names_unknown_device(pod, rules)):
+        return None
+    named = sorted(_requested(pod))
     by_claim = [name for name in named if name.startswith(DEVICE_CLASS) or (name in mapped and _is_gpu(name, rules))]
     unknown = [name for name in named if name not in mapped and is_unknown_device(name, rules)]
-    if not (pod.spec.resource_claims or by_claim or unknown):
+    if not (claims or by_claim or unknown):
         return None
     return UnaccountedPod(
         uid=pod.metadata.uid,
         namespace=shared(pod.metadata.namespace),
         name=pod.metadata.name,
         node=shared(pod.spec.node_name),
-        has_claim=bool(pod.spec.resource_claims),
+        has_claim=bool(claims),
         by_claim=shared(tuple(by_claim[:_MOST_NAMES])),
         unknown=shared(tuple(unknown[:_MOST_UNKNOWN])),
     )
@@ -242,7 +244,7 @@ def _entries(found: UnaccountedPod | None, missing: Missing, rules: Rules) -> It
 def _mapped(pod: Pod) -> frozenset[str]:
     """The extended resources that a ResourceClaim serves."""
     status = pod.status.extended_resource_claim_status
-    return frozenset(each.resource_name for each in (status.request_mappings or () if status else ()))
+    return frozenset(each.resource_name for each in status.request_mappings or ()) if status else frozenset()
 
 
 def _requested(pod: Pod) -> set[str]:

@@ -43,6 +43,26 @@ def names_device(pod: Pod, rules: Rules) -> bool:
     return any_resource(pod, _is_device, rules)
 
 
+def names_unknown_device(pod: Pod, rules: Rules) -> bool:
+    """Whether a container of `pod` names a device that looks like a GPU and that no rule weighs, or a DeviceClass.
+
+    Only limits are read, which extended resources must have; each event of a pod with GPUs asks this.
+
+    Source: k8s.io/kubernetes pkg/apis/core/validation, ValidateContainerResourceRequirements.
+    """
+    for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
+        if (resources := container.resources) and resources.limits:
+            for name in resources.limits:
+                if _is_beyond_rules(name, rules):
+                    return True
+    return False
+
+
 @lru_cache(maxsize=4096)
 def _is_device(resource: str, rules: Rules) -> bool:
-    return bool(rule_of(resource, rules)) or resource.startswith(DEVICE_CLASS) or is_unknown_device(resource, rules)
+    return rule_of(resource, rules) is not None or _is_beyond_rules(resource, rules)
+
+
+@lru_cache(maxsize=4096)
+def _is_beyond_rules(resource: str, rules: Rules) -> bool:
+    return resource.startswith(DEVICE_CLASS) or is_unknown_device(resource, rules)

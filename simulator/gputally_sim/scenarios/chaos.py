@@ -39,6 +39,13 @@ FORGED: tuple[Doc, ...] = (
 )
 """Forged owners of the pods; a real server accepts any nonempty values."""
 
+CLAIMS: Doc = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}
+"""What Dynamic Resource Allocation gives a pod besides its GPUs; no claim exists."""
+CHIP = "nvidia.com/GA102GL_A10"
+"""A device that the nodes of chaos do not offer; kubelets ignore that."""
+ASKS: tuple[tuple[Doc, Doc], ...] = (({}, {}), (CLAIMS, {}), ({}, {CHIP: "1"}))
+"""What pods ask for besides their GPUs, in their spec and as limits."""
+
 _LIVES = 3
 _REFUSALS = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE)
 
@@ -65,6 +72,7 @@ class Chaos:
         self._over = False
         self._random = choices(seed, "chaos")
         self._forged = cycle(FORGED)
+        self._asks = cycle(ASKS)
         self._injectors: dict[str, Callable[[], str | None]] = {
             "drop": self._drop,
             "cut": self._cut,
@@ -264,7 +272,9 @@ class Chaos:
 
     def _create_pod(self, name: str, *, lasts_us: int | None) -> None:
         pod = workloads.bare_pod(Work(app=name, kind="chaos", lasts_us=lasts_us), name)
-        pod["spec"]["nodeName"] = name
+        spec, limits = next(self._asks)
+        pod["spec"] |= {"nodeName": name} | spec
+        pod["spec"]["containers"][0]["resources"]["limits"] |= limits
         pod["metadata"]["ownerReferences"] = [next(self._forged) | {"uid": "forged", "controller": True}]
         self._registry.create("pods", pod, NAMESPACE)
 

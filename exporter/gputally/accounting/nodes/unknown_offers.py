@@ -68,5 +68,5 @@ class UnknownOffers(KeyedPart[UnknownOffer]):
     def _unknown(self, node: Node) -> tuple[str, ...]:
         status = node.status
         offers = (*(status.capacity or {}).items(), *(status.allocatable or {}).items())
-        found = {name for name, amount in offers if str(amount) != "0" and is_unknown_device(name, self._rules)}
+        found = {name for name, amount in offers if is_unknown_device(name, self._rules) and str(amount) != "0"}
         return tuple(sorted(found)[:_MOST_OF_NODE])
