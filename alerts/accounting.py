@@ -28,13 +28,13 @@ GROUP = Group(
             variables=("cluster",),
         ),
         Alert(
-            name="GputallyClaimOnlyPods",
-            expression="max by (cluster) (gputally_claim_only_pods) > $pods",
-            summary="Pods use devices that gputally does not account.",
+            name="GputallyUnaccountedGpuPods",
+            expression=('max by (cluster, reason) (gputally_unaccounted_gpu_pods{reason!~"$ignored_reasons"}) > $pods'),
+            summary="Pods use GPUs that gputally does not account.",
             description=(
-                '{{ $value | printf "%.0f" }} pods have devices only from ResourceClaims (Dynamic Resource '
-                "Allocation). If these are GPUs, no tier and no tenant pays for them, and their nodes seem to have no "
-                "GPUs or free ones."
+                '{{ $value | printf "%.0f" }} pods ask for GPUs that are not accounted ({{ $labels.reason }}): no tier '
+                "and no tenant pays for them, and their nodes seem to have no GPUs, or free ones. Find the pods by "
+                "what the reason stands for."
             ),
             dashboard="exporter",
             variables=("cluster",),

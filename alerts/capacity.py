@@ -51,6 +51,18 @@ GROUP = Group(
             variables=("cluster", "gpu_model"),
         ),
         Alert(
+            name="GputallyGpusNeverOffered",
+            expression="max by (cluster, gpu_model, pool) (gputally_never_offered_gpus) > 0",
+            summary="Nodes have GPUs by their labels, and have never offered any.",
+            description=(
+                f"Pods cannot request {_GPUS} as a resource of the node: it has offered none since it joined, so the "
+                "GPUs count as unsliced. Check the device plugin there, and whether Dynamic Resource Allocation serves "
+                "the GPUs instead, which is not accounted."
+            ),
+            dashboard="fleet",
+            variables=("cluster", "gpu_model"),
+        ),
+        Alert(
             name="GputallyGpuCapacityUnknown",
             expression=_in_state("unknown", ', pool!~"$spot_pools"'),
             summary="Nodes with GPUs are not ready.",

@@ -88,13 +88,14 @@ ACCOUNTING = Row(
         ),
         stat(
             Look(
-                "Pods with claims only",
-                "Pods with devices only from ResourceClaims (DRA). If these are GPUs, they are not accounted.",
+                "Pods with unaccounted GPUs",
+                "Bound pods that ask for GPUs which are not accounted, by reason: their nodes offer too few, Dynamic "
+                "Resource Allocation serves them, or no rule weighs the device.",
                 unit=COUNT,
                 empty=NO_EXPORTER,
                 steps={1: ORANGE},
             ),
-            Query(f"sum({select.now('gputally_claim_only_pods')})", "pods"),
+            Query(f"sum by (reason) ({select.now('gputally_unaccounted_gpu_pods')})", "{{reason}}"),
         ),
         stat(
             Look(

@@ -239,7 +239,7 @@ class Node:
     def offered(self, second: int, which: str) -> int:
         """What capacity or allocatable amount to, in millionths."""
         offered: Json = self.form(second)["status"][which]
-        return sum(int(amount) * self.weight(name, second) for name, amount in offered.items() if "/" in name)
+        return sum(int(amount) * self.weight(name, second) for name, amount in offered.items() if is_gpu(name))
 
     def weight(self, resource: str, second: int) -> int:
         """Millionths of a GPU of one unit."""
@@ -253,6 +253,12 @@ class Node:
         nvidia = resource.startswith("nvidia.com/")
         profile = self.profile(resource, second) if nvidia else ""
         return weight(resource, replicas=self.replicas(resource, second) if nvidia else 1, profile=profile)
+
+    def has_offered(self, second: int) -> bool:
+        """Whether it was told by then to have, or to have had, any GPU that pods can request."""
+        forms = [t.manifest["status"] for t in self.seen if t.at <= second or t is self.seen[0]]
+        amounts = [pair for form in forms for which in ("capacity", "allocatable") for pair in form[which].items()]
+        return any(is_gpu(name) and int(amount) for name, amount in amounts)
 
     def is_ready(self, second: int) -> bool:
         """By the last change of the condition up to then."""
@@ -272,8 +278,8 @@ class Node:
             return {"allocated": held, "cordoned": rest}
         capacity, allocatable = self.offered(second, "capacity"), self.offered(second, "allocatable")
         uncovered = self.physical(second) - capacity
-        offered = [name for name, amount in form["status"]["capacity"].items() if "/" in name and int(amount)]
-        sliced = any(self.weight(name, second) % 10**6 for name in offered)
+        offered = [name for name, amount in form["status"]["capacity"].items() if is_gpu(name) and int(amount)]
+        sliced = any(self.weight(name, second) % 10**6 for name in offered) or not self.has_offered(second)
         broken = capacity - allocatable + (0 if sliced else uncovered)
         unhealthy = min(rest, broken)
         unsliced = min(rest - unhealthy, uncovered if sliced else 0)
@@ -284,6 +290,11 @@ class Node:
 def positive(amounts: Json) -> Offer:
     """The resources of which there is something."""
     return {name: int(amount) for name, amount in sorted(amounts.items()) if "/" in name and int(amount)}
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether it is one that is weighed."""
+    return resource in ("nvidia.com/gpu", "nvidia.com/gpu.shared", "amd.com/gpu") or "/mig-" in resource
 
 
 def weight(resource: str, *, replicas: int = 1, profile: str = "") -> int:

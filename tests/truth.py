@@ -12,7 +12,7 @@ from math import inf
 
 from tests.told import Json, Prices, Told
 from tests.true_ends import Interval, asked, held_until, lost_since, own_end, rejects, seconds, starts
-from tests.true_nodes import Node, by_uid, nodes_of, weight
+from tests.true_nodes import Node, by_uid, is_gpu, nodes_of, weight
 
 ACCEPTANCE = 15
 """How long (s) a bound pod holds its GPUs here without its kubelet's word."""
@@ -80,7 +80,7 @@ class Pod:
         self.replaced = self._replaced(nodes)
         self.end = self._ended()
         amounts: Json = self.forms[0]["spec"]["containers"][0]["resources"]["requests"]
-        self.amounts = {name: self._limited(name, int(amount)) for name, amount in amounts.items()}
+        self.amounts = {name: self._limited(name, int(amount)) for name, amount in amounts.items() if is_gpu(name)}
 
     def quantity(self, second: int) -> int:
         """Millionths of a GPU that it has then."""

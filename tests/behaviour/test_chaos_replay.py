@@ -1,5 +1,6 @@
 """Replays real traces while connections, server, nodes and clocks fail: the ledger is exact or states a gap."""
 
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ FROM allocations a JOIN current_segments s USING (pod_uid, revision)
 WHERE a.name = '{REBOOTING}' AND a.end_by = 'rejected' GROUP BY a.pod_uid
 """
 INTERRUPTIONS = "SELECT from_us, to_us FROM interruptions WHERE kind = 'pods'"
+UNACCOUNTED = "SELECT document FROM working WHERE kind = 'unaccounted-day'"
 EVERYTHING = "SELECT quantity * (end_us - start_us) FROM current_segments"
 
 
@@ -110,6 +112,14 @@ async def test_the_ledger_is_exact_outside_its_stated_gaps_whatever_fails(
     assert_namesakes_are_accounted(ledger, but=inexact)
     assert_rejected_are_accounted(ledger, observed, lag_us=speed * SECOND)
     assert_sound(scrapes, sum(time for (time,) in query(ledger, EVERYTHING)) / GPU_SECOND)
+    assert_unaccounted_were_counted_until_they_ended(ledger, scrapes[-1])
+
+
+def assert_unaccounted_were_counted_until_they_ended(ledger: Path, latest: Samples) -> None:
+    """Those of the chaos, as far as a watch told of them: with a claim, or with a device that no rule weighs."""
+    days = {document["reason"] for (text,) in query(ledger, UNACCOUNTED) for document in [json.loads(text)]}
+    assert days <= {"claim", "unknown_device"}
+    assert {value for name, value in latest.items() if name.startswith("gputally_unaccounted_gpu_pods")} == {0}
 
 
 async def replayed_with_chaos(trace: Path, scratch: Path, speed: int) -> tuple[Observed, Chaos, list[Samples]]:

@@ -35,10 +35,11 @@ class PodForm:
 
     `deleted` is when its deletion was requested; `marked` is the time of its DisruptionTarget condition. `accepted` is
     when its kubelet accepted it, by default when it started; `start_failed` is when its runtime failed to start the
-    container, which it reports with a start in 1970. `inits` are its init containers as (start, finish or None). The
-    main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet that rejects a
-    pod writes no `statuses` of containers, and removes those that there are. The kubelet's clock is `clock` seconds
-    ahead.
+    container, which it reports with a start in 1970. It requests `more` resources, and `claims` by template; a claim
+    serves the extended resources `by_claim` once it is bound. `inits` are its init containers as (start, finish or
+    None). The main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet
+    that rejects a pod writes no `statuses` of containers, and removes those that there are. The kubelet's clock is
+    `clock` seconds ahead.
     """
 
     name: str = "a"
@@ -81,6 +82,9 @@ class PodForm:
     mark_message: str = ""
     owners: tuple[Json, ...] = ()
     scheduling_group: str = ""
+    more: Mapping[str, int] = field(default_factory=dict)
+    claims: tuple[str, ...] = ()
+    by_claim: tuple[str, ...] = ()
 
     def manifest(self) -> Json:
         """The object in the API."""
@@ -106,6 +110,7 @@ class PodForm:
 
     def _spec(self) -> Json:
         amounts = {self.resource: str(self.gpus)} if self.gpus else {}
+        amounts |= {name: str(amount) for name, amount in self.more.items()}
         spec: Json = {"containers": [{"name": "main", "resources": {"requests": amounts, "limits": amounts}}]}
         if self.node:
             spec["nodeName"] = self.node
@@ -117,6 +122,8 @@ class PodForm:
             spec |= {"priorityClassName": self.tier, "priority": self.priority or 0}
         if self.preemption_policy:
             spec["preemptionPolicy"] = self.preemption_policy
+        if self.claims:
+            spec["resourceClaims"] = [{"name": name, "resourceClaimTemplateName": name} for name in self.claims]
         if self.scheduling_group:
             spec["schedulingGroup"] = {"podGroupName": self.scheduling_group}
         return spec
@@ -130,6 +137,10 @@ class PodForm:
             status["reason"] = self.reason
         if self.message:
             status["message"] = self.message
+        if self.by_claim and self.node:
+            mappings = [{"containerName": "main", "resourceName": name, "requestName": name} for name in self.by_claim]
+            claim = {"resourceClaimName": f"{self.name}-extended-resources", "requestMappings": mappings}
+            status["extendedResourceClaimStatus"] = claim
         if not self.statuses:
             return status
         if (state := self._container_state()) is not None:

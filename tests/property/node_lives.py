@@ -13,6 +13,7 @@ HORIZON = 100
 OPENED = 20
 LATEST = HORIZON - 10
 RACK = "rack"
+CHIP = "nvidia.com/GA102GL_A10"
 FAST = "feature.node.kubernetes.io/fast"
 GKE = {"cloud.google.com/gke-accelerator": "nvidia-a100-80gb"}
 
@@ -68,7 +69,10 @@ LAYOUTS = (
     ),
     Layout(labels={RACK: "b", FAST: "false"}, capacity={"amd.com/gpu": 3}),
     Layout(labels={}, capacity={"amd.com/gpu": 3}),
+    Layout(labels={"nvidia.com/gpu.product": "B200", "nvidia.com/gpu.count": "4"}, capacity={}),
+    Layout(labels={"nvidia.com/gpu.count": "2"}, capacity={CHIP: 2}),
 )
+"""The GPUs of the last two are given out by Dynamic Resource Allocation, and passed through to virtual machines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +135,9 @@ def node_changes(draw: Draw, form: NodeForm, end: int, labels: dict[str, str]) -
     changes: list[Change] = []
     at, ready, cordoned = form.created, True, False
     whole = dict(form.capacity or {})
+    devices = ["broken", "plugin"] if whole else []
     while (at := at + draw(st.integers(4, 20))) < min(end, LATEST):
-        kind = draw(st.sampled_from(["ready", "cordon", "broken", "plugin", *(["labels"] * 3 if labels else [])]))
+        kind = draw(st.sampled_from(["ready", "cordon", *devices, *(["labels"] * 3 if labels else [])]))
         if kind == "ready":
             ready = not ready
             changes.append((at, {"ready": "True" if ready else "Unknown", "ready_since": at}))

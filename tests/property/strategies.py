@@ -7,13 +7,20 @@ from hypothesis import strategies as st
 
 from tests.core.manifests import PodForm
 from tests.property.examples import PODS
-from tests.property.node_lives import LATEST, Change, Draw, Incarnation, incarnations, node_life
+from tests.property.node_lives import CHIP, LATEST, Change, Draw, Incarnation, incarnations, node_life
 from tests.told import Told
+from tests.true_nodes import is_gpu
 
 GONE: dict[str, Any] = {"gone": True}
 WORKER = {"apiVersion": "x/v1", "kind": "Worker", "name": "w", "uid": "w", "controller": True}
 OWNERS = ((), (WORKER,), (WORKER | {"kind": "Forged"},), (WORKER | {"kind": "../../pods#"},))
 """What controls a pod: nothing, a worker, what borrows its UID, what cannot be."""
+
+
+CLASS = "deviceclass.resource.kubernetes.io/gpu"
+CLAIMS: tuple[tuple[str, ...], ...] = ((), (), (), ("gpu",))
+MORE: tuple[dict[str, int], ...] = ({}, {}, {}, {CHIP: 1}, {CLASS: 1}, {CHIP: 0})
+"""What pods ask for besides, none of which is accounted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +53,17 @@ def pod_lives(draw: Draw, name: str, nodes: list[Incarnation], *, prompt: bool) 
     bound = draw(st.integers(node.form.created, min(node.gone or LATEST, LATEST) - 5))
     waited = draw(st.integers(0, 10))
     by_hand = not draw(st.integers(0, 5))
+    offered = sorted(filter(is_gpu, node.layout.capacity)) or ["nvidia.com/gpu"]
+    resource = draw(st.sampled_from([*offered * 4, "amd.com/gpu"]))
     form = PodForm(
         name=name,
         created=bound if by_hand else max(0, bound - waited),
         labels=draw(teams()),
         gpus=draw(st.sampled_from([1, 1, 1, 1, 2, 2, 2, 2, 1000, 10**9])),
-        resource=draw(st.sampled_from(sorted(node.layout.capacity))),
+        resource=resource,
+        claims=draw(st.sampled_from(CLAIMS)),
+        more=draw(st.sampled_from(MORE)),
+        by_claim=draw(st.sampled_from([(), (), (), (resource,)])),
         tier=draw(st.sampled_from(["", "gold", "lead"])),
         owners=draw(st.sampled_from(OWNERS)),
         clock=draw(st.sampled_from([0, 0, 0, 0, 0, -3600, -30, 500])),

@@ -67,6 +67,7 @@ def list_without(replay: Replay, kind: Kind, told: Told) -> None:
     """
     fleet = replay.fleet
     known = {Kind.PODS: fleet.pods.known, Kind.NODES: fleet.nodes.known, Kind.JOBS: fleet.jobs.known}[kind]()
+    known = known | fleet.unaccounted.objects.keys() if kind is Kind.PODS else known
     replay.apply(RelistStarted(kind=kind, at_us=us(told.at)))
     fleet.coverage._listing[kind] = known - {told.manifest["metadata"]["uid"]}
     at_us, since_us = us(told.at), us(told.since)

@@ -9,6 +9,7 @@ from gputally.accounting.fleet import Fleet
 from gputally.accounting.jobs.job_costs import JobCostsNow
 from gputally.accounting.nodes.stand_in import is_stand_in
 from gputally.accounting.pods.pod_index import PendingGroup
+from gputally.accounting.unaccounted_pods import NONE_UNACCOUNTED, UnaccountedNow
 from gputally.accounting.waiting.fit.packing import Job, JobNodes
 from gputally.model.node import CapacitySlice, LabelConflict
 from gputally.model.pod import PodRecord
@@ -66,7 +67,8 @@ class ActiveNode(Struct, frozen=True, kw_only=True, gc=False):
 class Active(Struct, frozen=True):
     """All pods and nodes at one instant, immutable: another thread may derive the pods.
 
-    `costs` are those of jobs, if they are to be exported. `packing` has the nodes of jobs.
+    `costs` are those of jobs, if they are to be exported. `packing` has the nodes of jobs. `unaccounted` counts the
+    pods that ask for GPUs which are not accounted.
     """
 
     bound: tuple[PodRecord, ...]
@@ -74,6 +76,7 @@ class Active(Struct, frozen=True):
     nodes: tuple[ActiveNode, ...]
     costs: JobCostsNow | None = None
     packing: Mapping[Job, JobNodes] = {}
+    unaccounted: UnaccountedNow = NONE_UNACCOUNTED
 
     def pods(self) -> list[ActivePod]:
         """Bound pods, then pending ones. No two have the same namespace and name."""
@@ -90,7 +93,8 @@ def read_active(fleet: Fleet, *, now_us: int) -> Active:
     bound = (each for each in fleet.pods.records.values() if each.end_by is None and each.segments)
     costs = fleet.jobs.costs.read(fleet.pods.records.values(), now_us=fleet.now_us)
     packing = dict(fleet.waiting.fitting.packing.of)
-    return Active(tuple(bound), tuple(pending(fleet)), tuple(nodes(fleet)), costs, packing)
+    waiting = tuple(pending(fleet))
+    return Active(tuple(bound), waiting, tuple(nodes(fleet)), costs, packing, fleet.unaccounted.read())
 
 
 def holding(record: PodRecord) -> ActivePod:

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from gputally.accounting.agents import Agents
 from gputally.accounting.checkpoints.checkpoints import Checkpoints
-from gputally.accounting.claim_pods import ClaimPod, ClaimPods
 from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
 from gputally.accounting.disruptions.preemptions import Preemptions
@@ -23,21 +22,24 @@ from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.accounting.nodes.most_capacity import ModelCapacity, MostCapacity
+from gputally.accounting.nodes.unknown_offers import UnknownOffers
 from gputally.accounting.policy.class_versions import ClassVersions
+from gputally.accounting.unaccounted_pods import UnaccountedDays, UnaccountedPods
 from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.model.agent_pod import AgentPod
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.disruptions.preemption import Preemption
+from gputally.model.node import UnknownOffer
 from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.wait import PodWait
 from gputally.model.policy.class_version import ClassVersion
+from gputally.model.unaccounted import UnaccountedDay, UnaccountedPod
 from gputally.model.work.checkpoint import PodCheckpoint
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,
     Checkpoints.name: PodCheckpoint,
-    ClaimPods.name: ClaimPod,
     ClassVersions.name: ClassVersion,
     Disruptions.name: Disruption,
     GangStates.name: GangRecord,
@@ -51,6 +53,9 @@ DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     QueueEvictions.name: EvictedWorkload,
     QueuePreemptors.name: PossiblePreemptor,
     RepeatVictims.name: PreemptedJob,
+    UnaccountedDays.name: UnaccountedDay,
+    UnaccountedPods.name: UnaccountedPod,
     UncreatedWaits.name: UncreatedWait,
+    UnknownOffers.name: UnknownOffer,
     Waiting.name: PodWait,
 }

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from gputally.accounting.agents import Agents
 from gputally.accounting.changes import Changes, Saved
-from gputally.accounting.claim_pods import ClaimPods
 from gputally.accounting.coverage import Coverage
 from gputally.accounting.disruptions.involuntary_ends import InvoluntaryEnds, Others
 from gputally.accounting.jobs.job_progress import JobProgress
@@ -16,6 +15,7 @@ from gputally.accounting.limits import KEPT, NONE
 from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
+from gputally.accounting.nodes.unknown_offers import UnknownOffers
 from gputally.accounting.pods.namespace_tenants import NamespaceTenants
 from gputally.accounting.pods.pod_record import POD_READING
 from gputally.accounting.pods.pods import Pods
@@ -28,6 +28,7 @@ from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.posting import Posting
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
+from gputally.accounting.unaccounted_pods import UNACCOUNTED_READING, UnaccountedDays
 from gputally.accounting.uncreated.uncreated import Uncreated
 from gputally.accounting.usage.usage import Usage
 from gputally.accounting.waiting.wait_book import WaitBook
@@ -92,11 +93,13 @@ class Fleet:
         self.policy = Policy(rules, self.pods.namespaces, self.limiter)
         others = Others(self.nodes, self.jobs, self.coverage, self.policy)
         self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
-        self.agents, self.claim_pods, self.progress = Agents(rules), ClaimPods(rules), JobProgress(self.pods.records)
+        self.agents, self.progress = Agents(rules), JobProgress(self.pods.records)
+        self.unaccounted, self.unknown_offers = self.pods.index.unaccounted, UnknownOffers(rules)
         self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.coverage, totals=self.totals)
-        own = (self.nodes.most, self.agents, self.claim_pods, self.jobs, self.jobs.costs, self.progress)
+        own = (self.nodes.most, self.agents, self.jobs, self.jobs.costs, self.progress)
+        unbilled = (self.unaccounted, UnaccountedDays(self.unaccounted), self.unknown_offers)
         late = (*self.pods.gangs.parts, *self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
-        self.parts: tuple[StatePart[Any], ...] = (*own, *self.policy.parts, *self.ends.parts, *late)
+        self.parts: tuple[StatePart[Any], ...] = (*own, *unbilled, *self.policy.parts, *self.ends.parts, *late)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
@@ -309,6 +312,8 @@ class Fleet:
         """Identifies the rules that filter and interpret objects of a kind; for nodes also the stored label keys."""
         if kind is Kind.NODES:
             return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))
+        if kind is Kind.PODS:
+            return f"{self.rules.digest} {UNACCOUNTED_READING}"
         if kind is Kind.NAMESPACES:  # the rules that classify all pods, which needs them
             return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
         return self.rules.digest

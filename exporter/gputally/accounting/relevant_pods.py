@@ -1,13 +1,13 @@
 """Which pods are watched: nearly all pods of a cluster are not."""
 
 from gputally.accounting.agents import is_agent
-from gputally.accounting.claim_pods import is_claim_only
+from gputally.accounting.unaccounted_pods import may_be_unaccounted
 from gputally.model.kube import Pod
 from gputally.model.rules import Rules
-from gputally.shares.request import holds_gpu
+from gputally.shares.request import may_be_added
 
 
 def is_watched(pod: Pod, rules: Rules) -> bool:
-    """Whether the pod requests GPUs, is an agent, uses devices only through claims, or may preempt pods with GPUs."""
+    """Whether the pod requests GPUs or what may be some, is an agent, has claims, or may preempt pods with GPUs."""
     is_nominated = bool(pod.status.nominated_node_name)
-    return holds_gpu(pod, rules) or is_nominated or is_agent(pod, rules) or is_claim_only(pod, rules)
+    return may_be_unaccounted(pod, rules) or may_be_added(pod, rules) or is_nominated or is_agent(pod, rules)

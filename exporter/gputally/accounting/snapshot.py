@@ -18,6 +18,7 @@ from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
+from gputally.accounting.unaccounted_pods import UnaccountedNow
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.kube import Kind
@@ -54,7 +55,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     independently computed sums, in µs·µGPU, and must be 0. `allocation_differences` are the µGPU that only the API
     server or only the kubelets report as allocated, by pool and side. `priority_classes` are the highest ones, each
     with its exported tier; `quotas` are by exported tier and tenant. `unused_after_preemption` are the µGPU that
-    preemptions freed and no pod has taken since, by exported tier. `waits` and `uncreated` are None if reasons are not
+    preemptions freed and no pod has taken since, by exported tier. `unknown_offers` are the nodes that offer unknown
+    devices, by resource, or `other`. `waits` and `uncreated` are None if reasons are not
     determined.
     """
 
@@ -67,7 +69,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     wanted: Mapping[str, int]
     preempting: Mapping[tuple[str, str], Preempting]
     at_risk: WorkAtRisk
-    claim_pods: int
+    unaccounted: UnaccountedNow
+    unknown_offers: Mapping[str, int]
     without_tier: int
     without_tenant: int
     pods: int
@@ -107,7 +110,8 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         wanted=_wanted(pending, fleet),
         preempting=preempting(fleet.ends.preemptions.unreleased, partial(fleet.limiter.shown, "tier")),
         at_risk=fleet.ends.lost_work.at_risk.read(evaluated_us),
-        claim_pods=len(fleet.claim_pods),
+        unaccounted=fleet.unaccounted.read(),
+        unknown_offers=fleet.unknown_offers.read(),
         without_tier=len(fleet.pods.index.without_tier),
         without_tenant=len(fleet.pods.index.without_tenant),
         pods=len(fleet.pods.records),

@@ -11,10 +11,12 @@ from gputally.accounting.active_pods import Active, read_active
 from gputally.accounting.changes import Changes
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.risk_lines import RiskNow, read_risk
+from gputally.accounting.nodes.unknown_offers import OTHER
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.errors import MalformedObject
 from gputally.model.health import Health
 from gputally.model.observation import Deleted, Observation, Upserted
+from gputally.model.unaccounted import WORDS, Unaccounted
 from gputally.process.once import Once
 
 if TYPE_CHECKING:
@@ -42,7 +44,9 @@ class Accountant:
         self._warned_nodes: set[str] = set()
         self._warned_conflicts: set[tuple[str, LabelConflict]] = set()
         self._beyond_limits = Once(logger, "a limit is reached")
+        self._warned_reasons: set[Unaccounted] = set()
         self._malformed = Once(logger, "excluded from the accounting")
+        self._unaccounted = Once(logger, "not accounted")
 
     def take(self, observations: Iterable[Observation]) -> None:
         """Observe `observations`. A malformed one is counted, logged and skipped."""
@@ -76,6 +80,7 @@ class Accountant:
             self._health.verdicts.renewed(ended - updated)
             linger_s = max(LINGER_SECONDS, ended - started)
             self._continue_judging()
+            self._warn_of_unaccounted()
             then()
 
     def advance(self, *, now_us: int) -> None:
@@ -146,3 +151,15 @@ class Accountant:
             if (uid, conflict) not in self._warned_conflicts:
                 self._warned_conflicts.add((uid, conflict))
                 logger.warning("node %s: %s", self.fleet.nodes.accounts[uid].record.name, conflict.sentence)
+
+    def _warn_of_unaccounted(self) -> None:
+        """Log each reason once, with a pod, and each unknown device that nodes offer."""
+        for reason, pods in self.fleet.unaccounted.read().pods.items():
+            if pods and reason not in self._warned_reasons:
+                self._warned_reasons.add(reason)
+                named = self.fleet.unaccounted.example(reason, self.fleet.pods.records)
+                self._unaccounted.warn(
+                    f"GPUs of pods, such as {named}: {WORDS[reason]}; see gputally_unaccounted_gpu_pods"
+                )
+        for resource in self.fleet.unknown_offers.read().keys() - {OTHER}:
+            self._unaccounted.warn(f"{resource}, which nodes offer: no rule weighs it; add one if it is a GPU")

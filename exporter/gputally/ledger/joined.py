@@ -32,6 +32,7 @@ from gputally.ledger.wait_record import WaitRecord, WaitTime
 from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Price
+from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.work.lost_work import LostWork
 
 _Key = tuple[tuple[str, ...], Price | None, int]
@@ -176,6 +177,10 @@ class JoinedReader:
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """See `LedgerReader.gaps`."""
         return self._live.gaps(window)
+
+    def unaccounted(self, window: Window) -> list[UnaccountedDay]:
+        """See `LedgerReader.unaccounted`; nothing is known of the time of imported jobs."""
+        return self._live.unaccounted(window)
 
     def closed_periods(self) -> list[ClosedPeriod]:
         """See `LedgerReader.closed_periods`; imported jobs are never closed."""

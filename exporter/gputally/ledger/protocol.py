@@ -26,6 +26,7 @@ from gputally.ledger.records import (
 from gputally.ledger.wait_record import WaitRecord, WaitTime
 from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
+from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.work.lost_work import LostWork
 
 Line = tuple[int, int]
@@ -221,6 +222,9 @@ class LedgerReader(Protocol):
 
     def gaps(self, window: Window) -> Iterator[ObservationGap]:
         """Observation gaps clipped to the window, by subject, then UID and start."""
+
+    def unaccounted(self, window: Window) -> list[UnaccountedDay]:
+        """The most pods at a time that asked for GPUs which were not accounted, for each day (UTC) of the window."""
 
     def closed_periods(self) -> list[ClosedPeriod]:
         """The closed periods with their lines, in order. Raises: LedgerDamaged if they cannot be read."""

@@ -176,9 +176,9 @@ class CapacityRecord(Struct, frozen=True, kw_only=True, gc=False):
     """The capacity of one node in [start_us, end_us).
 
     `physical` are its GPUs, `covered` is the sum of its resources, and `allocatable` the allocatable part of these;
-    `divided` if any unit is a part of a GPU. `price` is that of a GPU-hour; None if it is unpriced, or not recorded (by
-    older versions). The node `continues` an earlier one of the same machine, if any: allocations on
-    that are on this one from its first record on.
+    `divided` if any unit is a part of a GPU, or if the node has never offered its GPUs. `price` is that of a GPU-hour;
+    None if it is unpriced, or not recorded (by older versions). The node `continues` an earlier one of the same
+    machine, if any: allocations on that are on this one from its first record on.
     """
 
     node_uid: str

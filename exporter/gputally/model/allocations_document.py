@@ -56,10 +56,21 @@ class JobPlacement(Struct, frozen=True, kw_only=True, gc=False):
     nodes_needed: int
 
 
+class UnaccountedCount(Struct, frozen=True, kw_only=True, gc=False):
+    """The `pods` that ask for GPUs which are not accounted, for one reason; `gpus` is None if they are not known."""
+
+    reason: str
+    text: str
+    pods: int
+    gpus: float | None
+
+
 class AllocationsDocument(Struct, frozen=True, kw_only=True):
     """The state at one instant. `currency` is empty without a price book.
 
     `nodes` is None for a user who is restricted to tenants. `jobs` are those of `pods` with several bound pods.
+    `unaccounted` are the reasons for which any pods of the cluster are not accounted, which are not among `pods`; None
+    for a user who is restricted to tenants.
     """
 
     version: int = VERSION
@@ -68,3 +79,4 @@ class AllocationsDocument(Struct, frozen=True, kw_only=True):
     pods: list[PodAllocation]
     nodes: list[NodeCapacity] | None
     jobs: list[JobPlacement] = []
+    unaccounted: list[UnaccountedCount] | None = None

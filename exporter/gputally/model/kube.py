@@ -144,6 +144,18 @@ class Condition(Camel, frozen=True):
     last_transition_time: datetime | None = None
 
 
+class RequestMapping(Camel, frozen=True):
+    """An extended resource that a container gets by a ResourceClaim."""
+
+    resource_name: str = ""
+
+
+class ExtendedClaimStatus(Camel, frozen=True):
+    """The extended resources that a ResourceClaim serves, as the scheduler writes before it binds the pod."""
+
+    request_mappings: tuple[RequestMapping, ...] | None = None
+
+
 class PodStatus(Camel, frozen=True):
     """The status from scheduler and kubelet. `start_time` is when the kubelet acknowledged the pod, None before.
 
@@ -159,6 +171,7 @@ class PodStatus(Camel, frozen=True):
     conditions: tuple[Condition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    extended_resource_claim_status: ExtendedClaimStatus | None = None
 
 
 class Pod(Object, frozen=True):

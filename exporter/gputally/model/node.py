@@ -17,7 +17,7 @@ class CapacityState(StrEnum):
     UNHEALTHY = "unhealthy"
     """Reported by the device plugin, but not allocatable."""
     UNSLICED = "unsliced"
-    """Not covered by the layout of slices or replicas."""
+    """Not covered by the layout of slices or replicas, or never offered as a resource (such as by DRA only)."""
     FREE = "free"
     OVERCOMMITTED = "overcommitted"
     """Allocations above capacity: capacity + overcommitted = allocated + the others."""
@@ -58,9 +58,9 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     """The properties of a node until the next change; quantities in µGPU.
 
     Of the `physical` GPUs, the node's resources cover `covered`, of which `allocatable` are allocatable; `divided` if
-    any unit is a part of a GPU. These derive from the current `labels` (None for facts of an earlier version) and from
-    the `units`, as (resource, capacity, allocatable). `offered` is the maximum number of units of each resource that
-    this incarnation has offered so far, None if it was not recorded.
+    any unit is a part of a GPU, or if the node has never offered its GPUs. These derive from the current `labels` (None
+    for facts of an earlier version) and from the `units`, as (resource, capacity, allocatable). `offered` is the
+    maximum number of units of each resource that this incarnation has offered so far, None if it was not recorded.
 
     `gpus` is the largest labelled number of GPUs that explained the units offered now, 0 if none did. `kept_offer` is
     the last offer of a node that offers nothing now, because its device plugin restarts. If the labels are in
@@ -110,6 +110,13 @@ class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):
     unready: tuple[Span, ...] = ()
     lost: tuple[LostLabel, ...] = ()
     looked_at: tuple[tuple[str, int], ...] = ()
+
+
+class UnknownOffer(Struct, frozen=True, kw_only=True, gc=False):
+    """The `resources` of a node that look like GPUs, and that no rule weighs."""
+
+    uid: str
+    resources: tuple[str, ...]
 
 
 class CapacitySlice(Struct, frozen=True, kw_only=True, gc=False):

@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.why_document import WhyDocument
+from gputally.model.placement.why_document import UnaccountedNote, WhyDocument
 from gputally.model.pod import PodRecord
-from gputally.model.units import to_datetime
+from gputally.model.unaccounted import WORDS, UnaccountedEntry, UnaccountedPod
+from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.past_answers import why_gone, why_waited
 from gputally.pending_api.past_pods import PastPods
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
@@ -18,6 +19,7 @@ from gputally.pending_api.workloads.pending_workloads import pending_workload, w
 
 _MOST_HINTS: Final = 3
 _MOST_WORKLOADS: Final = 10
+_MOST_NOTES: Final = 10
 """In one document."""
 
 
@@ -42,14 +44,45 @@ class Found(NamedTuple):
 def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: PastPods) -> WhyDocument:
     """The answer, with the workloads of that name that lack pods. Raises: NoSuchPods, NotYetJudged."""
     uncreated = workloads_named(now, asked.namespace, asked.pod or asked.job, viewer)[:_MOST_WORKLOADS]
-    workloads = [pending_workload(now, each) for each in uncreated]
+    workloads, notes = [pending_workload(now, each) for each in uncreated], unaccounted_notes(now, asked, viewer)
     try:
-        found = _pods_document(now, asked, viewer, past)
+        found = replace(_pods_document(now, asked, viewer, past), unaccounted=notes)
     except NoSuchPods:
-        if not workloads:
+        if not (workloads or notes):
             raise
-        return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[], workloads=workloads)
+        at = to_datetime(now.at_us)
+        return WhyDocument(at=at, currency=now.currency, answers=[], workloads=workloads, unaccounted=notes)
     return replace(found, workloads=workloads) if asked.job else found
+
+
+def unaccounted_notes(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> list[UnaccountedNote]:
+    """The pods that were asked about whose GPUs are not accounted. Pods without a record have no job and no tenant."""
+    found: list[UnaccountedNote] = []
+    for uid, entries in now.unaccounted.items():
+        record, pod = now.records.get(uid), now.unrecorded.get(uid)
+        if record and (not _matches(record, asked) or not viewer.sees(tenant_of(now, record))):
+            continue
+        if not record and (pod is None or viewer.tenants is not None or not _is_named(pod, asked)):
+            continue
+        if named := record or pod:
+            found += (_note(named, each, viewer) for each in entries)
+    return sorted(found, key=lambda each: (each.namespace, each.pod))[:_MOST_NOTES]
+
+
+def _is_named(pod: UnaccountedPod, asked: WhyRequest) -> bool:
+    return bool(asked.pod) and pod.name == asked.pod and asked.namespace in ("", pod.namespace)
+
+
+def _note(pod: PodRecord | UnaccountedPod, entry: UnaccountedEntry, viewer: Viewer) -> UnaccountedNote:
+    return UnaccountedNote(
+        namespace=pod.namespace,
+        pod=pod.name,
+        node=pod.node if viewer.sees_nodes else None,
+        reason=entry.reason.value,
+        text=WORDS[entry.reason],
+        resources=list(entry.resources),
+        gpus=None if entry.quantity is None else entry.quantity / GPU,
+    )
 
 
 def _pods_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, past: PastPods) -> WhyDocument:

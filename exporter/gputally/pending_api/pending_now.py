@@ -17,6 +17,7 @@ from gputally.model.placement.partial_gang import NotCompared, PartialGang
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
+from gputally.model.unaccounted import UnaccountedEntry, UnaccountedPod
 from gputally.pending_api.forecasts.policy_now import NO_POLICY, PolicyNow, read_budgets, read_policy
 from gputally.placement.room import Room
 
@@ -53,6 +54,8 @@ class PendingNow(NamedTuple):
     name none, "" for none. `packing` has the nodes of jobs, `uncreated` the workloads that lack pods. `findings` are
     those about the order of priorities, by the UID of the pod that waits. `gangs` are the partial ones, `deadlocks` the
     keys of those that wait for each other, and `not_compared` of those of which that is not known.
+    `unaccounted` are the reasons why GPUs of pods are not accounted, by UID, and `unrecorded` the pods among them that
+    may have no record.
     """
 
     at_us: int
@@ -77,6 +80,8 @@ class PendingNow(NamedTuple):
     gangs: Sequence[PartialGang] = ()
     deadlocks: Sequence[Sequence[str]] = ()
     not_compared: Mapping[str, NotCompared] = {}
+    unaccounted: Mapping[str, Sequence[UnaccountedEntry]] = {}
+    unrecorded: Mapping[str, UnaccountedPod] = {}
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -123,4 +128,6 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         gangs=tuple(fleet.waiting.situations.partial_gangs.gangs.read().values()),
         deadlocks=tuple(fleet.waiting.situations.partial_gangs.found),
         not_compared=dict(fleet.waiting.situations.partial_gangs.skipped),
+        unaccounted=dict(fleet.unaccounted.entries),
+        unrecorded=dict(fleet.unaccounted.objects),
     )

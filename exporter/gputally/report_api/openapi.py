@@ -14,6 +14,7 @@ from gputally.model.at_risk_document import AtRiskDocument
 from gputally.report.disruption_lines import FILTERED as VICTIM_FILTERED
 from gputally.report.disruption_rows import PreemptionRow
 from gputally.report.job_preemptions.record_rows import JobPreemptionRow
+from gputally.report.most_unaccounted import MostUnaccounted
 from gputally.report.preemptions.preemption_totals import TierTotal
 from gputally.report.report_query import COLUMNS
 from gputally.report.shared_capacity import SHARINGS
@@ -42,13 +43,14 @@ _REPORT: Final[dict[str, Any]] = {
         "where": {"type": "object"},
         "rows": {"type": "array", "items": {"type": "object"}},
         "totals": {"type": "array", "items": {"type": "object"}},
+        "unaccounted": {"type": ["array", "null"], "items": {"$ref": SCHEMA_REF.format(name="MostUnaccounted")}},
         "row_count": {"type": "integer", "description": "rows of all pages"},
         "next": {"type": ["string", "null"], "description": "address of the next page"},
     },
 }
 
 
-_OF_REPORTS: Final = ("compared_to", "by")
+_OF_REPORTS: Final = ("compared_to", "by", "unaccounted")
 _WAIT_ROWS: Final = {"type": "array", "items": {"$ref": SCHEMA_REF.format(name="WaitReportRow")}}
 """Besides, rows have the columns that `by` names instead of `labels`."""
 
@@ -110,6 +112,7 @@ def _schemas(more: Described) -> dict[str, Any]:
         JobPreemptionRow,
         TierTotal,
         WaitReportRow,
+        MostUnaccounted,
         *more.types,
     ]
     _, components = msgspec.json.schema_components([*types, *more.types], ref_template=SCHEMA_REF)
@@ -117,7 +120,7 @@ def _schemas(more: Described) -> dict[str, Any]:
     for name, kinds in (("rows", ("PreemptionRow", "JobPreemptionRow")), ("totals", ("TierTotal",))):
         found[name] = {"type": "array", "items": {"anyOf": [{"$ref": SCHEMA_REF.format(name=each)} for each in kinds]}}
     waits = _REPORT["properties"] | dict.fromkeys(("rows", "totals"), _WAIT_ROWS)
-    waits = {name: each for name, each in waits.items() if name != "compared_to"}
+    waits = {name: each for name, each in waits.items() if name not in ("compared_to", "unaccounted")}
     schemas = components | {"Report": _REPORT, "Preemptions": {"type": "object", "properties": found}}
     schemas["Waits"] = {"type": "object", "properties": waits}
     return schemas

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from gputally.files.html_template import html_template
+from gputally.report.most_unaccounted import MostUnaccounted, note_of
 from gputally.report.report_query import COLUMNS
 from gputally.report.waterfall.waterfall_chart import bars, name_of
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
@@ -135,6 +136,10 @@ def _document(body: bytes) -> dict[str, Any]:
     return document | {"by_columns": tuple(by), "columns": columns, "has_shares": is_bill}
 
 
+def _unaccounted(bill: Mapping[str, Any]) -> list[MostUnaccounted]:
+    return msgspec.convert(bill.get("unaccounted") or [], list[MostUnaccounted])
+
+
 def _waterfall(body: bytes) -> dict[str, Any]:
     """A JSON report of a waterfall, with what a drawing of it needs."""
     document: dict[str, Any] = _EXACT.decode(body)
@@ -155,5 +160,6 @@ def _html(form: Mapping[str, str], **values: Any) -> str:  # noqa: ANN401 - what
         periods=_PERIODS,
         dimensions=tuple(COLUMNS),
         links=links,
+        notes=[note_of(each) for each in _unaccounted(values.get("bill") or {})],
         **values,
     )

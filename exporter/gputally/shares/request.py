@@ -1,7 +1,7 @@
 """The devices that a pod effectively requests, by resource."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from gputally.errors import MalformedObject
@@ -97,9 +97,19 @@ def _gpus(container: Container, rules: Rules) -> Amounts:
 
 def holds_gpu(pod: Pod, rules: Rules) -> bool:
     """Whether a container of `pod` names a GPU resource, or a scheme may add one; cheaper than counting."""
+    return any_resource(pod, rule_of, rules) or may_be_added(pod, rules)
+
+
+def may_be_added(pod: Pod, rules: Rules) -> bool:
+    """Whether a scheme may add GPUs that no container names."""
+    return any(scheme.may_request(pod, rules) for scheme in SCHEMES)
+
+
+def any_resource(pod: Pod, matches: Callable[[str, Rules], object], rules: Rules) -> bool:
+    """Whether a container of `pod` names a resource that `matches`."""
     for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
         if resources := container.resources:
             for name in (*(resources.limits or ()), *(resources.requests or ())):
-                if rule_of(name, rules):
+                if matches(name, rules):
                     return True
-    return any(scheme.may_request(pod, rules) for scheme in SCHEMES)
+    return False

@@ -8,11 +8,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gputally.model.allocations_document import AllocationsDocument
+from gputally.model.allocations_document import AllocationsDocument, UnaccountedCount
 from gputally.top.groups import Group, capacity, groups, jobs, offered, total
 
-_CHROME: Final = 5
-"""Lines besides the rows: three of the summary, the heads, and the keys."""
+_CHROME: Final = 2
+"""Lines besides the rows and the summary: the heads, and the keys."""
 _NARROW: Final = 100
 """Below this width, states are left out."""
 _JOB: Final = "job"
@@ -24,20 +24,22 @@ def screen(document: AllocationsDocument, *, by: str, width: int, height: int | 
     """Everything for one instant; `height` None shows all rows."""
     offers = offered(document) if by == "node" else {}
     rows = jobs(document) if by == _JOB else groups(document.pods, by=by, offered=offers)
-    shown = rows if height is None else rows[: max(1, height - _CHROME)]
-    parts: list[RenderableType] = [*summary(document), table(shown, by=by, currency=document.currency, width=width)]
+    lines = summary(document)
+    chrome = _CHROME + len(lines)
+    shown = rows if height is None else rows[: max(1, height - chrome)]
+    parts: list[RenderableType] = [*lines, table(shown, by=by, currency=document.currency, width=width)]
     hidden = len(rows) - len(shown)
     hints = [f"{hidden} more rows"] if hidden else []
     hints += ["  ".join(f"{key} {name}" for key, name in KEYS.items()) + "  q quit"] if keys else []
     if hints:
-        free = 0 if height is None else height - _CHROME - len(shown)
+        free = 0 if height is None else height - chrome - len(shown)
         parts += [Text()] * free  # the keys stay at the bottom
         parts.append(Text("  ".join(hints), style="dim", no_wrap=True, overflow="ellipsis"))
     return Stack(*parts)
 
 
 def summary(document: AllocationsDocument) -> list[Text]:
-    """Capacity, demand and cost, a line each."""
+    """Capacity, demand and cost, a line each; and one of the pods that are not accounted, if there are any."""
     everything, states = total(document), capacity(document)
     lines = []
     if states is not None:
@@ -55,7 +57,20 @@ def summary(document: AllocationsDocument) -> list[Text]:
     )
     lines.append(f"Pending  {demand}")
     lines.append(f"Cost     {_cost(everything, document.currency)}")
-    return [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
+    found = [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
+    if document.unaccounted:
+        found.append(Text(_unaccounted(document.unaccounted), style="yellow", no_wrap=True, overflow="ellipsis"))
+    return found
+
+
+def _unaccounted(found: Sequence[UnaccountedCount]) -> str:
+    """`Missing  3 pods (claim), 1 pod with 2 GPUs (not_offered): not accounted`."""
+    parts = [
+        f"{each.pods:,} {'pod' if each.pods == 1 else 'pods'}"
+        f"{f' with {number(each.gpus)} GPUs' if each.gpus else ''} ({each.reason})"
+        for each in found
+    ]
+    return f"Missing  {', '.join(parts)}: not accounted"
 
 
 def _most(item: tuple[str, float]) -> float:

@@ -14,6 +14,7 @@ from gputally.pending_api.words.answer_words import (
     nodes_words,
     occupant_cells,
     similar_words,
+    unaccounted_words,
 )
 from gputally.pending_api.words.suggestion_words import change_words, effect_words
 from gputally.why_command.text_lines import headed, headed_if, headed_table, paragraph
@@ -37,6 +38,10 @@ def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
     if document.bound and document.answers:
         yield ""
         yield from paragraph(bound_words(document), width)
+    for index, note in enumerate(document.unaccounted):
+        if index or document.answers or document.workloads:
+            yield ""
+        yield from paragraph(unaccounted_words(note), width)
 
 
 def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:

@@ -42,6 +42,13 @@ FORGED: tuple[Doc, ...] = (
 )
 """Forged owners of the pods; a real server accepts any nonempty values."""
 
+CLAIMS: Doc = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}
+"""What Dynamic Resource Allocation gives a pod besides its GPUs; no claim exists."""
+CHIP = "nvidia.com/GA102GL_A10"
+"""A device that the nodes of chaos do not offer; kubelets ignore that."""
+ASKS: tuple[tuple[Doc, Doc], ...] = (({}, {}), (CLAIMS, {}), ({}, {CHIP: "1"}))
+"""What pods ask for besides their GPUs, in their spec and as limits."""
+
 _LIVES = 3
 _REFUSALS = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE)
 
@@ -68,6 +75,7 @@ class Chaos:
         self._over = False
         self._random = choices(seed, "chaos")
         self._forged = cycle(FORGED)
+        self._asks = cycle(ASKS)
         self._injectors: dict[str, Callable[[], str | None]] = {
             "drop": self._drop,
             "cut": self._cut,
@@ -291,7 +299,9 @@ class Chaos:
     def _create_pod(self, name: str, *, lasts_us: int | None, initializes_us: int = 0) -> None:
         work = Work(app=name, kind="chaos", lasts_us=lasts_us, initializes_us=initializes_us)
         pod = workloads.bare_pod(work, name)
-        pod["spec"]["nodeName"] = name
+        spec, limits = next(self._asks)
+        pod["spec"] |= {"nodeName": name} | spec
+        pod["spec"]["containers"][0]["resources"]["limits"] |= limits
         pod["metadata"]["ownerReferences"] = [next(self._forged) | {"uid": "forged", "controller": True}]
         self._registry.create("pods", pod, NAMESPACE)
 

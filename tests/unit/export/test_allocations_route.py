@@ -9,6 +9,7 @@ from gputally.accounting.active_pods import Active, ActivePod, read_active
 from gputally.accounting.waiting.fit.packing import JobNodes
 from gputally.export.live.allocations_route import AllocationsNow, cost_per_hour, document
 from gputally.model.price import Basis, Price, Purchase
+from gputally.model.unaccounted import WORDS, Unaccounted
 from gputally.model.units import GPU, PICO
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
@@ -90,3 +91,17 @@ def test_an_empty_cluster_has_empty_lists() -> None:
     found = document(AllocationsNow(Active((), (), ()), us(0), ""), {}, tenants=None)
 
     assert (found.pods, found.nodes, found.currency) == ([], [], "")
+
+
+def test_pods_that_are_not_accounted_are_counted_for_users_who_may_see_all() -> None:
+    replay = Replay()
+    replay.see(NodeForm(gpus=4), at=0)
+    replay.see(PodForm(name="x", gpus=6, node="n1", scheduled=1, started=2, claims=("gpu",)), at=5)
+    found = AllocationsNow(read_active(replay.fleet, now_us=us(10)), us(10), "")
+
+    assert [structs.astuple(each) for each in document(found, {}, tenants=None).unaccounted or []] == [
+        ("not_offered", WORDS[Unaccounted.NOT_OFFERED], 1, 2.0),
+        ("claim", WORDS[Unaccounted.CLAIM], 1, None),
+    ]
+    assert document(found, {}, tenants=frozenset({"ml"})).unaccounted is None
+    assert document(now(), {}, tenants=None).unaccounted == []

@@ -90,6 +90,8 @@ def world(
         classes=classes,
         default_class="",
         models=fleet.nodes.models(),
+        unaccounted=dict(fleet.unaccounted.entries),
+        unrecorded=dict(fleet.unaccounted.objects),
     )
 
 

@@ -16,6 +16,7 @@ from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.web import Site, serve
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.allocation import Gap
+from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import US_PER_DAY
 from gputally.report_api import report_process
 from gputally.report_api.report_process import ReportRunner
@@ -219,3 +220,24 @@ async def test_a_period_of_which_only_daily_sums_are_left_is_rejected_without_na
         assert set(await rows(whole)) == {RED, BLUE, f"{BLUE}s"}
     assert "1970-01-01 01:00:00 UTC is inside a day before 1970-01-02, of which the retention left daily sums" in text
     assert ledger.name not in text
+
+
+async def test_pods_that_are_not_accounted_are_noted_for_users_who_may_see_all(ledger: Path) -> None:
+    claims = UnaccountedDay(day="1970-01-01", reason=Unaccounted.CLAIM, pods=2, quantity=0)
+    with SqliteLedger(ledger) as live:
+        live.write(step(at=5 * HOUR, documents={("unaccounted-day", "1970-01-01 claim"): claims}))
+    restricted = AccessPolicy(tokens={digest("t"): "ann"}, tenants={"ann": frozenset({RED})})
+
+    async with served(ledger) as client:
+        async with client.get(REPORT_PATH, params=ALL) as answer:
+            [noted] = (await answer.json())["unaccounted"]
+        async with client.get(PAGE_PATH, params=ALL) as page:
+            shown = await page.text()
+    async with served(ledger, restricted) as client:
+        async with client.get(REPORT_PATH, params=ALL) as answer:
+            assert (await answer.json())["unaccounted"] is None
+        async with client.get(PAGE_PATH, params=ALL) as page:
+            assert "Not included" not in await page.text()
+
+    assert (noted["reason"], noted["pods"], noted["gpus"]) == ("claim", 2, None)
+    assert "<p>Not included are the GPUs of up to 2 pods at a time: " in shown

@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from gputally.model.allocations_document import AllocationsDocument, JobPlacement, NodeCapacity, PodAllocation
+from gputally.model.allocations_document import (
+    AllocationsDocument,
+    JobPlacement,
+    NodeCapacity,
+    PodAllocation,
+    UnaccountedCount,
+)
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 
@@ -46,6 +52,9 @@ def document(
     nodes: list[NodeCapacity] | None = NODES,
     currency: str = "USD",
     jobs: Sequence[JobPlacement] = (),
+    unaccounted: Sequence[UnaccountedCount] = (),
 ) -> AllocationsDocument:
     found = PODS if pods is None else pods
-    return AllocationsDocument(at=NOON, currency=currency, pods=found, nodes=nodes, jobs=list(jobs))
+    return AllocationsDocument(
+        at=NOON, currency=currency, pods=found, nodes=nodes, jobs=list(jobs), unaccounted=list(unaccounted)
+    )

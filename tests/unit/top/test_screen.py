@@ -6,7 +6,7 @@ from decimal import Decimal
 from msgspec import structs
 from rich.console import Console
 
-from gputally.model.allocations_document import JobPlacement, NodeCapacity
+from gputally.model.allocations_document import JobPlacement, NodeCapacity, UnaccountedCount
 from gputally.top.groups import groups
 from gputally.top.screen import screen
 from tests.unit.top.documents import NODES, PODS, document, pod
@@ -30,6 +30,17 @@ def test_the_screen_fits_eighty_columns() -> None:
         "high                                                   2    1.25        0   2.50",
         "top                                                    1       0        8   0.00",
     ]
+
+
+def test_pods_that_are_not_accounted_have_a_line_of_their_own() -> None:
+    missing = [
+        UnaccountedCount(reason="not_offered", text="", pods=1, gpus=2),
+        UnaccountedCount(reason="claim", text="", pods=1234, gpus=None),
+    ]
+    lines = shown(height=24, unaccounted=missing)
+
+    assert lines[3] == "Missing  1 pod with 2 GPUs (not_offered), 1,234 pods (claim): not accounted"
+    assert len(lines) == 24
 
 
 def test_a_wide_terminal_shows_the_states() -> None:

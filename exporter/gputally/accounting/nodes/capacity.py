@@ -42,7 +42,7 @@ class Offered(Protocol):
 
     @property
     def divided(self) -> bool:
-        """Whether any unit is a part of a GPU."""
+        """Whether any unit is a part of a GPU, or the node has never offered its GPUs."""
 
     @property
     def ready(self) -> bool:
@@ -57,7 +57,8 @@ def divide(facts: Offered, allocated: int) -> Iterator[tuple[CapacityState, int]
     """µGPU by state: capacity + overcommitted = allocated + all other states. Allocated has precedence.
 
     GPUs that the offered units do not cover are unsliced; but whole missing devices, where units are whole, and devices
-    that are not allocatable are unhealthy. A node that offers nothing has lost its device plugin.
+    that are not allocatable are unhealthy. A node that no longer offers anything has lost its device plugin; the GPUs
+    of one that has never offered any, which only its labels count, are unsliced.
     """
     yield CapacityState.ALLOCATED, allocated
     rest = facts.physical - allocated

@@ -100,10 +100,11 @@ def _facts(carried: NodeLabels, fixed: _Fixed, known: _Known, rules: Rules, pric
     capacity = covered(offer, shares.labels, rules)
     allocatable = covered([(name, amount) for name, _, amount in fixed.units], shares.labels, rules)
     asset = asset_of(labels, rules, price_labels)
+    physical = _physical(shares, capacity, gpus=max(shares.gpus, known.gpus), offers=bool(offer))
     return NodeFacts(
-        physical=_physical(shares, capacity, gpus=max(shares.gpus, known.gpus), offers=bool(offer)),
+        physical=physical,
         covered=capacity,
-        divided=divided(offer, shares.labels, rules),
+        divided=divided(offer, shares.labels, rules) or is_never_offered(physical, fixed.offered),
         allocatable=min(allocatable, capacity),
         ready=fixed.ready,
         cordoned=fixed.cordoned,
@@ -130,6 +131,11 @@ def asset_of(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[st
         purchase=purchase_of(labels)[0],
         labels=tuple(sorted((key, labels[key]) for key in price_labels & labels.keys())),
     )
+
+
+def is_never_offered(physical: int, offered: Units | None) -> bool:
+    """Whether the node has GPUs by its labels alone: it has never offered a GPU resource."""
+    return physical > 0 and offered is not None and not any(amount for _, amount in offered)
 
 
 def _with_labels(
@@ -200,6 +206,8 @@ def _stated(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int, sin
         return replace(record, facts=((record.created_us, facts),))
     history = with_readiness(record.facts, ready=facts.ready, from_us=turned_us)
     facts = replace(facts, offered=most(history[-1][1].offered, facts.offered))
+    if not facts.covered:
+        facts = replace(facts, divided=is_never_offered(facts.physical, facts.offered))
     if facts != history[-1][1]:
         history = followed(history, facts, from_us=at_us)
     return replace(record, facts=history)

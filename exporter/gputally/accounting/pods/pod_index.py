@@ -8,6 +8,7 @@ from msgspec import Struct
 from gputally.accounting.nodes.node_clock import NodeClocks
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.terms.tier import NO_TIER, tier_of_pod
+from gputally.accounting.unaccounted_pods import UnaccountedPods
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.schemes import requested
@@ -86,7 +87,7 @@ class PodIndex:
     """UIDs of pods that are pending, that lack a tier or a tenant, and by node name and namespace.
 
     The last two keep the order of arrival, which decides whose labels are exported when they are limited. `clocks`
-    holds the node clock offsets that the pods show.
+    holds the node clock offsets that the pods show, `unaccounted` the bound pods with GPUs that are not accounted.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -97,15 +98,17 @@ class PodIndex:
         self.on_node: dict[str, dict[str, None]] = {}
         self.in_namespace: dict[str, dict[str, None]] = {}
         self.clocks = NodeClocks()
+        self.unaccounted = UnaccountedPods(rules)
         self._rules = rules
 
-    def put(self, record: PodRecord, *, tenant: str) -> None:
-        """Index the current state of the pod."""
+    def put(self, record: PodRecord, *, tenant: str, at_us: int) -> None:
+        """Index the state of the pod at `at_us`."""
         is_active = record.end_by is None
         tier = record.terms[-1].tier if record.terms else tier_of_pod(record, self._rules)
         _set_member(self.pending, record.uid, is_member=is_active and record.scheduled_us is None)
         _set_member(self.without_tier, record.uid, is_member=is_active and tier == NO_TIER)
         self.assign(record, tenant)
+        self.unaccounted.accounted(record, at_us=at_us)
         if record.clock or record.node in self.clocks.shown_by:
             self.clocks.learn(record)
         self.in_namespace.setdefault(record.namespace, {})[record.uid] = None
@@ -123,6 +126,7 @@ class PodIndex:
     def drop(self, record: PodRecord) -> None:
         """Remove a deleted pod."""
         self.pending_groups.drop(record.uid)
+        self.unaccounted.forgotten(record.uid)
         for index in (self.pending, self.without_tier, self.without_tenant):
             index.discard(record.uid)
         _drop(self.on_node, record.node, record.uid)

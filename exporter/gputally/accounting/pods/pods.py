@@ -176,7 +176,7 @@ class Pods:
             if not by_same_rules:
                 self.provisional.take_up(record.uid)
             known = as_posted(record)
-            self.index.put(known, tenant=self.namespaces.tenant(known))
+            self.index.put(known, tenant=self.namespaces.tenant(known), at_us=0)
             self.unaccepted.put(known, at_us=0)
             if known.walking:
                 self.walks.job(known)  # continues from the stored step; requests the first owner again
@@ -243,7 +243,7 @@ class Pods:
             self._unaccounted[record.uid] = record, at_us
         if record != before:
             self.handover.touch(before, record)
-        self.index.put(record, tenant=tenant)
+        self.index.put(record, tenant=tenant, at_us=at_us)
         return record
 
     def _classified(self, record: PodRecord, history: History, tenant: str, *, at_us: int, amends: bool) -> PodRecord:

@@ -6,7 +6,7 @@ from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_SECOND
+from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_SECOND
 
 
 def difference(snapshot: Snapshot) -> Iterator[Row]:
@@ -91,12 +91,32 @@ PODS_WITHOUT_TENANT = Metric[Snapshot](
     rows=lambda snapshot: [Row((), snapshot.without_tenant)],
 )
 
-CLAIM_ONLY_PODS = Metric[Snapshot](
-    name="gputally_claim_only_pods",
+UNACCOUNTED_GPU_PODS = Metric[Snapshot](
+    name="gputally_unaccounted_gpu_pods",
     kind=MetricType.GAUGE,
-    help="Unfinished pods on nodes that use devices only through ResourceClaims (DRA); if these are GPUs, they are not "
-    "accounted.",
-    rows=lambda snapshot: [Row((), snapshot.claim_pods)],
+    help="Bound, unfinished pods that ask for GPUs which are not accounted, by reason; a pod may have several reasons.",
+    labels=("reason",),
+    rows=lambda snapshot: [Row((reason.value,), pods) for reason, pods in snapshot.unaccounted.pods.items()],
+)
+
+UNACCOUNTED_GPUS = Metric[Snapshot](
+    name="gputally_unaccounted_gpus",
+    kind=MetricType.GAUGE,
+    help="GPUs that bound, unfinished pods request and that are not accounted, by reason, where a rule weighs the "
+    "resource.",
+    labels=("reason",),
+    rows=lambda snapshot: [
+        Row((reason.value,), quantity / GPU) for reason, quantity in snapshot.unaccounted.quantities.items()
+    ],
+)
+
+UNKNOWN_DEVICE_NODES = Metric[Snapshot](
+    name="gputally_unknown_device_nodes",
+    kind=MetricType.GAUGE,
+    help="Nodes that offer a device that looks like a GPU and that no resource rule weighs: the 20 most common "
+    "resources, and other.",
+    labels=("resource",),
+    rows=lambda snapshot: [Row((resource,), nodes) for resource, nodes in snapshot.unknown_offers.items()],
 )
 
 PURCHASE_CONFLICTS = Metric[Snapshot](
@@ -147,7 +167,9 @@ METRICS = (
     NODES,
     PODS_WITHOUT_TIER,
     PODS_WITHOUT_TENANT,
-    CLAIM_ONLY_PODS,
+    UNACCOUNTED_GPU_PODS,
+    UNACCOUNTED_GPUS,
+    UNKNOWN_DEVICE_NODES,
     PURCHASE_CONFLICTS,
     LABEL_CONFLICTS,
     NODE_CLOCK_SKEW,

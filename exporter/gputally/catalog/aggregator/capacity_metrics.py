@@ -90,6 +90,14 @@ UNPRICED_GPUS = Metric[Snapshot](
     rows=unpriced_gpus,
 )
 
+NEVER_OFFERED_GPUS = Metric[Snapshot](
+    name="gputally_never_offered_gpus",
+    kind=MetricType.GAUGE,
+    help="GPUs that labels count, of existing nodes that have never offered a GPU resource: their state is unsliced.",
+    labels=("gpu_model", "pool"),
+    rows=lambda snapshot: (Row(group, quantity / GPU) for group, quantity in snapshot.inventory.never_offered.items()),
+)
+
 METRICS = (
     CAPACITY_GPU_SECONDS,
     CAPACITY_COST,
@@ -97,4 +105,5 @@ METRICS = (
     OVERCOMMITTED_GPUS,
     OVERCOMMITTED_GPU_SECONDS,
     UNPRICED_GPUS,
+    NEVER_OFFERED_GPUS,
 )

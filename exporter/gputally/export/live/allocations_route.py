@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from aiohttp import web
 
 from gputally.accounting.active_pods import Active, ActiveNode, ActivePod
+from gputally.accounting.unaccounted_pods import UnaccountedNow
 from gputally.accounting.waiting.fit.packing import Job
 from gputally.export.live.filtered_route import filtered_route
-from gputally.model.allocations_document import PATH, AllocationsDocument, JobPlacement, NodeCapacity, PodAllocation
+from gputally.model.allocations_document import (
+    PATH,
+    AllocationsDocument,
+    JobPlacement,
+    NodeCapacity,
+    PodAllocation,
+    UnaccountedCount,
+)
+from gputally.model.unaccounted import WORDS
 from gputally.model.units import GPU, PICO, to_datetime
 
 if TYPE_CHECKING:
@@ -44,7 +53,16 @@ def document(
         pods=[_pod(pod) for pod in pods],
         nodes=None if tenants is not None else [_node(each) for each in now.active.nodes],
         jobs=list(_jobs(now.active, {(pod.namespace, pod.job_kind, pod.job): None for pod in pods})),
+        unaccounted=None if tenants is not None else list(_unaccounted(now.active.unaccounted)),
     )
+
+
+def _unaccounted(now: UnaccountedNow) -> Iterator[UnaccountedCount]:
+    for reason, pods in now.pods.items():
+        if pods:
+            quantity = now.quantities.get(reason)
+            gpus = None if quantity is None else quantity / GPU
+            yield UnaccountedCount(reason=reason.value, text=WORDS[reason], pods=pods, gpus=gpus)
 
 
 def _jobs(active: Active, chosen: Iterable[Job]) -> Iterator[JobPlacement]:

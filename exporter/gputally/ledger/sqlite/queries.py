@@ -189,6 +189,10 @@ SELECT node_uid, node, max(gone_us, :start), min(gone_by_us, :end) FROM node_end
 WHERE max(gone_us, :start) < min(gone_by_us, :end)
 ORDER BY node_uid
 """
+UNACCOUNTED_DAYS: Final = """
+SELECT document FROM working WHERE kind = 'unaccounted-day' AND uid >= :first AND uid < :last ORDER BY uid
+"""
+"""Documents of `UnaccountedDay`, whose keys begin with the day."""
 
 
 def record_of(type_: type[Record], row: Row) -> Record:

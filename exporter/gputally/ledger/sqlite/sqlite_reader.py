@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
 from gputally.ledger.preemption_records import LostTime, NodeBinding, PreemptionRecord
@@ -42,7 +44,8 @@ from gputally.ledger.sqlite.waits.wait_times import read_wait_times
 from gputally.ledger.wait_record import WaitRecord, WaitTime
 from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
-from gputally.model.units import US_PER_DAY
+from gputally.model.unaccounted import UnaccountedDay
+from gputally.model.units import US_PER_DAY, to_datetime
 from gputally.model.work.lost_work import LostWork
 
 
@@ -194,6 +197,12 @@ class SqliteLedgerReader(SqliteRows):
                     yield from queries.gap_of(queries.allocation(row), window)
         yield from (queries.gap(GapSubject.NODE, row) for row in self._rows(queries.NODE_GAPS, bounds))
         self._detailed(window)
+
+    def unaccounted(self, window: Window) -> list[UnaccountedDay]:
+        """See `LedgerReader.unaccounted`."""
+        first, last = (f"{to_datetime(us):%Y-%m-%d}" for us in (window.start_us, window.end_us - 1))
+        rows = self._rows(queries.UNACCOUNTED_DAYS, {"first": first, "last": f"{last}~"})
+        return [msgspec.json.decode(document, type=UnaccountedDay) for (document,) in rows]
 
     def closed_periods(self) -> list[ClosedPeriod]:
         """See `LedgerReader.closed_periods`."""

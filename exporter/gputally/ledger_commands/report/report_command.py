@@ -1,6 +1,7 @@
 """`gputally report`: GPU-hours and cost of a period."""
 
 import sys
+from typing import Final
 
 from msgspec import Struct, structs
 
@@ -36,6 +37,9 @@ from gputally.report.team_bill import TEAM_BY, team_bill_of
 from gputally.report.waterfall.waterfall import CAPACITY, waterfalls_of
 from gputally.report.waterfall.waterfall_parts import ALLOCATED, read_waterfall_parts
 from gputally.report.waterfall.waterfall_rows import waterfall_rows
+
+_FOR_PROGRAMS: Final = ("csv", "focus")
+"""Formats without room for notes, which go to standard error."""
 
 
 class ReportOptions(Struct, frozen=True, kw_only=True):
@@ -82,6 +86,8 @@ def report(options: ReportOptions) -> int:
             matches = _write_lines(reader, scope, options, progress)
             _warn_of_no_match(scope, matches=matches)
         sys.stdout.flush()
+        if options.output in _FOR_PROGRAMS:
+            sys.stderr.writelines(f"gputally: {note}\n" for note in scope.notes)
         if options.scope.history is not None or scope.state.cluster == IMPORTED:
             write_sampled(sys.stderr, read_sampled(reader, scope.query))
     return 0

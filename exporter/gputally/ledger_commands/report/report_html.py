@@ -30,8 +30,8 @@ class HtmlTable(NamedTuple):
     note: str = ""
 
 
-def page(*, title: str, about: str, tables: Iterable[HtmlTable]) -> str:
-    """The file; all arguments are plain text."""
+def page(*, title: str, about: str, tables: Iterable[HtmlTable], notes: Iterable[str] = ()) -> str:
+    """The file, with `notes` below the tables; all arguments are plain text."""
     return f"""\
 <!doctype html>
 <html lang="en">
@@ -44,7 +44,7 @@ def page(*, title: str, about: str, tables: Iterable[HtmlTable]) -> str:
 <body>
 <h1>{escape(title)}</h1>
 <p>{escape(about)}</p>
-{"".join(map(_table, tables))}</body>
+{"".join(map(_table, tables))}{"".join(f"<p>{escape(note)}</p>{chr(10)}" for note in notes)}</body>
 </html>
 """
 

@@ -18,6 +18,7 @@ from gputally.ledger_commands.report.report_text import (
     row_values,
     write_heading,
     write_json,
+    write_notes,
     write_table,
 )
 from gputally.report.bill import Bill
@@ -57,7 +58,8 @@ def write_teams(file: TextIO, report: TeamReport, *, output: str) -> None:
         write_rows(file, (*_TEAM, *_JOB, *MEASURES, "currency"), cells, output="csv")
     elif output == "html":
         about = f"From {report.scope.period(report.scope.query.window)}{report.scope.limits}"
-        file.write(page(title="GPU cost of teams", about=about, tables=_html_tables(report, teams)))
+        tables = _html_tables(report, teams)
+        file.write(page(title="GPU cost of teams", about=about, tables=tables, notes=report.scope.notes))
     else:
         write_heading(file, report.scope.period(report.scope.query.window) + report.scope.limits, output)
         for each in teams or EMPTY:
@@ -67,6 +69,7 @@ def write_teams(file: TextIO, report: TeamReport, *, output: str) -> None:
             file.write(f"\n{'## ' if output == 'markdown' else ''}{_title(tenant, report.top)}\n\n")
             for each in found:
                 write_table(file, *bill_table(_JOB, each, bars=output == "table"), output=output)
+        write_notes(file, report.scope)
 
 
 def _title(tenant: str, top: int) -> str:

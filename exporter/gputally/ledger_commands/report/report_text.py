@@ -10,9 +10,11 @@ from msgspec import Struct, structs
 from gputally.ledger.records import LedgerState, Window
 from gputally.ledger_commands.plain_text import markdown_table, write_document, write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
+from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.units import to_datetime
 from gputally.report.bill import Bill
 from gputally.report.cost_change import CostChange
+from gputally.report.most_unaccounted import most_unaccounted, note_of
 from gputally.report.report_query import ReportQuery
 from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, RowChoice, change_rows, rows_of
 
@@ -49,10 +51,15 @@ Table = tuple[list[str], list[list[object]]]
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """What is reported of which ledger; times are shown in the zone of the query."""
+    """What is reported of which ledger; times are shown in the zone of the query.
+
+    `unaccounted` are the days with pods that asked for GPUs which were not accounted; None in a report with filters,
+    which these pods have no values for.
+    """
 
     query: ReportQuery
     state: LedgerState
+    unaccounted: Sequence[UnaccountedDay] | None = None
 
     @property
     def accounted(self) -> str:
@@ -63,6 +70,11 @@ class Scope(Struct, frozen=True, kw_only=True):
     def limits(self) -> str:
         """The filters, for people."""
         return "".join(f", {each.column} {' or '.join(each.globs)}" for each in self.query.filters)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the report leaves out, for people."""
+        return [note_of(each) for each in most_unaccounted(self.unaccounted or ())]
 
     def period(self, window: Window) -> str:
         """A period for people."""
@@ -110,12 +122,13 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
             for each in found or EMPTY
         )
         about = f"From {report.scope.period(query.window)}{report.scope.limits}"
-        file.write(page(title="GPU cost", about=about, tables=tables))
+        file.write(page(title="GPU cost", about=about, tables=tables, notes=report.scope.notes))
     else:
         write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
         for each in found or EMPTY:
             write_table(file, *bill_table(columns, each, bars=output == "table"), output=output)
             file.writelines(f"\n{note}\n" for note in notes_of(each.total))
+        write_notes(file, report.scope)
 
 
 def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
@@ -133,17 +146,19 @@ def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
         write_rows(file, (*columns, *_CHANGES, "currency"), cells, output="csv")
     else:
         about = f"{scope.period(scope.query.window)}, compared to {scope.period(report.before)}{scope.limits}"
-        _write_change_tables(file, about, [_change_table(columns, group) for group in found], output=output)
+        tables = [_change_table(columns, group) for group in found]
+        _write_change_tables(file, scope, tables, about=about, output=output)
 
 
-def _write_change_tables(file: TextIO, about: str, tables: Sequence[Table], *, output: str) -> None:
+def _write_change_tables(file: TextIO, scope: Scope, tables: Sequence[Table], *, about: str, output: str) -> None:
     if output == "html":
         shown = (HtmlTable(*table) for table in tables)
-        file.write(page(title="Change of GPU cost", about=f"From {about}", tables=shown))
+        file.write(page(title="Change of GPU cost", about=f"From {about}", tables=shown, notes=scope.notes))
         return
     write_heading(file, about, output)
     for table in tables:
         write_table(file, *table, output=output)
+    write_notes(file, scope)
 
 
 def _change_table(columns: Sequence[str], group: Sequence[ChangeRow]) -> Table:
@@ -222,6 +237,11 @@ def row_values(row: BillRow | ChangeRow) -> dict[str, Any]:
     return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
 
 
+def write_notes(file: TextIO, scope: Scope) -> None:
+    """Write what the report leaves out, below its tables."""
+    file.writelines(f"\n{note}\n" for note in scope.notes)
+
+
 def write_heading(file: TextIO, text: str, output: str) -> None:
     """Write the heading of a table or of Markdown."""
     file.write(f"{'# ' if output == 'markdown' else ''}GPU cost from {text}\n\n")
@@ -256,6 +276,7 @@ def write_json(
         "where": {each.column: each.globs for each in scope.query.filters},
         "rows": rows,
         "totals": totals,
+        "unaccounted": None if scope.unaccounted is None else most_unaccounted(scope.unaccounted),
     }
     write_document(file, document)
 

@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from gputally.ledger_commands.plain_text import write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
-from gputally.ledger_commands.report.report_text import Scope, write_heading, write_json, write_table
+from gputally.ledger_commands.report.report_text import Scope, write_heading, write_json, write_notes, write_table
 from gputally.report.waterfall.waterfall import CAPACITY
 from gputally.report.waterfall.waterfall_chart import bars, name_of
 from gputally.report.waterfall.waterfall_rows import WaterfallRow, WaterfallRows
@@ -39,11 +39,13 @@ def write_waterfall(file: TextIO, report: WaterfallReport, *, output: str) -> No
         write_rows(file, head, (tuple(row[name] for name in head) for row in cells), output="csv")
     elif output == "html":
         about = f"From {scope.period(scope.query.window)}{scope.limits}"
-        file.write(page(title="GPU cost, from capacity to use", about=about, tables=_html_tables(report)))
+        tables = _html_tables(report)
+        file.write(page(title="GPU cost, from capacity to use", about=about, tables=tables, notes=scope.notes))
     else:
         write_heading(file, scope.period(scope.query.window) + scope.limits, output)
         for each in report.found:
             _write_one(file, each, columns, output)
+        write_notes(file, scope)
 
 
 def _labels(each: WaterfallRows, columns: Sequence[str]) -> dict[str, Any]:

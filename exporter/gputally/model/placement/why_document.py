@@ -174,12 +174,28 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     gang: GangEntry | None = None
 
 
+class UnaccountedNote(Struct, frozen=True, kw_only=True, gc=False):
+    """A bound pod that asks for GPUs which are not accounted, for one reason, with the `resources` concerned.
+
+    `gpus` is None if they are not known, and `node` for a user who may not know it.
+    """
+
+    namespace: str
+    pod: str
+    node: str | None
+    reason: str
+    text: str
+    resources: list[str]
+    gpus: float | None
+
+
 class WhyDocument(Struct, frozen=True, kw_only=True):
     """The answers about a pod, or about the pods of a job: one for each verdict and request.
 
     `bound` pods of the job have their GPUs. If these have equal requests, they occupy `nodes_used` nodes, of which
-    `nodes_needed` would hold them if they were empty. `workloads` lack pods of the job. `currency` is empty without a
-    price book.
+    `nodes_needed` would hold them if they were empty. `workloads` lack pods of the job. `unaccounted` pods ask for
+    GPUs that are not accounted: the pod that was asked about, which has no answer if none of its GPUs are accounted, or
+    pods of the job. `currency` is empty without a price book.
     """
 
     version: int = WHY_VERSION
@@ -190,3 +206,4 @@ class WhyDocument(Struct, frozen=True, kw_only=True):
     nodes_used: int | None = None
     nodes_needed: int | None = None
     workloads: list[PendingWorkload] = []
+    unaccounted: list[UnaccountedNote] = []

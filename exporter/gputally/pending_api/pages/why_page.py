@@ -18,6 +18,7 @@ from gputally.pending_api.words.answer_words import (
     nodes_words,
     occupant_cells,
     similar_words,
+    unaccounted_words,
 )
 from gputally.pending_api.words.duration_words import duration
 from gputally.pending_api.words.first_steps import first_step
@@ -42,6 +43,7 @@ def why_page(document: WhyDocument, asked: WhyRequest) -> str:
         who=who_words,
         effect=lambda change: effect_words(change, document.currency),
         bound=bound_words(document) if document.answers else "",
+        unaccounted=[unaccounted_words(note) for note in document.unaccounted],
         quota=quota_line,
         step=lambda lacks: first_step(lacks.reason, has_suggestions=bool(lacks.helps or lacks.job_changes)),
         age=lambda since: duration((document.at - since).total_seconds()),

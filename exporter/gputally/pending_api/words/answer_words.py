@@ -5,7 +5,14 @@ from decimal import Decimal
 from typing import Final
 
 from gputally.model.placement.pending_document import PendingPod
-from gputally.model.placement.why_document import NeededResources, OccupantPod, PastWait, WhyAnswer, WhyDocument
+from gputally.model.placement.why_document import (
+    NeededResources,
+    OccupantPod,
+    PastWait,
+    UnaccountedNote,
+    WhyAnswer,
+    WhyDocument,
+)
 from gputally.pending_api.words.amount_words import (
     amount_words,
     byte_words,
@@ -193,6 +200,15 @@ def bound_words(document: WhyDocument) -> str:
         return ""
     have = f"{pod_words(document.bound)} of the same job {'has its' if document.bound == 1 else 'have their'} GPUs"
     return f"{have}{_on_nodes(document)}."
+
+
+def unaccounted_words(note: UnaccountedNote) -> str:
+    """Why GPUs of a bound pod are not accounted."""
+    node = f" on {note.node}" if note.node else ""
+    what = gpu_words(note.gpus) if note.gpus else "devices"
+    resources = f" ({listed(note.resources)})" if note.resources else ""
+    pod = f"{note.namespace}/{note.pod}{node}"
+    return f"{pod} asks for {what}{resources} that are not accounted: {note.text} ({note.reason})."
 
 
 def _on_nodes(document: WhyDocument) -> str:
