@@ -75,7 +75,7 @@ async def test_a_lease_is_taken_by_whoever_replaces_its_latest_version() -> None
 
 
 async def test_the_binding_subresource_binds() -> None:
-    async with serving(nodes=0) as (cluster, kube):
+    async with serving(nodes=0, speed=0.001) as (cluster, kube):
         add(cluster.simulation, pod("a"))
         cluster.registry.create("nodes", node("n7"))
 
