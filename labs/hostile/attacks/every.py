@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from labs.hostile.attacks import (
     bulk,
+    formulas,
     impostors,
     labels,
     owner_chains,
@@ -29,6 +30,7 @@ ATTACKS: Mapping[str, Attack] = {
     storms.PODS: storms.pods,
     storms.JOBS: storms.jobs,
     bulk.NAME: bulk.attack,
+    formulas.NAME: formulas.attack,
     times.GRACE: times.grace,
     times.PRIORITIES: times.priorities,
     impostors.NAME: impostors.attack,
