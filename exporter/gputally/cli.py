@@ -20,6 +20,7 @@ from gputally.ledger_commands.import_flags import add_import_command
 from gputally.ledger_commands.in_pod import remote_command, run_remotely
 from gputally.ledger_commands.invoices.period_flags import add_periods_command
 from gputally.ledger_commands.ledger_flags import add_ledger_commands
+from gputally.ledger_commands.plain_text import printable
 from gputally.ledger_commands.preemptions.preemption_flags import add_preemptions_command
 from gputally.ledger_commands.report.report_flags import add_report_command
 from gputally.ledger_commands.rerate.rerate_flags import add_rerate_command
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = parsed.run(parsed) if parsed else run_remotely(remote or ())
     except GputallyError as error:
-        sys.stderr.write(f"gputally: {error}\n")
+        sys.stderr.write("gputally: " + "".join(f"{printable(line)}\n" for line in str(error).splitlines() or [""]))
         return error.exit_status
     except BrokenPipeError:  # the reader of our output, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -245,7 +246,7 @@ def check(parsed: argparse.Namespace) -> int:
         sys.stdout.write(document_of(problems, files=count))
         return 2 if problems else 0
     for problem in problems:
-        sys.stderr.write(f"{problem}\n")
+        sys.stderr.write(f"{printable(str(problem))}\n")
     if not problems:
         sys.stdout.write(f"{count} file{'s' if count > 1 else ''} checked, no problems\n")
     return 2 if problems else 0

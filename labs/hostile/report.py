@@ -174,6 +174,12 @@ FIGURES: Final = (
         ),
     ),
     Figure(
+        name="CSV cells that are formulas",
+        of=lambda seen, _: len(list(verdict.formulas(seen.cells))),
+        most=lambda _: 0,
+    ),
+    Figure(name="CSV cells with a formula as text", of=lambda seen, _: verdict.disarmed(seen.cells)),
+    Figure(
         name="agent pulls",
         of=lambda seen, _: total(seen.samples, "gputally_agent_pulls_total"),
         most=lambda _: 0,
@@ -216,6 +222,7 @@ def evidence(seen: Seen, run: Run) -> Iterator[str]:
         verdict.ledger_deviations(seen.meter.product, run.record),
         verdict.counter_deviations(seen.samples, run.record),
         iter(f"job of {pod} never named" for pod in seen.jobs.unnamed()),
+        iter(f"CSV cell {cell!r}" for cell in verdict.formulas(seen.cells)),
     ):
         yield from list(kind)[:10]
 
@@ -228,6 +235,8 @@ def inconclusive_reasons(beside: Run, size: Size) -> Iterator[str]:
         return
     if beside.early_at_s is None or beside.early_at_s > LATE_AT * size.lasts_s:
         yield f"the early attacks finished only after {beside.early_at_s} s, after the start of late tenants"
+    if not all(verdict.disarmed(seen.cells) for seen in beside.seen.values()):
+        yield "no job named as a formula was billed"
     yield from (f"no {attack} at all" for attack in {*EARLY, *ATTACKS} - last["accepted"].keys())
 
 

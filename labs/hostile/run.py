@@ -1,14 +1,18 @@
 """One run of the honest workload, with or without the hostile tenant; one aggregator per tenant rule observes it."""
 
 import asyncio
+import csv
+import io
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import aiohttp
 
 from labs.hostile import audit, honest, rejecting_kubelet
 from labs.hostile.audit import Requests
@@ -40,6 +44,13 @@ tenants:
 limits: {{tenants: {limit}}}
 """
 CONFIGURATIONS = {"by-namespace": BY_NAMESPACE, "by-pod-label": BY_POD_LABEL}
+CSV_FILES: Sequence[tuple[str, Mapping[str, str]]] = (
+    ("/api/v1/report", {"by": "tenant,namespace,job_kind,job,pod,node"}),
+    ("/api/v1/preemptions", {}),
+    ("/api/v1/preemptions", {"by": "job"}),
+    ("/api/v1/waits", {"by": "tenant,namespace,pod,occupying_tenant"}),
+)
+"""Paths and parameters."""
 OPEN = "SELECT DISTINCT pod_uid FROM current_segments WHERE end_us IS NULL"
 RESTART_AT = 0.75
 """Fraction of the run after which the aggregators are restarted."""
@@ -77,6 +88,8 @@ class Seen:
     """Duration of the second start."""
     log: str
     ledger_bytes: int
+    cells: list[str]
+    """Of all CSV files that the aggregator serves."""
 
 
 @dataclass
@@ -150,6 +163,7 @@ async def _load(
         await product.scrape()
         samples = await product.scrape()
         meters[name].poll()
+        cells = await served_cells(product)
         await product.stop()  # merges the ledger into one file
         found.seen[name] = Seen(
             meter=meters[name],
@@ -159,6 +173,7 @@ async def _load(
             ready_s=started_in_s,
             log=product.log.read_text(),
             ledger_bytes=meters[name].ledger_bytes(),
+            cells=cells,
         )
     for task in watching:
         end(task)
@@ -168,6 +183,18 @@ async def _until_compared(meter: Meter) -> None:
     """Wait for the comparison of gangs, which takes some seconds; the report says if no deadlock was found."""
     with suppress(TimeoutError):
         await until(lambda: meter.deadlocked > 0, within=COMPARED_WITHIN_S)
+
+
+async def served_cells(product: Product) -> list[str]:
+    """The cells of each CSV file that the aggregator serves, by the dimensions whose values tenants choose."""
+    found: list[str] = []
+    async with aiohttp.ClientSession() as session:
+        for path, by in CSV_FILES:
+            async with session.get(f"{product.url}{path}", params={"window": "all", "format": "csv", **by}) as response:
+                text = await response.text()
+                assert response.status == 200, text
+            found += [cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row]
+    return found
 
 
 async def _restart(product: Product, meter: Meter) -> float:

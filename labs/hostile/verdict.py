@@ -1,7 +1,8 @@
 """Compares the honest tenants' bills to the truth, and sums the hostile tenant's usage."""
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from labs.hostile.honest import NAMESPACES, QUEUED, QUEUED_GPUS, STUCK, TENANTS, Life, planned, team_of
@@ -9,6 +10,8 @@ from tests.behaviour.product import PRICE, SEGMENTS, Product, Samples
 from tests.behaviour.published import exported, published
 from tests.behaviour.recorder import Bill, Record
 
+_FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"-[0-9.]+")
 TEAMS = {namespace: team_of(namespace) for namespace in NAMESPACES}
 OVERCOUNT_GPU_SECONDS = 12.0
 """Maximum overcount between an end and its watch event: 3 s of 4 GPUs, all in one group."""
@@ -42,6 +45,16 @@ def counter_deviations(samples: Samples, record: Record) -> Iterator[str]:
         most = OVERCOUNT_GPU_SECONDS * (1 if group[0] == "time" else float(PRICE) / 3600)
         if not -1e-6 <= excess <= most:
             yield f"counter {'/'.join(group)}: {shown.get(group, 0.0)}, truly {truth.get(group, 0.0)}"
+
+
+def formulas(cells: Iterable[str]) -> Iterator[str]:
+    """Cells that a spreadsheet computes; a negative number is none."""
+    yield from (cell for cell in cells if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell))
+
+
+def disarmed(cells: Iterable[str]) -> int:
+    """Cells whose text would be a formula without the apostrophe before it."""
+    return sum(cell.startswith("'") and bool(_FORMULA.match(cell[1:])) for cell in cells)
 
 
 def overcount(samples: Samples, record: Record) -> float:

@@ -39,6 +39,8 @@ class LifeOfPod(Struct, frozen=True, kw_only=True):
     reason: str = ""
     disruption: str = ""
     has_completion: bool = True
+    mains_ended: int | None = None
+    """When the main containers ended, if a sidecar ran longer."""
 
 
 class KubeState:
@@ -50,10 +52,28 @@ class KubeState:
         self._target = target
         history.add("up", target, [(at_s, 1.0) for at_s in scrapes])
 
-    def node(self, name: str, labels: Mapping[str, str], *, gpus: int = 8) -> None:
-        """A node that is always there."""
-        self.constant("kube_node_labels", {"node": name, **labels})
-        self.constant("kube_node_status_capacity", {"node": name, "resource": "nvidia_com_gpu"}, gpus)
+    def node(  # noqa: PLR0913 - a node has that many independent properties
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        *,
+        gpus: int = 8,
+        since: float = 0,
+        until: float | None = None,
+        created: float | None = None,
+        machine: str = "",
+    ) -> None:
+        """A node that is there in [since, until); without a time of creation and a machine, nothing exports them."""
+
+        def write(series: str, more: Mapping[str, str], value: float = 1) -> None:
+            self.constant(series, {"node": name, **more}, value, since=since, until=until)
+
+        write("kube_node_labels", labels)
+        write("kube_node_status_capacity", {"resource": "nvidia_com_gpu"}, gpus)
+        if created is not None:
+            write("kube_node_created", {}, created)
+        if machine:
+            write("kube_node_info", {"system_uuid": machine})
 
     def constant(
         self, name: str, labels: Mapping[str, str], value: float = 1, *, since: float = 0, until: float | None = None
@@ -102,21 +122,29 @@ class KubeState:
 
     def _times(self, pod: LifeOfPod, ids: Mapping[str, str]) -> None:
         main = {**ids, "container": "main"}
+        if pod.mains_ended is not None:
+            sidecar = {**ids, "container": "proxy", "restart_policy": "Always"}
+            self.constant("kube_pod_init_container_info", sidecar, since=pod.created, until=pod.removed)
         if pod.started is not None:
             started = pod.started
             self.constant("kube_pod_container_state_started", main, started, since=started, until=pod.removed)
         if pod.accepted is not None:
             self.constant("kube_pod_start_time", ids, pod.accepted, since=pod.accepted, until=pod.removed)
-        if pod.deleting is not None:
-            value = pod.deleting + pod.grace
-            self.constant("kube_pod_deletion_timestamp", ids, value, since=pod.deleting, until=pod.removed)
-            if pod.disruption:
-                reason = {**ids, "reason": pod.disruption}
-                self.constant("kube_pod_status_disruption_reason", reason, since=pod.deleting, until=pod.removed)
+        self._deletion(pod, ids)
         if pod.phase and pod.ended is not None:
             if pod.has_completion:
-                self.constant("kube_pod_completion_time", ids, pod.ended, since=pod.ended, until=pod.removed)
+                at = pod.ended if pod.mains_ended is None else pod.mains_ended
+                self.constant("kube_pod_completion_time", ids, at, since=at, until=pod.removed)
             if pod.reason:
                 self.constant(
                     "kube_pod_status_reason", {**ids, "reason": pod.reason}, since=pod.ended, until=pod.removed
                 )
+
+    def _deletion(self, pod: LifeOfPod, ids: Mapping[str, str]) -> None:
+        if pod.deleting is None:
+            return
+        value = pod.deleting + pod.grace
+        self.constant("kube_pod_deletion_timestamp", ids, value, since=pod.deleting, until=pod.removed)
+        if pod.disruption:
+            reason = {**ids, "reason": pod.disruption}
+            self.constant("kube_pod_status_disruption_reason", reason, since=pod.deleting, until=pod.removed)

@@ -40,6 +40,8 @@ def of_node(node: Json) -> Iterator[Sample]:
     name = {"node": node["metadata"]["name"]}
     labels = {key_name("label", key): value for key, value in node["metadata"].get("labels", {}).items()}
     yield "kube_node_labels", name | labels, 1
+    yield "kube_node_created", name, _seconds(node["metadata"]["creationTimestamp"])
+    yield "kube_node_info", name | {"system_uuid": node["status"].get("nodeInfo", {}).get("systemUUID", "")}, 1
     gpus = float(node["status"].get("capacity", {}).get("nvidia.com/gpu", 0))
     yield "kube_node_status_capacity", name | {"resource": "nvidia_com_gpu", "unit": "integer"}, gpus
 
@@ -60,6 +62,9 @@ def of_pod(pod: Json) -> Iterator[Sample]:
             if resource == "nvidia.com/gpu":
                 labels = ids | node | {"container": container["name"], "resource": "nvidia_com_gpu", "unit": "integer"}
                 yield "kube_pod_container_resource_requests", labels, float(amount)
+    for container in spec.get("initContainers", ()):
+        policy = {"container": container["name"], "restart_policy": container.get("restartPolicy", "")}
+        yield "kube_pod_init_container_info", ids | policy, 1
     for owner in meta.get("ownerReferences", ()):
         named = {"owner_kind": owner["kind"], "owner_name": owner["name"], "owner_is_controller": "true"}
         yield "kube_pod_owner", ids | named, 1
@@ -74,6 +79,8 @@ def _of_status(ids: Mapping[str, str], status: Json) -> Iterator[Sample]:
             yield "kube_pod_status_disruption_reason", {**ids, "reason": condition["reason"]}, 1
     ends = []
     for container in status.get("containerStatuses", ()):
+        ended = {**ids, "container": container["name"]}
+        yield "kube_pod_container_status_terminated", ended, float("terminated" in container["state"])
         for state in container["state"].values():
             if "startedAt" in state:
                 labels = {**ids, "container": container["name"]}

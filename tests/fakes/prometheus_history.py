@@ -50,6 +50,17 @@ class FakePrometheus:
         for keys in self._by_uid.values():
             keys[:] = [key for key in keys if key in self._series]
 
+    @property
+    def series(self) -> list[dict[str, str]]:
+        """The labels of all series, in a fixed order."""
+        return sorted((dict(key) for key in self._series), key=lambda labels: sorted(labels.items()))
+
+    def corrupt(self, labels: Labels, value: str, *, first: int = 0) -> None:
+        """Overwrite the values of a series from its sample number `first` on, modulo their number."""
+        samples = self._series[frozenset(labels.items())]
+        for number in range(first % len(samples), len(samples)):
+            samples[number] = samples[number][0], value
+
     def openmetrics(self) -> str:
         """All samples as text, from which promtool makes blocks; the samples of a metric follow each other."""
         lines = []

@@ -14,7 +14,7 @@ from tests.fakes.kube_state import TARGET, KubeState
 from tests.fakes.prometheus_history import FakePrometheus, serving_history
 from tests.prometheus.server import Configuration, PrometheusServer
 from tests.prometheus.tools import create_blocks
-from tests.unit.ledger_commands.pod_history import SCRAPES, WINDOW, life, running, vanishing
+from tests.unit.ledger_commands.pod_history import SCRAPES, T0, WINDOW, life, running, vanishing
 
 pytestmark = pytest.mark.e2e
 
@@ -32,6 +32,11 @@ def filled() -> FakePrometheus:
         state.pod(life("evicted", phase="Failed", has_completion=False, ended=7220, removed=None, reason="Evicted"))
         state.pod(life("cancelled", phase="Failed", deleting=7190, removed=7270))
         state.pod(running("runs"))
+        state.pod(life("sidecar", mains_ended=7200, ended=7220))
+        state.node("leaves", {}, until=T0 + 10_800, created=T0 - 9, machine="m1")
+        state.node("leaves", {}, since=T0 + 12_000, created=T0 + 11_990, machine="m2")
+        state.pod(running("lost", node="leaves"))
+        state.pod(running("later", node="leaves", created=12_100, scheduled=12_110, started=12_120))
     return history
 
 
@@ -55,8 +60,8 @@ async def test_a_real_prometheus_and_the_scripted_one_give_the_same_allocations(
         found = await asyncio.to_thread(imported, server.url, tmp_path / "found.db")
 
     assert found == expected
-    assert len(found) == 16
-    assert sum(each.gap is not None for each in found) == 13
+    assert len(found) == 19
+    assert sum(each.gap is not None for each in found) == 15
 
 
 async def test_a_limit_of_samples_divides_the_queries(tmp_path: Path) -> None:
@@ -67,4 +72,4 @@ async def test_a_limit_of_samples_divides_the_queries(tmp_path: Path) -> None:
     async with PrometheusServer(tmp_path, Configuration(), data=tmp_path / "data", flags=limit) as server:
         found = await asyncio.to_thread(imported, server.url, tmp_path / "found.db")
 
-    assert len(found) == 16
+    assert len(found) == 19

@@ -1,58 +1,127 @@
-"""Random pods, scraped with pauses, imported again: exact where the API has a time, else within the stated error."""
+"""Random clusters, scraped with pauses, imported again: exact where the API has a time, else within the stated error.
+
+Pods have sidecars, nodes leave and return, as the same machine or another one, kube-state-metrics moves to another
+address, where it lists pods before nodes, and any series may have a value that cannot be.
+"""
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 
 from gputally.accounting.pods.segments import span_of
 from gputally.config.rules_file import default_rules
 from gputally.importing.kube_state.history_reader import HistoryReader
 from gputally.importing.kube_state.history_scan import scan_history
-from gputally.importing.kube_state.prometheus_api import TimeSpan
+from gputally.importing.kube_state.node_lives import Excess, NodeAllocations
+from gputally.importing.kube_state.pod_samples import RejectedSeries
+from gputally.importing.kube_state.prometheus_api import TimeSpan, us_of
 from gputally.model.allocation import End
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
-from tests.fakes.kube_state import KubeState, LifeOfPod
+from tests.fakes.kube_state import TARGET, KubeState, LifeOfPod
 from tests.fakes.prometheus_history import DirectApi, FakePrometheus
 
 START = 1_759_276_800
 LENGTH = 3 * 7200
 RULES = default_rules()
 WINDOW = TimeSpan(START, START + LENGTH)
+NODES = ("n1", "n2")
+HOSTILE = ("+Inf", "-Inf", "NaN", "1e+300", "-1", "0.5", "9223372036854775808", "3", "253402300799")
+PROGRAMS = ("kube_pod_", "kube_node_")
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """A Node object in [since, until) (s), with its GPUs. The same machine registers again under another time."""
+
+    node: str
+    machine: str
+    gpus: int
+    since: int
+    until: int | None
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """Machines and pods, the times of scrapes, and when kube-state-metrics moved."""
+
+    machines: list[Machine]
+    pods: list[LifeOfPod]
+    scrapes: list[float]
+    moved: float | None = None
+
+    def end_of(self, pod: LifeOfPod) -> int | None:
+        """When the pod truly ended: at the latest with its machine, unless a scrape showed that it returned."""
+        on = [each for each in self.machines if each.node == pod.node]
+        mine = next(i for i, each in enumerate(on) if _has(each, pod.scheduled or 0))
+        until = on[mine].until
+        for before, after in zip(on[mine:], on[mine + 1 :], strict=False):
+            if not before.machine or before.machine != after.machine or after.since > self.scrapes[-1]:
+                break
+            until = after.until
+        return min((end for end in (pod.ended, until) if end is not None), default=None)
+
+
+def _has(machine: Machine, at: int) -> bool:
+    return machine.since <= at and (machine.until is None or at < machine.until)
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> LifeOfPod:
-    created = START + draw(st.integers(-3000, LENGTH - 100))
-    scheduled = created + draw(st.sampled_from([0, 1, 40, 500]))
+def machines(draw: st.DrawFn, node: str) -> list[Machine]:
+    """One after the other; the first one was there long before the window."""
+    found, since = list[Machine](), START - 86_400
+    has_machine = draw(st.booleans())
+    for cut in sorted(draw(st.lists(st.integers(600, LENGTH - 600), max_size=3, unique=True))):
+        if START + cut - since > 100:
+            found.append(_machine(draw, node, since, START + cut, has_machine=has_machine))
+            since = START + cut + draw(st.sampled_from([5, 40, 700, 8000]))
+    found.append(_machine(draw, node, since, None, has_machine=has_machine))
+    return found
+
+
+def _machine(draw: st.DrawFn, node: str, since: int, until: int | None, *, has_machine: bool) -> Machine:
+    name = draw(st.sampled_from(["one", "two"])) if has_machine else ""
+    return Machine(node=node, machine=f"{node}-{name}" if name else "", gpus=8, since=since, until=until)
+
+
+@st.composite
+def lives(draw: st.DrawFn, machines: Sequence[Machine]) -> LifeOfPod:
+    usable = [each for each in machines if each.since < START + LENGTH - 10]
+    assume(usable)
+    on = draw(st.sampled_from(usable))
+    scheduled = draw(st.integers(max(on.since, START - 3000), (on.until or START + LENGTH) - 10))
     ended = scheduled + draw(st.integers(1, 200) | st.integers(200, 9000))
     phase = draw(st.sampled_from(["Succeeded", "Failed", ""]))
     is_running = draw(st.booleans()) and not phase
     if phase == "Failed" and draw(st.booleans()):
-        return draw(rejected_lives(created, scheduled, ended))
+        return draw(rejected_lives(on.node, scheduled, ended))
     return LifeOfPod(
         uid=draw(st.uuids()).hex,
         gpus=draw(st.integers(1, 8)),
-        created=created,
+        node=on.node,
+        created=scheduled - draw(st.sampled_from([0, 1, 40, 500])),
         scheduled=scheduled,
         started=scheduled + draw(st.integers(0, max(0, min(20, ended - scheduled - 1)))),
         ended=None if is_running else ended,
         removed=None if is_running else ended + (draw(st.sampled_from([0, 5, 300, 9000])) if phase else 0),
         phase=phase,
         has_completion=draw(st.booleans()),
+        mains_ended=draw(st.none() | st.integers(scheduled, ended)) if phase else None,
     )
 
 
 @st.composite
-def rejected_lives(draw: st.DrawFn, created: int, scheduled: int, ended: int) -> LifeOfPod:
+def rejected_lives(draw: st.DrawFn, node: str, scheduled: int, ended: int) -> LifeOfPod:
     """Its kubelet rejects the pod at first sight, or after it had accepted it, for instance after a reboot."""
     return LifeOfPod(
         uid=draw(st.uuids()).hex,
         gpus=draw(st.integers(1, 8)),
-        created=created,
+        node=node,
+        created=scheduled - draw(st.sampled_from([0, 1, 40, 500])),
         scheduled=scheduled,
         accepted=draw(st.sampled_from([ended, scheduled])),
         ended=ended,
@@ -75,21 +144,71 @@ def scrapes(draw: st.DrawFn) -> list[float]:
     return times
 
 
-def imported(pods: Sequence[LifeOfPod], times: Sequence[float]) -> dict[str, PodRecord]:
-    history = FakePrometheus()
-    state = KubeState(history, times)
-    for pod in pods:
-        state.pod(pod)
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    """A pod whose machine leaves reports no end of its own: it stays in the API for a while, or for ever.
 
-    async def read() -> dict[str, PodRecord]:
+    Each machine that comes or goes before the last scrape is shown by one: of others, nothing is known.
+    """
+    times, moved = draw(scrapes()), draw(st.none() | st.floats(START + 1000, START + LENGTH - 2000))
+    showing = [at for at in times if moved is None or at < moved] + [at for at in times if moved and at >= moved][1:]
+    found = [each for node in NODES for each in draw(machines(node))]
+    found = [each for each in found if each.since > times[-1] or is_scraped(showing, each.since, each.until)]
+    pods = draw(st.lists(lives(found), min_size=1, max_size=5))
+    cluster = Cluster(machines=found, pods=pods, scrapes=times, moved=moved)
+    return replace(cluster, pods=[_with_loss(draw, cluster, pod) for pod in pods])
+
+
+def _with_loss(draw: st.DrawFn, cluster: Cluster, pod: LifeOfPod) -> LifeOfPod:
+    lost = cluster.end_of(replace(pod, ended=None))
+    if lost is None or (pod.ended is not None and pod.ended <= lost):
+        return pod
+    removed = lost + draw(st.sampled_from([0, 60, 5000, LENGTH]))
+    return replace(pod, ended=None, phase="", reason="", accepted=None, mains_ended=None, removed=removed)
+
+
+def scraped(cluster: Cluster) -> FakePrometheus:
+    """The samples. After it moved, kube-state-metrics shows pods once before it shows nodes."""
+    history = FakePrometheus()
+    first = [at for at in cluster.scrapes if cluster.moved is None or at < cluster.moved]
+    second = cluster.scrapes[len(first) :]
+    for instance, times, since in (("one", first, 0.0), ("two", second, second[1] if second[1:] else 0.0)):
+        if not times:
+            continue
+        state = KubeState(history, times, TARGET | {"instance": instance})
+        for each in cluster.machines:
+            begin = max(float(each.since), since)
+            state.node(
+                each.node, {}, gpus=each.gpus, since=begin, until=each.until, created=each.since, machine=each.machine
+            )
+        state.node("always", {}, gpus=8, since=since, created=START - 9)
+        for pod in cluster.pods:
+            state.pod(pod)
+    return history
+
+
+class Imported(NamedTuple):
+    """The pods by UID, what was rejected, and where more was allocated than there is."""
+
+    pods: dict[str, PodRecord]
+    rejected: list[RejectedSeries]
+    excesses: list[Excess]
+
+
+def imported(history: FakePrometheus) -> Imported:
+    async def read() -> Imported:
         api = DirectApi(history)
         scan = await scan_history(api, WINDOW, RULES, str)
-        found: dict[str, PodRecord] = {}
-        if scan:
-            assert scan.window.end_s == times[-1]
-            async for batch in HistoryReader(api, RULES, frozenset()).pods(scan, str):
-                found |= {each.uid: each for each in batch if isinstance(each, PodRecord)}
-        return found
+        if scan is None:
+            return Imported({}, [], [])
+        found, rejected = dict[str, PodRecord](), [*scan.rejected]
+        allocated = NodeAllocations(scan.nodes, us_of(scan.window.end_s))
+        async for batch in HistoryReader(api, RULES, frozenset()).pods(scan, str):
+            found |= {each.uid: each for each in batch if isinstance(each, PodRecord)}
+            rejected += [each for each in batch if isinstance(each, RejectedSeries)]
+        for record in found.values():
+            allocated.add(record)
+        return Imported(found, rejected, allocated.excesses())
 
     return asyncio.run(read())
 
@@ -100,22 +219,24 @@ def is_scraped(times: Sequence[float], since: int, until: int | None) -> bool:
     return place < len(times) and (until is None or times[place] < until)
 
 
-@given(st.lists(lives(), min_size=1, max_size=5), scrapes())
-def test_imported_times_are_exact_or_within_the_stated_error(pods: list[LifeOfPod], times: list[float]) -> None:
-    found = imported(pods, times)
+@given(clusters())
+def test_imported_times_are_exact_or_within_the_stated_error(cluster: Cluster) -> None:
+    found = imported(scraped(cluster))
 
-    for pod in pods:
+    assert found.rejected == []
+    for pod in cluster.pods:
         assert pod.scheduled is not None
         if pod.accepted is not None:
-            check_rejected(pod, found.get(pod.uid), times)
+            check_rejected(cluster, pod, found.pods.get(pod.uid))
             continue
-        assert (pod.uid in found) is is_scraped(times, pod.scheduled, pod.removed)
-        if pod.uid in found:
-            check(pod, found[pod.uid], times)
+        assert (pod.uid in found.pods) is is_scraped(cluster.scrapes, pod.scheduled, pod.removed)
+        if pod.uid in found.pods:
+            check(cluster, pod, found.pods[pod.uid])
 
 
-def check_rejected(pod: LifeOfPod, record: PodRecord | None, times: Sequence[float]) -> None:
+def check_rejected(cluster: Cluster, pod: LifeOfPod, record: PodRecord | None) -> None:
     """It held its GPUs if scrapes showed that it was accepted before, two seconds of clock skew aside."""
+    times = cluster.scrapes
     scheduled, accepted, ended = pod.scheduled or 0, pod.accepted or 0, pod.ended or 0
     if record is None or not is_scraped(times, ended, pod.removed):
         return  # no scrape showed it, or it vanished
@@ -124,20 +245,65 @@ def check_rejected(pod: LifeOfPod, record: PodRecord | None, times: Sequence[flo
     assert not (has_held and accepted == ended)
     if accepted != ended and is_scraped(times, max(scheduled, accepted + 2) + 1, ended):
         assert has_held
-        check(pod, record, times)
+        check(cluster, pod, record)
 
 
-def check(pod: LifeOfPod, record: PodRecord, times: Sequence[float]) -> None:
+def check(cluster: Cluster, pod: LifeOfPod, record: PodRecord) -> None:
     """Compare the record with the truth."""
+    times, ended = cluster.scrapes, cluster.end_of(pod)
     assert record.units == (("nvidia.com/gpu", pod.gpus),)
     assert record.scheduled_us == (pod.scheduled or 0) * US_PER_SECOND
-    if pod.ended is None or times[-1] < pod.ended:
+    if ended is None or times[-1] < ended:
         assert record.end_us is None
         return
-    ended_us = pod.ended * US_PER_SECOND
+    ended_us = ended * US_PER_SECOND
     assert record.end_us is not None
-    if pod.phase and pod.has_completion and is_scraped(times, pod.ended, pod.removed):
+    is_dated = pod.phase and pod.has_completion and pod.mains_ended is None
+    if is_dated and is_scraped(times, ended, pod.removed):
         assert (record.end_us, record.gap) == (ended_us, None)
     else:
         error_us = record.gap.to_us - record.gap.from_us if record.gap else 0
         assert record.end_us <= ended_us <= record.end_us + error_us
+
+
+def most_allocated(records: Mapping[str, PodRecord], node: str, until_us: int) -> int:
+    """The maximum of allocated GPUs of a node, computed the slow way."""
+    on = [each for each in records.values() if each.node == node]
+    spans = [
+        (each.scheduled_us or 0, until_us if each.end_us is None else each.end_us, each.units[0][1]) for each in on
+    ]
+    return max((sum(gpus for a, b, gpus in spans if a <= start < b) for start, *_ in spans), default=0)
+
+
+@given(clusters())
+def test_more_than_a_node_has_is_always_named(cluster: Cluster) -> None:
+    found = imported(scraped(cluster))
+
+    until_us = us_of(cluster.scrapes[-1])
+    for node in NODES:
+        most = most_allocated(found.pods, node, until_us)
+        named = max((each.most for each in found.excesses if each.node == node), default=0)
+        assert named == (most if most > 8 else 0)
+
+
+@given(clusters(), st.data())
+def test_a_value_that_cannot_be_costs_at_most_its_own_pod(cluster: Cluster, data: st.DataObject) -> None:
+    history = scraped(cluster)
+    expected = imported(history).pods
+    broken = data.draw(st.sampled_from([each for each in history.series if each["__name__"].startswith(PROGRAMS)]))
+    history.corrupt(broken, data.draw(st.sampled_from(HOSTILE)), first=data.draw(st.sampled_from([0, 1, 5, -1])))
+
+    found = imported(history)
+
+    hit = broken.get("uid", "")
+    rejected = {each.object.rpartition("(")[2].rstrip(")") for each in found.rejected}
+    assert rejected <= {hit, f"node {broken.get('node')}"}
+    assert all(each.series == broken["__name__"] or "clock" in each.reason for each in found.rejected)
+    if hit:
+        assert {uid: record for uid, record in found.pods.items() if uid != hit} == {
+            uid: record for uid, record in expected.items() if uid != hit
+        }
+    else:
+        assert found.pods.keys() == expected.keys()
+    for uid in expected.keys() - found.pods.keys():
+        assert uid in rejected or broken["__name__"] == "kube_pod_info"

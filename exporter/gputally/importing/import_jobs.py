@@ -9,7 +9,7 @@ from msgspec import Struct, field, json
 from msgspec.structs import replace
 
 from gputally.importing.imported_job import ImportedJob
-from gputally.importing.kube_state.sampled_pod import RejectedPod
+from gputally.importing.kube_state.pod_samples import RejectedSeries
 from gputally.importing.row_cells import Rejected
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.import_ledger import SqliteImportLedger
@@ -28,7 +28,7 @@ class Counts(Struct, kw_only=True):
     changed: int = 0
     unchanged: int = 0
     without: int = 0
-    rejected: list[Rejected | RejectedPod] = field(default_factory=list)
+    rejected: list[Rejected | RejectedSeries] = field(default_factory=list)
 
     @property
     def imported(self) -> int:
@@ -68,7 +68,7 @@ class Plan(Struct, Generic[Entry], frozen=True, kw_only=True):
 
 
 def import_jobs(
-    ledger: SqliteImportLedger, rows: Iterable[Entry | Rejected | RejectedPod | None], plan: Plan[Entry]
+    ledger: SqliteImportLedger, rows: Iterable[Entry | Rejected | RejectedSeries | None], plan: Plan[Entry]
 ) -> Iterator[Counts]:
     """Import all rows; yields the counts so far after each transaction. Raises: LedgerError."""
     counts, source = Counts(), iter(rows)
@@ -78,11 +78,14 @@ def import_jobs(
 
 
 def import_rows(
-    ledger: SqliteImportLedger, rows: Sequence[Entry | Rejected | RejectedPod | None], plan: Plan[Entry], counts: Counts
+    ledger: SqliteImportLedger,
+    rows: Sequence[Entry | Rejected | RejectedSeries | None],
+    plan: Plan[Entry],
+    counts: Counts,
 ) -> None:
     """Import these rows in one transaction, and add them to `counts`. Raises: LedgerError."""
-    jobs = [row for row in rows if row is not None and not isinstance(row, Rejected | RejectedPod)]
-    counts.rejected += [row for row in rows if isinstance(row, Rejected | RejectedPod)]
+    jobs = [row for row in rows if row is not None and not isinstance(row, Rejected | RejectedSeries)]
+    counts.rejected += [row for row in rows if isinstance(row, Rejected | RejectedSeries)]
     counts.without += sum(row is None for row in rows)
     _add(ledger, jobs, plan, counts)
 

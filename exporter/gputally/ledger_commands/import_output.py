@@ -1,12 +1,12 @@
 """What `gputally import` prints of its result."""
 
-import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from gputally.importing.import_jobs import Counts
+from gputally.ledger_commands.plain_text import csv_line, printable
 
 _SHOWN: Final = 20
 """Rejected rows that are printed."""
@@ -27,9 +27,9 @@ def finish_import(output: ImportOutput, counts: Counts, problem: str) -> int:
     """Report the counts, rejected rows and any `problem`; returns the exit status."""
     if output.rejected:
         with output.rejected.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([output.columns, *counts.rejected])
+            file.writelines(map(csv_line, [output.columns, *counts.rejected]))
     for each in counts.rejected[:_SHOWN]:
-        sys.stderr.write(f"{output.source}: {each}\n")
+        sys.stderr.write(f"{output.source}: {printable(str(each))}\n")
     if (more := len(counts.rejected) - _SHOWN) > 0:
         sys.stderr.write(f"{output.source}: {more:,} more rejected rows; write all with --rejected FILE\n")
     if problem:

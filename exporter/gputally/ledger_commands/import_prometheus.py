@@ -20,12 +20,14 @@ from gputally.files.reread import Files
 from gputally.importing.import_jobs import BATCH, Counts, Plan, import_rows
 from gputally.importing.kube_state.history_reader import HistoryReader, PodRow
 from gputally.importing.kube_state.history_scan import HistoryScan, scan_history
+from gputally.importing.kube_state.node_lives import NodeAllocations
 from gputally.importing.kube_state.pod_classifier import PodClassifier
+from gputally.importing.kube_state.pod_samples import RejectedSeries
 from gputally.importing.kube_state.prometheus_api import PrometheusAccess, PrometheusApi, TimeSpan, us_of
-from gputally.importing.kube_state.sampled_pod import RejectedPod
 from gputally.ledger.open import open_import_ledger, reading_once
 from gputally.ledger.records import Window
 from gputally.ledger_commands.import_output import ImportOutput, finish_import
+from gputally.ledger_commands.plain_text import printable
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
 from gputally.ledger_commands.report.report_notes import write_sampled
 from gputally.ledger_commands.report.report_scope import time_zone
@@ -63,13 +65,13 @@ def import_prometheus(options: PrometheusImport) -> int:
     rules, book = read_files(options.config, options.prices, with_budgets=False)
     with ending_cleanly(), ProgressLine() as progress:
         result = asyncio.run(_import(_Task(options.ledger, rules, book, window), access, progress))
-    output = ImportOutput(options.url, "pods", options.rejected, RejectedPod._fields)
+    output = ImportOutput(options.url, "pods", options.rejected, RejectedSeries._fields)
     missing = "" if result.scan else "no pod with GPUs in this period; docs/import.md lists the series that are read"
     status = finish_import(output, result.counts, missing)
     if result.scan and result.counts.imported:
         _say_how_exact(options.ledger, result.scan)
     for each in (*result.notes, *sorted(f"the answer may be incomplete: {text}" for text in result.warnings)):
-        sys.stderr.write(f"{options.url}: {each}\n")
+        sys.stderr.write(f"{options.url}: {printable(each)}\n")
     return status
 
 
@@ -100,14 +102,18 @@ async def _import(task: _Task, access: PrometheusAccess, progress: ProgressLine)
         reader = HistoryReader(api, task.rules, task.book.label_keys() if task.book else frozenset())
         with open_import_ledger(task.ledger) as ledger:
             plan = _plan(task, scan, ledger.complete_us())
-            rows: list[PodRow] = []
+            rows: list[PodRow] = [*scan.rejected]
+            allocated = NodeAllocations(scan.nodes, _window_of(scan).end_us)
             async for batch in reader.pods(scan, progress):
                 rows += batch
+                for record in batch:
+                    if isinstance(record, PodRecord):
+                        allocated.add(record)
                 if len(rows) >= BATCH:
                     import_rows(ledger, rows, plan, counts)
                     rows = []
             import_rows(ledger, rows, plan, counts)
-        return _Result(scan, counts, reader.notes(), api.warnings)
+        return _Result(scan, counts, [*reader.notes(), *scan.nodes.notes(), *allocated.notes()], api.warnings)
 
 
 def _window_of(scan: HistoryScan) -> Window:

@@ -17,7 +17,15 @@ _MEASURED: Final = 1_000
 """Rows that determine the widths of the columns; the others are printed as they come."""
 Row = Sequence[object]
 _QUOTE: Final = '"'
-_SPECIAL: Final = re.compile(r'[",\r\n]')
+_SPECIAL: Final = re.compile(r'[",\t\r\n]')
+_FORMULA: Final = re.compile(r"[\t\r\n]|\s*[=+\-@'\uff1d\uff0b\uff0d\uff20]")
+"""How a cell begins that a spreadsheet computes, also in full width; and the mark itself.
+
+Source: https://owasp.org/www-community/attacks/CSV_Injection.
+"""
+_NUMBER: Final = re.compile(r"-[0-9]+(\.[0-9]+)?")
+_MARKUP: Final = re.compile(r"([\\`*<>\[\]|#&~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+"""Source: https://spec.commonmark.org/; an underscore within a word is text."""
 
 
 def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, output: str) -> None:
@@ -26,7 +34,7 @@ def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, out
     Raises: LedgerError if two columns of json have the same name.
     """
     if output == "csv":
-        file.writelines(map(_csv_line, chain([columns], rows)))
+        file.writelines(map(csv_line, chain([columns], rows)))
     elif output == "json":
         file.writelines(_json_lines(columns, rows))
     else:
@@ -41,8 +49,18 @@ def write_document(file: TextIO, document: Mapping[str, Any]) -> None:
 def markdown_table(head: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
     """The lines of a table in Markdown; the first row decides which columns are numbers, to the right."""
     aligned = ["--:" if isinstance(each, Decimal | int) else "---" for each in rows[0]]
-    for cells in (head, aligned, *rows):
-        yield f"| {' | '.join(_text(each).replace('|', chr(92) + '|') for each in cells)} |\n"
+    yield _markdown_line(head)
+    yield f"| {' | '.join(aligned)} |\n"
+    yield from map(_markdown_line, rows)
+
+
+def _markdown_line(cells: Row) -> str:
+    return f"| {' | '.join(markdown(_text(each)) for each in cells)} |\n"
+
+
+def markdown(text: str) -> str:
+    """`text` as text of Markdown in one line: names and values are never markup."""
+    return _MARKUP.sub(r"\\\1", printable(text))
 
 
 def size(count: int) -> str:
@@ -76,12 +94,22 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
-def _csv_line(row: Row) -> str:
-    """As in RFC 4180, but with a newline at the end. The module `csv` does not quote a carriage return then."""
-    cells = [
-        _QUOTE + text.replace(_QUOTE, 2 * _QUOTE) + _QUOTE if _SPECIAL.search(text) else text for text in _texts(row)
-    ]
+def csv_line(row: Row) -> str:
+    """As in RFC 4180, but with a newline at the end; every CSV file that a person may open has its lines from here.
+
+    Text that a spreadsheet would compute gets an apostrophe before it, and so does text that begins with one: a reader
+    removes it from every text. Numbers stay as they are.
+    """
+    cells = [_quoted(_inert(text)) for text in _texts(row)]
     return (2 * _QUOTE if cells == [""] else ",".join(cells)) + "\n"  # many readers skip an empty line
+
+
+def _inert(text: str) -> str:
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def _quoted(text: str) -> str:
+    return _QUOTE + text.replace(_QUOTE, 2 * _QUOTE) + _QUOTE if _SPECIAL.search(text) else text
 
 
 def _json_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:

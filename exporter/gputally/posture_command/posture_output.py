@@ -1,6 +1,5 @@
 """Writes a posture as a table for terminals, as Markdown, HTML or JSON."""
 
-import re
 import textwrap
 from collections.abc import Iterator
 from decimal import Decimal
@@ -9,13 +8,12 @@ from typing import Any, Final, TextIO
 from msgspec import convert, structs, to_builtins
 
 from gputally.files.html_template import html_template
-from gputally.ledger_commands.plain_text import markdown_table, printable, write_document, write_rows
+from gputally.ledger_commands.plain_text import markdown, markdown_table, printable, write_document, write_rows
 from gputally.posture.posture_document import VERSION, Posture
 from gputally.posture_command.finding_groups import FindingGroup
 from gputally.posture_command.posture_sections import TITLE, PostureSection, gpus, sections, summary
 
 _WIDTH: Final = 100
-_SPECIAL: Final = re.compile(r"([\\`*_<>\[\]|#])")
 
 
 def write_posture(file: TextIO, posture: Posture, *, output: str) -> None:
@@ -29,7 +27,7 @@ def write_posture(file: TextIO, posture: Posture, *, output: str) -> None:
             )
         )
     elif output == "markdown":
-        file.write(f"# {TITLE}\n\n{_escaped(printable(posture.source))}: {summary(posture)}.\n")
+        file.write(f"# {TITLE}\n\n{markdown(posture.source)}: {summary(posture)}.\n")
         for each in _printable(posture):
             file.writelines(_markdown(each))
     else:
@@ -93,23 +91,12 @@ def _wrapped(text: str, indent: str) -> str:
 def _markdown(section: PostureSection) -> Iterator[str]:
     yield f"\n## {section.title}\n\n"
     for each in section.sentences:
-        yield f"- {_escaped(each)}\n"
+        yield f"- {markdown(each)}\n"
     if section.rows:
         yield "\n" if section.sentences else ""
-        rows = [[_in_cell(cell) for cell in row] for row in section.rows]
-        yield from markdown_table([_escaped(each) for each in section.head], rows)
+        yield from markdown_table(section.head, section.rows)
     for finding in section.findings:
-        yield f"\n### {finding.severity.capitalize()}: {_escaped(finding.objects)}\n\n"
+        yield f"\n### {finding.severity.capitalize()}: {markdown(finding.objects)}\n\n"
         yield f"`{finding.check}`\n\n"
         for label, text in _parts(finding):
-            yield f"- {label}: {_escaped(text)}\n"
-
-
-def _in_cell(cell: object) -> object:
-    """The writer of tables escapes bars itself."""
-    return _escaped(cell).replace("\\|", "|") if isinstance(cell, str) else cell
-
-
-def _escaped(text: str) -> str:
-    """Names and values are text, never markup."""
-    return _SPECIAL.sub(r"\\\1", text)
+            yield f"- {label}: {markdown(text)}\n"

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from gputally.ledger_commands.plain_text import printable
 from gputally.model.allocations_document import AllocationsDocument, UnaccountedCount
 from gputally.top.groups import Group, capacity, groups, jobs, offered, total
 
@@ -98,7 +99,7 @@ def table(rows: Sequence[Group], *, by: str, currency: str, width: int) -> Table
         by_state = [number(group.gpus.get(state, 0)) for state in states]
         pending = Text(number(group.pending), style="yellow" if group.pending else "dim")
         cost = f"{group.cost:,.2f}" if group.cost or not group.unpriced else "no price"
-        name = Text(group.name, no_wrap=True, overflow="ellipsis")
+        name = Text(printable(group.name), no_wrap=True, overflow="ellipsis")
         held = number(group.held) + (f" of {number(group.offered)}" if group.offered is not None else "")
         counted = (str(group.pods), _nodes(group)) if has_nodes else (str(group.pods),)
         found.add_row(name, *counted, held, *by_state, pending, cost if currency else "")

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from labs.hostile.attacks import (
     bulk,
+    formulas,
     impostors,
     labels,
     owner_chains,
@@ -35,6 +36,7 @@ ATTACKS: Mapping[str, Attack] = {
     storms.JOBS: storms.jobs,
     bulk.NAME: bulk.attack,
     waits.ENDLESS: waits.endless,
+    formulas.NAME: formulas.attack,
     times.GRACE: times.grace,
     times.PRIORITIES: times.priorities,
     impostors.NAME: impostors.attack,

@@ -55,7 +55,63 @@ def test_a_pod_without_a_needed_series_is_rejected_with_the_reason(
     assert (status, out.splitlines()[0].rpartition("; ")[2]) == (9, "1 rejected")
     assert problem in err
     head, row = csv.reader(file.read_text().splitlines())
-    assert (head, row[1]) == (["pod", "series", "reason"], missing)
+    assert (head, row[1]) == (["object", "series", "reason"], missing)
+
+
+@pytest.mark.parametrize("value", ["+Inf", "-Inf", "NaN", "1e+300", "-1"])
+@pytest.mark.parametrize(
+    "series",
+    [
+        "kube_pod_completion_time",
+        "kube_pod_container_resource_requests",
+        "kube_pod_container_state_started",
+        "kube_pod_created",
+        "kube_pod_status_phase",
+        "kube_pod_status_scheduled_time",
+    ],
+)
+def test_a_value_that_cannot_be_rejects_its_pod_and_no_other(
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path, series: str, value: str
+) -> None:
+    state.pod(life("a"))
+    state.pod(life("b"))
+    for labels in history.series:
+        if (labels["__name__"], labels.get("uid")) == (series, "a") and labels.get("resource") != "cpu":
+            history.corrupt(labels, value)
+
+    status, out, err = imported(run, history, ledger)
+
+    assert (status, out.splitlines()[0].rpartition("; ")[2]) == (9, "1 rejected")
+    assert f"pod red/pod-a (a), {series}: {value} is n" in err
+    assert set(allocations(ledger)) == {"b"}
+
+
+def test_a_sample_of_a_node_that_cannot_be_is_named_and_its_pods_are_imported(
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
+) -> None:
+    state.pod(life("a"))
+    for labels in history.series:
+        if (labels["__name__"], labels.get("node")) == ("kube_node_status_capacity", "n1"):
+            history.corrupt(labels, "+Inf")
+
+    status, out, err = imported(run, history, ledger)
+
+    assert (status, out.splitlines()[0].rpartition("; ")[2]) == (9, "1 rejected")
+    assert "node n1, kube_node_status_capacity: +Inf is not a number of devices" in err
+    assert set(allocations(ledger)) == {"a"}
+
+
+def test_one_pod_without_a_uid_is_rejected_and_no_other(
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
+) -> None:
+    state.pod(life("a"))
+    labels = {"namespace": "red", "pod": "forged", "container": "main", "resource": "nvidia_com_gpu"}
+    state.constant("kube_pod_container_resource_requests", labels, 8)
+
+    status, _, err = imported(run, history, ledger)
+
+    assert (status, set(allocations(ledger))) == (9, {"a"})
+    assert "pod red/forged, kube_pod_container_resource_requests: has no label uid" in err
 
 
 def test_without_phases_the_samples_show_the_end(
@@ -98,7 +154,7 @@ def test_a_query_that_is_too_large_is_divided(
     run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
 ) -> None:
     state.pod(vanishing("a", 7220))
-    state.pod(life("b"))
+    state.pod(life("b", node="n2"))
     history.most_samples = 500
 
     status, _, err = imported(run, history, ledger)

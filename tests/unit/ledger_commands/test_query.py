@@ -177,7 +177,7 @@ def test_json_and_csv_contain_every_value(rows: list[tuple[object, object]]) -> 
 
     assert [tuple(json.loads(line).values()) for line in as_json.getvalue().split("\n")[:-1]] == rows
     as_csv.seek(0)
-    read = list(csv.reader(as_csv))[1:]
+    read = [[cell.removeprefix("'") for cell in row] for row in csv.reader(as_csv)][1:]
     assert read == [["" if each is None else str(each) for each in row] for row in rows]
 
 

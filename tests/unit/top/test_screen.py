@@ -94,6 +94,13 @@ def test_a_job_shows_its_nodes_and_how_few_would_do() -> None:
     assert "NODES" not in shown(width=120, jobs=[train])[3]
 
 
+def test_no_name_controls_the_terminal() -> None:
+    lines = shown(by="job", pods=[pod("\x1b[2J\x9b2J", 1)])
+
+    assert not any(code in line for line in lines for code in "\x1b\x9b")
+    assert any("\\x1b[2J\\x9b2J" in line for line in lines)
+
+
 def test_the_group_with_the_most_gpus_comes_first() -> None:
     assert [group.name for group in groups(PODS, by="tier")] == ["low", "high", "top"]
 

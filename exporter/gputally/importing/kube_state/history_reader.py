@@ -8,9 +8,17 @@ from gputally.accounting.nodes.gpu_model import UNKNOWN
 from gputally.importing.kube_state import pod_samples, sampled_node, series_names
 from gputally.importing.kube_state.history_scan import HistoryScan, Progress
 from gputally.importing.kube_state.pod_classifier import PodContext, classified
-from gputally.importing.kube_state.pod_samples import OF_A_POD, TERMINAL, PodSamples, Sightings
+from gputally.importing.kube_state.pod_samples import (
+    OF_A_POD,
+    TERMINAL,
+    PodSamples,
+    RejectedSeries,
+    Sightings,
+    UnusableSeries,
+    expect_flag,
+)
 from gputally.importing.kube_state.prometheus_api import PrometheusApi, SampledSeries, TimeSpan, merged, us_of
-from gputally.importing.kube_state.sampled_pod import RejectedPod, sampled_pod
+from gputally.importing.kube_state.sampled_pod import sampled_pod
 from gputally.model.kube import OwnerReference
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules, TenantSource
@@ -19,7 +27,7 @@ _BATCH: Final = 100
 """Pods of one query: their UIDs are 4 KB of text."""
 _LABEL_PREFIXES: Final = ("label_", "annotation_")
 _SIGHTED: Final = f"{pod_samples.INFO}|{pod_samples.PHASE}|{pod_samples.DELETION}"
-PodRow = PodRecord | RejectedPod | None
+PodRow = PodRecord | RejectedSeries | None
 
 
 class HistoryReader:
@@ -55,15 +63,34 @@ class HistoryReader:
                 context, number = await self._namespaces(scan.chunks[chunk]), chunk
             progress(f"reading pods, {done:,} of {len(scan.last_chunk):,} ...")
             found = [sampled_pod(each, self._rules) for each in await self._samples(scan, chunk, uids)]
-            await self._extend(context, [each for each in found if isinstance(each, PodRecord)], scan.chunks[chunk])
-            self._pod_keys.update(key for each in found if isinstance(each, PodRecord) for key, _ in each.labels)
-            yield [classified(each, context, self._rules) if isinstance(each, PodRecord) else each for each in found]
+            records = [each for each in found if isinstance(each, PodRecord)]
+            await self._extend(context, records, scan, chunk)
+            self._pod_keys.update(key for each in records for key, _ in each.labels)
+            yield [self._row(each, context, scan) if isinstance(each, PodRecord) else each for each in found]
             done += len(uids)
+
+    def _row(self, record: PodRecord, context: PodContext, scan: HistoryScan) -> PodRow:
+        """The pod as far as its machine lasted, with its classification."""
+        life = scan.nodes.of_pod(record.node, record.scheduled_us or 0)
+        key = record.node, life.first_s if life else 0.0
+        if (facts := context.nodes.get(key)) is None:
+            offered = life.offered if life else {}
+            labels = context.node_labels.get(record.node, {})
+            facts = sampled_node.sampled_node(record.node, labels, offered, self._rules, self._price_labels)
+            context.nodes[key] = facts
+            self._nodes += 1
+            self._has_models |= facts.gpu_model != UNKNOWN
+        record = classified(scan.nodes.limited(record, scan.scrapes), facts, context, self._rules)
+        if lacking := next((name for name, units in record.limited or () if not units), ""):
+            name = f"pod {record.namespace}/{record.name} ({record.uid})"
+            return RejectedSeries(name, sampled_node.CAPACITY, f"the node {record.node} never offered {lacking}")
+        return record
 
     async def _samples(self, scan: HistoryScan, chunk: int, uids: Sequence[str]) -> list[PodSamples]:
         names, wanted = "|".join(OF_A_POD), series_names.any_of(uids)
         selector = f'{{__name__=~"{names}",uid=~{wanted},resource=~{self._resources}}}'
-        pods = {uid: PodSamples(uid=uid, is_alive=uid in scan.alive) for uid in uids}
+        until_us = us_of(scan.chunks[chunk].end_s)
+        pods = {uid: PodSamples(uid=uid, until_us=until_us, is_alive=uid in scan.alive) for uid in uids}
         for each in await self._api.last(selector, scan.chunks[chunk]):
             if pod := pods.get(series_names.field(each.metric, "uid")):
                 pod.series.setdefault(each.metric.get("__name__", ""), []).append(each)
@@ -71,7 +98,9 @@ class HistoryReader:
         labels = await self._newest(labelled, pod_samples.LABELS, "uid", scan.chunks[chunk])
         for uid, pod in pods.items():
             pod.labels = labels.get(uid, {})
-        await self._add_sightings(scan, chunk, [pod for pod in pods.values() if _needs_samples(pod)])
+            pod.check()
+        usable = [pod for pod in pods.values() if not pod.unusable]
+        await self._add_sightings(scan, chunk, [pod for pod in usable if _needs_samples(pod)])
         return list(pods.values())
 
     async def _add_sightings(self, scan: HistoryScan, chunk: int, pods: Sequence[PodSamples]) -> None:
@@ -80,12 +109,14 @@ class HistoryReader:
             return
         found = await self._sighted([pod.uid for pod in pods], scan.chunks[chunk])
         for pod in pods:
-            pod.sightings = _sightings(found[pod.uid], scan, pod.uid)
-            first = pod.sightings
-            if first and _was_terminal_before(pod, first, scan.chunks[chunk]):
-                began = await self._terminal_chunk(scan, chunk, pod.uid)
-                earlier = await self._sighted([pod.uid], scan.chunks[began])
-                pod.sightings = _sightings(earlier[pod.uid], scan, pod.uid) or first
+            try:
+                pod.sightings = first = _sightings(found[pod.uid], scan, pod.uid)
+                if first and _was_terminal_before(pod, first, scan.chunks[chunk]):
+                    began = await self._terminal_chunk(scan, chunk, pod.uid)
+                    earlier = await self._sighted([pod.uid], scan.chunks[began])
+                    pod.sightings = _sightings(earlier[pod.uid], scan, pod.uid) or first
+            except UnusableSeries as error:
+                pod.unusable = error
 
     async def _sighted(self, uids: Sequence[str], chunk: TimeSpan) -> Mapping[str, list[SampledSeries]]:
         selector = f'{{__name__=~"{_SIGHTED}",uid=~{series_names.any_of(uids)},phase=~"|{"|".join(TERMINAL)}"}}'
@@ -135,31 +166,24 @@ class HistoryReader:
                 into[name] = series_names.kubernetes_labels(labels, keys, prefix=prefix)
         return context
 
-    async def _extend(self, context: PodContext, records: Collection[PodRecord], chunk: TimeSpan) -> None:
-        """Add the nodes of the pods, and the controllers of their ReplicaSets."""
-        if nodes := {record.node for record in records} - context.nodes.keys():
-            await self._add_nodes(context, nodes, chunk)
+    async def _extend(self, context: PodContext, records: Collection[PodRecord], scan: HistoryScan, chunk: int) -> None:
+        """Add the labels of the pods' nodes, and the controllers of their ReplicaSets."""
+        nodes: defaultdict[int, set[str]] = defaultdict(set)
+        for record in records:
+            if record.node not in context.node_labels:
+                life = scan.nodes.of_pod(record.node, record.scheduled_us or 0)
+                nodes[min(chunk, scan.chunk_at(life.seen_s)) if life else chunk].add(record.node)
+        for number, names in nodes.items():
+            await self._add_node_labels(context, names, scan.chunks[number])
         sets = {record.owner.name for record in records if record.owner and record.owner.kind == "ReplicaSet"}
         if sets:
-            await self._add_controllers(context, sets, chunk)
+            await self._add_controllers(context, sets, scan.chunks[chunk])
 
-    async def _add_nodes(self, context: PodContext, nodes: Collection[str], chunk: TimeSpan) -> None:
-        names = f"{sampled_node.NODE_LABELS}|{sampled_node.CAPACITY}"
-        found: defaultdict[str, list[SampledSeries]] = defaultdict(list)
-        for each in await self._api.last(f'{{__name__=~"{names}",node=~{series_names.any_of(nodes)}}}', chunk):
-            found[each.metric.get("__name__", "")].append(each)
+    async def _add_node_labels(self, context: PodContext, nodes: Collection[str], chunk: TimeSpan) -> None:
+        """A node that left before its pods did has its labels in an earlier chunk."""
         metric = sampled_node.NODE_LABELS
-        labels = await self._newest(found[metric], metric, "node", chunk)
-        capacity: defaultdict[str, list[SampledSeries]] = defaultdict(list)
-        for each in found[sampled_node.CAPACITY]:
-            capacity[pod_samples.node_of(each.metric)].append(each)
-        for node in nodes:
-            facts = sampled_node.sampled_node(
-                node, labels.get(node, {}), capacity[node], self._rules, self._price_labels
-            )
-            context.nodes[node] = facts
-            self._has_models |= facts.gpu_model != UNKNOWN
-        self._nodes += len(nodes)
+        found = await self._api.last(f"{metric}{{node=~{series_names.any_of(nodes)}}}", chunk)
+        context.node_labels |= {name: {} for name in nodes} | await self._newest(found, metric, "node", chunk)
 
     async def _add_controllers(self, context: PodContext, sets: Collection[str], chunk: TimeSpan) -> None:
         for each in await self._api.last(f"kube_replicaset_owner{{replicaset=~{series_names.any_of(sets)}}}", chunk):
@@ -188,14 +212,17 @@ def _was_terminal_before(pod: PodSamples, seen: Sightings, chunk: TimeSpan) -> b
 
 
 def _sightings(found: Sequence[SampledSeries], scan: HistoryScan, uid: str) -> Sightings | None:
-    """What the samples of a pod show; None without any."""
+    """What the samples of a pod show; None without any. Raises: UnusableSeries."""
     by_name: defaultdict[str, list[SampledSeries]] = defaultdict(list)
     for each in found:
         by_name[each.metric.get("__name__", "")].append(each)
     seen = [at_s for at_s, _ in merged(by_name[pod_samples.INFO])]
     if not seen:
         return None
-    terminal = next((at_s for at_s, value in merged(by_name[pod_samples.PHASE]) if value == "1"), None)
+    phases = merged(by_name[pod_samples.PHASE])
+    for _, value in phases:
+        expect_flag(pod_samples.PHASE, value)
+    terminal = next((at_s for at_s, value in phases if value == "1"), None)
     active = max((at_s for at_s in seen if terminal is not None and at_s < terminal), default=None)
     deleting = next((at_s for at_s, _ in merged(by_name[pod_samples.DELETION])), None)
     absent = scan.scrapes.next_after(scan.targets[uid], seen[-1])

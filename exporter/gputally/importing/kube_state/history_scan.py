@@ -1,13 +1,17 @@
 """Finds the GPU pods of a period, and in which part of it each was seen last."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gputally.errors import PrometheusError
 from gputally.importing.kube_state import pod_samples, series_names
+from gputally.importing.kube_state.node_lives import NodeLives
+from gputally.importing.kube_state.node_scan import limits_of, read_lives, scan_nodes
+from gputally.importing.kube_state.pod_samples import RejectedSeries
 from gputally.importing.kube_state.prometheus_api import PrometheusApi, SampledSeries, TimeSpan
 from gputally.importing.kube_state.scrapes import Scrapes, ScrapeTarget, target_of
 from gputally.model.rules import Rules
@@ -16,13 +20,15 @@ CHUNK_S: Final = 7200.0
 """The time of one query. Prometheus stores two hours in a block."""
 _PAUSES: Final = 2
 """The window begins at the first scrape if more intervals than that are missing before it."""
+_UID: Final = "the import needs kube-state-metrics 2.0 or newer"
 Progress = Callable[[str], object]
 
 
 class HistoryScan(Struct, frozen=True, kw_only=True):
     """The scraped part of the window in chunks, and the UIDs of the pods by the last chunk that has them.
 
-    The last scrape showed those that are `alive`. `targets` are those that showed a pod in its last chunk.
+    The last scrape showed those that are `alive`. `targets` are those that showed a pod in its last chunk. `nodes` are
+    limits of their allocations, and `rejected` the samples of nodes that cannot be, and pods without a UID.
     """
 
     window: TimeSpan
@@ -31,6 +37,12 @@ class HistoryScan(Struct, frozen=True, kw_only=True):
     alive: frozenset[str]
     targets: dict[str, frozenset[ScrapeTarget]]
     scrapes: Scrapes
+    nodes: NodeLives
+    rejected: Sequence[RejectedSeries] = ()
+
+    def chunk_at(self, at_s: float) -> int:
+        """The number of the chunk that has a sample of this time."""
+        return min(bisect_left([chunk.end_s for chunk in self.chunks], at_s), len(self.chunks) - 1)
 
     def batches(self, size: int) -> Iterator[tuple[int, list[str]]]:
         """The pods by chunk, at most `size` in a batch, in a fixed order."""
@@ -50,31 +62,75 @@ def chunks_of(window: TimeSpan) -> list[TimeSpan]:
     return [TimeSpan(a, b) for a, b in zip(cuts, [*cuts[1:], window.end_s], strict=True)]
 
 
+class _FoundPods(Struct, kw_only=True):
+    """The GPU pods of the window: the last chunk that has each, and its targets there; the nodes of those `bound`.
+
+    The last of them was bound in the chunk that starts at `began_s`, or shortly before.
+    """
+
+    last_chunk: dict[str, int] = field(default_factory=dict)
+    targets: dict[str, frozenset[ScrapeTarget]] = field(default_factory=dict)
+    nodes: set[str] = field(default_factory=set)
+    bound: set[str] = field(default_factory=set)
+    known: set[ScrapeTarget] = field(default_factory=set)
+    began_s: float = 0.0
+    nameless: dict[str, RejectedSeries] = field(default_factory=dict)
+
+    def add(self, found: Sequence[SampledSeries], number: int, chunk: TimeSpan) -> None:
+        """The pods of a later chunk."""
+        pods = self._pods(found)
+        bound = {series_names.field(each.metric, "uid") for each in found if pod_samples.node_of(each.metric)}
+        if bound - self.bound:
+            self.began_s = chunk.start_s
+        self.bound |= bound
+        self.last_chunk |= dict.fromkeys(pods, number)
+        self.targets |= pods
+        self.known.update(*pods.values())
+        self.nodes |= {node for each in found if (node := pod_samples.node_of(each.metric))}
+
+    def _pods(self, found: Sequence[SampledSeries]) -> dict[str, frozenset[ScrapeTarget]]:
+        """The targets of each pod, by UID."""
+        targets: defaultdict[str, set[ScrapeTarget]] = defaultdict(set)
+        for each in found:
+            if uid := series_names.field(each.metric, "uid"):
+                targets[uid].add(target_of(each.metric))
+            else:
+                name = "/".join(series_names.field(each.metric, part) for part in ("namespace", "pod"))
+                series = each.metric.get("__name__", "")
+                self.nameless[name] = RejectedSeries(f"pod {name}", series, f"has no label uid; {_UID}")
+        return {uid: frozenset(each) for uid, each in targets.items()}
+
+
 async def scan_history(api: PrometheusApi, window: TimeSpan, rules: Rules, progress: Progress) -> HistoryScan | None:
     """Scan the window; None if no pod in it requests GPUs. Raises: PrometheusError."""
-    selector, chunks = _selector(rules), chunks_of(window)
-    last_chunk: dict[str, int] = {}
-    known = set[ScrapeTarget]()
-    targets: dict[str, frozenset[ScrapeTarget]] = {}
+    selector, chunks, pods = _selector(rules), chunks_of(window), _FoundPods()
     for number, chunk in enumerate(chunks):
         progress(f"looking for GPU pods, {number + 1} of {len(chunks)} ...")
-        found = _pods(await api.last(selector, chunk))
-        last_chunk |= dict.fromkeys(found, number)
-        targets |= found
-        known.update(*found.values())
-    if not last_chunk:
+        pods.add(await api.last(selector, chunk), number, chunk)
+    if not pods.last_chunk:
+        if pods.nameless:
+            raise PrometheusError(f"no series of pods has a label uid; {_UID}")
         return None
-    scrapes = await _scrapes(api, frozenset(known), chunks)
+    progress(f"looking for {len(pods.nodes):,} nodes ...")
+    nodes = await scan_nodes(api, pods.nodes, chunks, rules)
+    of_nodes = frozenset().union(*nodes.targets.values())
+    up = await _up(api, frozenset(pods.known) | of_nodes, chunks)
+    if not (scrapes := Scrapes(up, pods.known)):
+        jobs = series_names.any_of({target.job for target in pods.known})
+        raise PrometheusError(f"there is no series up with job={jobs}; it says when kube-state-metrics was scraped")
+    lives = await read_lives(api, nodes, chunks, Scrapes(up, of_nodes), rules)
     late_s = scrapes.first_s - window.start_s
     start_s = scrapes.first_s if late_s > _PAUSES * scrapes.interval_s else window.start_s
-    alive = _pods(await api.last(selector, TimeSpan(scrapes.all_seen_s - 0.001, scrapes.last_s)))
+    alive = await api.last(selector, TimeSpan(scrapes.all_seen_s - 0.001, scrapes.last_s))
     return HistoryScan(
         window=TimeSpan(start_s, scrapes.last_s),
         chunks=chunks,
-        last_chunk=last_chunk,
-        alive=frozenset(alive),
-        targets=targets,
+        last_chunk=pods.last_chunk,
+        alive=frozenset(series_names.field(each.metric, "uid") for each in alive),
+        targets=pods.targets,
         scrapes=scrapes,
+        nodes=limits_of(lives, pods.began_s, scrapes),
+        rejected=[*pods.nameless.values(), *nodes.rejected.values()],
     )
 
 
@@ -84,23 +140,9 @@ def _selector(rules: Rules) -> str:
     return f'{{__name__=~"{names}",resource=~{pattern}}}'
 
 
-def _pods(found: Sequence[SampledSeries]) -> dict[str, frozenset[ScrapeTarget]]:
-    """The targets of each pod, by UID."""
-    targets: defaultdict[str, set[ScrapeTarget]] = defaultdict(set)
-    for each in found:
-        if not (uid := series_names.field(each.metric, "uid")):
-            text = (
-                f"{each.metric.get('__name__', '')} has no label uid; the import needs kube-state-metrics 2.0 or newer"
-            )
-            raise PrometheusError(text)
-        targets[uid].add(target_of(each.metric))
-    return {uid: frozenset(each) for uid, each in targets.items()}
-
-
-async def _scrapes(api: PrometheusApi, targets: frozenset[ScrapeTarget], chunks: Sequence[TimeSpan]) -> Scrapes:
+async def _up(api: PrometheusApi, targets: frozenset[ScrapeTarget], chunks: Sequence[TimeSpan]) -> list[SampledSeries]:
+    """All samples of `up` of these targets."""
     jobs = series_names.any_of({target.job for target in targets})
     instances = series_names.any_of({target.instance for target in targets})
-    up = [series for chunk in chunks for series in await api.samples(f"up{{job=~{jobs},instance=~{instances}}}", chunk)]
-    if not (scrapes := Scrapes(up, targets)):
-        raise PrometheusError(f"there is no series up with job={jobs}; it says when kube-state-metrics was scraped")
-    return scrapes
+    selector = f"up{{job=~{jobs},instance=~{instances}}}"
+    return [series for chunk in chunks for series in await api.samples(selector, chunk)]

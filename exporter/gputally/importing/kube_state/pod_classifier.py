@@ -21,17 +21,20 @@ from gputally.shares.request import limited
 
 
 class PodContext(Struct, kw_only=True):
-    """What pods refer to: node facts, namespaces, and the controllers of ReplicaSets, by (namespace, name)."""
+    """What pods refer to: nodes, namespaces, and the controllers of ReplicaSets, by (namespace, name).
 
-    nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    `nodes` are the facts of machines, by the name of the node and the first sample.
+    """
+
+    node_labels: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    nodes: dict[tuple[str, float], NodeFacts] = field(default_factory=dict)
     namespace_labels: dict[str, Mapping[str, str]] = field(default_factory=dict)
     namespace_annotations: dict[str, Mapping[str, str]] = field(default_factory=dict)
     controllers: dict[tuple[str, str], OwnerReference] = field(default_factory=dict)
 
 
-def classified(record: PodRecord, context: PodContext, rules: Rules) -> PodRecord:
-    """The record with its job, and with terms that hold from its start."""
-    facts = context.nodes[record.node]
+def classified(record: PodRecord, facts: NodeFacts, context: PodContext, rules: Rules) -> PodRecord:
+    """The record with its job, and with terms that hold from its start; `facts` are those of its node."""
     tenant = tenant_of(
         record.namespace,
         pod_labels=dict(record.labels),

@@ -50,9 +50,14 @@ class SampledSeries(msgspec.Struct, frozen=True):
     value: tuple[float, str] | None = None
 
     @property
+    def text(self) -> str:
+        """The only or last value, as Prometheus writes it: anyone who is scraped may have written `+Inf`."""
+        return self.value[1] if self.value else self.values[-1][1]
+
+    @property
     def number(self) -> float:
         """The only or last value."""
-        return float(self.value[1] if self.value else self.values[-1][1])
+        return float(self.text)
 
 
 class _Data(msgspec.Struct, frozen=True, rename="camel"):

@@ -4,7 +4,7 @@ Times of the API are exact to the second. An end without one lies between two sc
 up to its start.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -14,7 +14,14 @@ from gputally.accounting.pods.outcome import PREEMPTION_REASONS
 from gputally.accounting.terms.classify import kept_keys
 from gputally.errors import MalformedObject
 from gputally.importing.kube_state import pod_samples, series_names
-from gputally.importing.kube_state.pod_samples import TERMINAL, PodSamples, Sightings
+from gputally.importing.kube_state.pod_samples import (
+    TERMINAL,
+    PodSamples,
+    RejectedSeries,
+    Sightings,
+    UnusableSeries,
+    amount_of,
+)
 from gputally.model.allocation import End, Gap, Result
 from gputally.model.kube import Container, OwnerReference, Pod, PodMeta, PodSpec, Resources
 from gputally.model.pod import PodRecord
@@ -31,47 +38,30 @@ NONE: Final = "<none>"
 """What `kube_pod_owner` has instead of an owner."""
 
 
-class RejectedPod(NamedTuple):
-    """A pod that was not imported: its name and UID, the series at fault, and the reason."""
-
-    pod: str
-    series: str
-    reason: str
-
-    def __str__(self) -> str:
-        """For people."""
-        return f"pod {self.pod}, {self.series}: {self.reason}"
-
-
-class _Unusable(Exception):
-    """A series of a pod that is missing or contradicts others."""
-
-    def __init__(self, series: str, reason: str) -> None:
-        super().__init__(reason)
-        self.series = series
-
-
-def sampled_pod(samples: PodSamples, rules: Rules) -> PodRecord | RejectedPod | None:
+def sampled_pod(samples: PodSamples, rules: Rules) -> PodRecord | RejectedSeries | None:
     """The record, without classification and prices; None for a pod without GPUs or that was never bound."""
     try:
+        if samples.unusable:
+            raise samples.unusable
         return _pod(samples, rules)
-    except _Unusable as error:
+    except UnusableSeries as error:
         info = samples.info
-        name = f"{series_names.field(info, 'namespace')}/{series_names.field(info, 'pod')} ({samples.uid})"
-        return RejectedPod(name, error.series, str(error))
+        name = f"pod {series_names.field(info, 'namespace')}/{series_names.field(info, 'pod')} ({samples.uid})"
+        return RejectedSeries(name, error.series, str(error))
 
 
 def _pod(samples: PodSamples, rules: Rules) -> PodRecord | None:
     units, info = _units(samples, rules), samples.info
     if not info:
-        raise _Unusable(pod_samples.INFO, "is missing; kube-state-metrics must export it, and Prometheus keep it")
+        raise UnusableSeries(pod_samples.INFO, "is missing; kube-state-metrics must export it, and Prometheus keep it")
     node = pod_samples.node_of(info)
     if not units or not node:
         return None
     created_us = samples.time_us(pod_samples.CREATED)
     scheduled_us = samples.time_us(pod_samples.SCHEDULED) or samples.time_us(pod_samples.STARTED)
     if scheduled_us is None:
-        raise _Unusable(pod_samples.SCHEDULED, "is missing, and kube_pod_start_time too; the pod has no start")
+        raise UnusableSeries(pod_samples.SCHEDULED, "is missing, and kube_pod_start_time too; the pod has no start")
+    _expect_order(created_us, scheduled_us, samples)
     record = PodRecord(
         uid=samples.uid,
         namespace=series_names.field(info, "namespace"),
@@ -88,13 +78,22 @@ def _pod(samples: PodSamples, rules: Rules) -> PodRecord | None:
     return None if _never_active(record, samples) else _ended(record, samples)
 
 
+def _expect_order(created_us: int | None, scheduled_us: int, samples: PodSamples) -> None:
+    """A pod is created, then bound, then scraped; what a broken clock wrote is not billed."""
+    if created_us is not None and scheduled_us < created_us - OFF_US:
+        raise UnusableSeries(pod_samples.SCHEDULED, "is before kube_pod_created; a clock was wrong")
+    if scheduled_us > samples.until_us + OFF_US:
+        raise UnusableSeries(pod_samples.SCHEDULED, "is after the scrapes that showed the pod; a clock was wrong")
+
+
 def _never_active(record: PodRecord, samples: PodSamples) -> bool:
     """Whether no scrape showed the pod between its binding and its terminal phase, and no container ran.
 
     Kubelets reject pods that way, for reasons that `kube_pod_status_reason` does not know.
     """
     seen = samples.sightings
-    if samples.phase not in TERMINAL or samples.has_exact_end or record.started_us is not None or seen is None:
+    has_run = record.started_us is not None or samples.time_us(pod_samples.COMPLETED) is not None
+    if samples.phase not in TERMINAL or has_run or seen is None:
         return False
     return (seen.active_us or 0) <= (record.scheduled_us or 0)
 
@@ -116,9 +115,9 @@ def _units(samples: PodSamples, rules: Rules) -> tuple[tuple[str, int], ...]:
     try:
         units = effective_units(Pod(metadata=PodMeta(uid=samples.uid), spec=spec), rules)
     except MalformedObject as error:
-        raise _Unusable(pod_samples.REQUESTS, str(error)) from None
+        raise UnusableSeries(pod_samples.REQUESTS, str(error)) from None
     if parts := [name for name, _ in units if describes(name, rules)]:
-        raise _Unusable(pod_samples.REQUESTS, f"{parts[0]} needs the GPUs' memory, which kube-state-metrics lacks")
+        raise UnusableSeries(pod_samples.REQUESTS, f"{parts[0]} needs the GPUs' memory, which kube-state-metrics lacks")
     return units
 
 
@@ -127,7 +126,7 @@ def _requests(samples: PodSamples, metric: str, rules: Rules) -> dict[str, dict[
     found: dict[str, dict[str, str | int]] = {}
     for each in samples.of(metric):
         if name := series_names.resource_named(each.metric.get("resource", ""), rules):
-            found.setdefault(series_names.field(each.metric, "container"), {})[name] = f"{each.number:g}"
+            found.setdefault(series_names.field(each.metric, "container"), {})[name] = amount_of(metric, each.text)
     return found
 
 
@@ -147,6 +146,8 @@ def _started_us(samples: PodSamples, scheduled_us: int) -> int | None:
     started_us = samples.time_us(pod_samples.RUNNING)
     if any(each.number > 0 for each in samples.of(pod_samples.RESTARTS)):
         started_us = samples.time_us(pod_samples.INITIALIZED) or samples.time_us(pod_samples.STARTED) or started_us
+    if started_us is not None and started_us > samples.until_us + OFF_US:
+        raise UnusableSeries(pod_samples.RUNNING, "is after the scrapes that showed it; the node's clock was wrong")
     return None if started_us is None or started_us < scheduled_us - OFF_US else max(started_us, scheduled_us)
 
 
@@ -163,7 +164,7 @@ def _ended(record: PodRecord, samples: PodSamples) -> PodRecord:
     if seen is None:
         if samples.is_alive and samples.phase not in TERMINAL:
             return record
-        raise _Unusable(pod_samples.PHASE, "has no samples at the end of the pod")
+        raise UnusableSeries(pod_samples.PHASE, "has no samples at the end of the pod")
     if seen.terminal_us is not None:
         return _terminal(record, seen, seen.terminal_us, samples)
     from_us = max(seen.seen_us, record.scheduled_us or 0)
@@ -173,16 +174,21 @@ def _ended(record: PodRecord, samples: PodSamples) -> PodRecord:
 def _finished(record: PodRecord, samples: PodSamples) -> PodRecord:
     end_us, start_us = samples.time_us(pod_samples.COMPLETED, last=True) or 0, record.scheduled_us or 0
     if end_us < start_us - OFF_US:
-        raise _Unusable(pod_samples.COMPLETED, "is before kube_pod_status_scheduled_time; the node's clock was wrong")
+        raise UnusableSeries(
+            pod_samples.COMPLETED, "is before kube_pod_status_scheduled_time; the node's clock was wrong"
+        )
+    if end_us > samples.until_us + OFF_US:
+        raise UnusableSeries(pod_samples.COMPLETED, "is after the scrapes that showed it; the node's clock was wrong")
     return replace(record, end_us=max(end_us, start_us), end_by=End.FINISHED)
 
 
 def _terminal(record: PodRecord, seen: Sightings, terminal_us: int, samples: PodSamples) -> PodRecord:
-    """A pod whose phase became terminal between two scrapes, and whose containers have no end."""
+    """A pod whose phase became terminal between two scrapes, and some of whose containers have no end."""
     reasons = samples.set_labels(pod_samples.REASON, "reason")
     by = End.REJECTED if any(each.startswith(REJECTION_REASONS) for each in reasons) else End.TERMINAL
     start_us = record.scheduled_us or 0
-    from_us = max(start_us, record.started_us or 0, seen.active_us or 0)
+    known_us = min(samples.time_us(pod_samples.COMPLETED, last=True) or 0, terminal_us)
+    from_us = max(start_us, record.started_us or 0, seen.active_us or 0, known_us)
     record = replace(record, end_us=from_us, end_by=by, accepted=by is not End.REJECTED or _was_accepted(samples, seen))
     return replace(record, gap=None if never_held(record, by) else _gap(from_us, terminal_us))
 

@@ -1,10 +1,10 @@
 """Reports as FOCUS files."""
 
-import csv
 from collections.abc import Iterator
 from itertools import chain
 from typing import TextIO
 
+from gputally.ledger_commands.plain_text import csv_line
 from gputally.report.focus import FocusRow
 
 
@@ -13,10 +13,9 @@ def write_focus(file: TextIO, rows: Iterator[FocusRow]) -> int:
     first = next(rows, None)
     if first is None:
         return 0
-    writer = csv.DictWriter(file, first.keys(), lineterminator="\n")
-    writer.writeheader()
+    file.write(csv_line([*first]))
     count = 0
     for row in chain((first,), rows):
-        writer.writerow(row)
+        file.write(csv_line([row[column] for column in first]))
         count += 1
     return count

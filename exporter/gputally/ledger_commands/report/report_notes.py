@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, TextIO
 
+from gputally.ledger_commands.plain_text import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
 from gputally.report.sampled_ends import SampledLine
 
@@ -22,7 +23,7 @@ def write_sampled(file: TextIO, lines: Sequence[SampledLine], *, source: str = "
     )
     shown = lines[:_MOST] if len(lines) > 1 else []
     file.write(f"{source}: {_amounts(total)}\n")
-    file.writelines(f"  {', '.join(line.labels)}: {_amounts(line, short=True)}\n" for line in shown)
+    file.writelines(f"  {printable(', '.join(line.labels))}: {_amounts(line, short=True)}\n" for line in shown)
     if (more := len(lines) - _MOST) > 0:
         file.write(f"  and {more:,} more\n")
 

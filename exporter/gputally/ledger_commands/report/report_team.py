@@ -16,6 +16,7 @@ from gputally.ledger_commands.report.report_text import (
     documents,
     notes_of,
     row_values,
+    title,
     write_heading,
     write_json,
     write_notes,
@@ -66,7 +67,7 @@ def write_teams(file: TextIO, report: TeamReport, *, output: str) -> None:
             write_table(file, *bill_table(_TEAM, each, bars=output == "table"), output=output)
             file.writelines(f"\n{note}\n" for note in notes_of(each.total))
         for tenant, found in _by_team(report):
-            file.write(f"\n{'## ' if output == 'markdown' else ''}{_title(tenant, report.top)}\n\n")
+            file.write(f"\n{title(_title(tenant, report.top), output)}\n\n")
             for each in found:
                 write_table(file, *bill_table(_JOB, each, bars=output == "table"), output=output)
         write_notes(file, report.scope)

@@ -8,7 +8,7 @@ from typing import Any, Final, TextIO
 from msgspec import Struct, structs
 
 from gputally.ledger.records import LedgerState, Window
-from gputally.ledger_commands.plain_text import markdown_table, write_document, write_rows
+from gputally.ledger_commands.plain_text import markdown, markdown_table, printable, write_document, write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.units import to_datetime
@@ -244,7 +244,12 @@ def write_notes(file: TextIO, scope: Scope) -> None:
 
 def write_heading(file: TextIO, text: str, output: str) -> None:
     """Write the heading of a table or of Markdown."""
-    file.write(f"{'# ' if output == 'markdown' else ''}GPU cost from {text}\n\n")
+    file.write(f"{title(f'GPU cost from {text}', output, level=1)}\n\n")
+
+
+def title(text: str, output: str, *, level: int = 2) -> str:
+    """A line above a table, in which names are text."""
+    return f"{'#' * level} {markdown(text)}" if output == "markdown" else printable(text)
 
 
 def write_table(file: TextIO, head: Sequence[str], rows: Sequence[Cells], *, output: str) -> None:

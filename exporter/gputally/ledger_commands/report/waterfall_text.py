@@ -7,7 +7,14 @@ from msgspec import Struct, structs
 
 from gputally.ledger_commands.plain_text import write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
-from gputally.ledger_commands.report.report_text import Scope, write_heading, write_json, write_notes, write_table
+from gputally.ledger_commands.report.report_text import (
+    Scope,
+    title,
+    write_heading,
+    write_json,
+    write_notes,
+    write_table,
+)
 from gputally.report.waterfall.waterfall import CAPACITY
 from gputally.report.waterfall.waterfall_chart import bars, name_of
 from gputally.report.waterfall.waterfall_rows import WaterfallRow, WaterfallRows
@@ -66,7 +73,7 @@ def _summary(each: WaterfallRows) -> dict[str, Any]:
 
 def _write_one(file: TextIO, each: WaterfallRows, columns: Sequence[str], output: str) -> None:
     if caption := _caption(each, columns):
-        file.write(f"{'## ' if output == 'markdown' else ''}{caption}\n\n")
+        file.write(f"{title(caption, output)}\n\n")
     rows = _shown(each)
     head, cells = _cells(each, rows, output)
     if output == "table":

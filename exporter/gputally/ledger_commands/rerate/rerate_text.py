@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.price_key import DIGEST_PREFIX
 from gputally.ledger.records import Window
-from gputally.ledger_commands.plain_text import write_document, write_rows
+from gputally.ledger_commands.plain_text import printable, write_document, write_rows
 from gputally.ledger_commands.report.report_text import Scope, times, write_heading, write_table
 from gputally.model.units import GPU_HOUR
 from gputally.report.report_query import ReportQuery
@@ -50,9 +50,9 @@ def write_comparison(file: TextIO, report: RerateReport, *, output: str) -> None
         write_rows(file, (*query.columns, *_FIELDS), rows, output="csv")
     else:
         write_heading(file, f"{report.scope.period(query.window)}{report.scope.limits}", output)
-        file.write(
-            f"before: {_name(report.books.before)}\nafter: {_name(report.books.after)}{_purchase(report.books)}\n\n"
-        )
+        books = report.books
+        after = f"{_name(books.after)}{_purchase(books)}"
+        file.write(f"before: {printable(_name(books.before))}\nafter: {printable(after)}\n\n")
         for each in found:
             write_table(file, *_table(query, each), output=output)
 

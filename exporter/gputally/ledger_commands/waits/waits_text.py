@@ -5,9 +5,9 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.ledger_commands.plain_text import printable, write_document, write_rows
+from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
-from gputally.ledger_commands.report.report_text import Scope, document_head, write_table
+from gputally.ledger_commands.report.report_text import Scope, document_head, title, write_table
 from gputally.report.waits.wait_lines import WaitQuery
 from gputally.report.waits.wait_report_rows import PENDING, UNCREATED, WaitReportRow, WaitRows
 
@@ -43,7 +43,7 @@ class WaitReport(Struct, frozen=True, kw_only=True):
 def write_waits(file: TextIO, report: WaitReport, *, output: str) -> None:
     """Write waits. CSV has no totals, so that its columns can be summed."""
     scope, columns = report.scope, report.query.columns
-    title, about = "Waits for GPUs", f"{scope.period(scope.query.window)}{scope.limits}"
+    about = f"{scope.period(scope.query.window)}{scope.limits}"
     if output == "json":
         write_document(file, _document(report))
     elif output == "csv":
@@ -58,18 +58,17 @@ def write_waits(file: TextIO, report: WaitReport, *, output: str) -> None:
             HtmlTable(*_table(each, columns), [row.share for row in each.rows], caption=_caption(each))
             for each in report.found
         )
-        file.write(page(title=title, about=f"From {about}", tables=tables))
+        file.write(page(title="Waits for GPUs", about=f"From {about}", tables=tables))
     else:
-        _write_tables(file, report, f"{title} from {printable(about)}", output)
+        _write_tables(file, report, f"Waits for GPUs from {about}", output)
 
 
 def _write_tables(file: TextIO, report: WaitReport, heading: str, output: str) -> None:
-    marks = ("# ", "## ") if output == "markdown" else ("", "")
-    file.write(f"{marks[0]}{heading}\n")
+    file.write(f"{title(heading, output, level=1)}\n")
     if not report.found:
         file.write("\nnone\n")
     for each in report.found:
-        file.write(f"\n{marks[1]}{_caption(each)}\n\n")
+        file.write(f"\n{title(_caption(each), output)}\n\n")
         write_table(file, *_table(each, report.query.columns), output=output)
 
 
