@@ -11,6 +11,7 @@ from gputally.accounting.active_pods import PendingShown
 from gputally.accounting.disruptions.preempting import Preempting, preempting
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import WorkAtRisk
+from gputally.accounting.nodes.inventory import Inventory
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
@@ -67,15 +68,12 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     wanted: Mapping[str, int]
     preempting: Mapping[tuple[str, str], Preempting]
     at_risk: WorkAtRisk
-    unpriced: Mapping[tuple[str, str], int]
-    never_offered: Mapping[tuple[str, str], int]
     unaccounted: UnaccountedNow
     unknown_offers: Mapping[str, int]
     without_tier: int
     without_tenant: int
     pods: int
-    nodes: int
-    purchase_conflicts: int
+    inventory: Inventory
     clock_skews: Mapping[str, int]
     refusals: Mapping[str, int]
     differences: Mapping[str, int]
@@ -110,15 +108,12 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         wanted=_wanted(pending, fleet),
         preempting=preempting(fleet.ends.preemptions.unreleased, partial(fleet.limiter.shown, "tier")),
         at_risk=fleet.ends.lost_work.at_risk.read(evaluated_us),
-        unpriced=inventory.unpriced,
-        never_offered=inventory.never_offered,
         unaccounted=fleet.unaccounted.read(),
         unknown_offers=fleet.unknown_offers.read(),
         without_tier=len(fleet.pods.index.without_tier),
         without_tenant=len(fleet.pods.index.without_tenant),
         pods=len(fleet.pods.records),
-        nodes=inventory.nodes,
-        purchase_conflicts=inventory.purchase_conflicts,
+        inventory=inventory,
         clock_skews=fleet.pods.index.clocks.worst(fleet.nodes.has),
         refusals=dict(fleet.limiter.refusals),
         differences=_differences(fleet.totals, totals, ledger),

@@ -94,7 +94,7 @@ def test_a_node_without_gpus_counts_as_none() -> None:
     replay.see(replace(NODE, capacity={}), at=1)
     replay.scrape(10)
 
-    assert replay.scrape(20).nodes == 0
+    assert replay.scrape(20).inventory.nodes == 0
     assert replay.true(Total.CAPACITY, 20) == {}
 
 

@@ -43,11 +43,11 @@ def test_a_pod_that_is_bound_or_over_does_not_wait() -> None:
 def test_existing_gpus_without_a_price_are_told_by_model_and_pool() -> None:
     replay = Replay(book=book((100, "2")))
     replay.see(NODE, NodeForm(name="n2", gpus=4), at=1)
-    assert replay.scrape(2).unpriced == {("A100", "train"): 8_000_000, ("unknown", "none"): 4_000_000}
-    assert replay.scrape(100).unpriced == {("A100", "train"): 0, ("unknown", "none"): 4_000_000}
+    assert replay.scrape(2).inventory.unpriced == {("A100", "train"): 8_000_000, ("unknown", "none"): 4_000_000}
+    assert replay.scrape(100).inventory.unpriced == {("A100", "train"): 0, ("unknown", "none"): 4_000_000}
 
     replay.lose(NodeForm(name="n2", gpus=4), at=101)
-    assert replay.scrape(102).unpriced == {("A100", "train"): 0}
+    assert replay.scrape(102).inventory.unpriced == {("A100", "train"): 0}
 
 
 def test_pods_nodes_and_what_is_wrong_with_them_are_counted() -> None:
@@ -57,7 +57,12 @@ def test_pods_nodes_and_what_is_wrong_with_them_are_counted() -> None:
     replay.see(RUNNING, replace(PENDING, tier=""), at=13)
     snapshot = replay.scrape(14)
 
-    assert (snapshot.nodes, snapshot.pods, snapshot.without_tier, snapshot.purchase_conflicts) == (2, 2, 1, 1)
+    assert (snapshot.inventory.nodes, snapshot.pods, snapshot.without_tier, snapshot.inventory.purchase_conflicts) == (
+        2,
+        2,
+        1,
+        1,
+    )
 
 
 def test_residuals_are_zero_and_show_what_is_lost() -> None:

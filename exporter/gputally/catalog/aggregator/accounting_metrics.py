@@ -74,7 +74,7 @@ NODES = Metric[Snapshot](
     name="gputally_nodes",
     kind=MetricType.GAUGE,
     help="Existing nodes with GPUs.",
-    rows=lambda snapshot: [Row((), snapshot.nodes)],
+    rows=lambda snapshot: [Row((), snapshot.inventory.nodes)],
 )
 
 PODS_WITHOUT_TIER = Metric[Snapshot](
@@ -123,7 +123,7 @@ PURCHASE_CONFLICTS = Metric[Snapshot](
     name="gputally_purchase_conflict_nodes",
     kind=MetricType.GAUGE,
     help="Nodes with conflicting purchase labels.",
-    rows=lambda snapshot: [Row((), snapshot.purchase_conflicts)],
+    rows=lambda snapshot: [Row((), snapshot.inventory.purchase_conflicts)],
 )
 
 NODE_CLOCK_SKEW = Metric[Snapshot](

@@ -38,7 +38,7 @@ def _overcommitted_gpu_seconds(snapshot: Snapshot) -> Iterator[Row]:
 
 def unpriced_gpus(snapshot: Snapshot) -> Iterator[Row]:
     """Every group of existing nodes, as 0 when all its GPUs have a price."""
-    return (Row(group, quantity / GPU) for group, quantity in snapshot.unpriced.items())
+    return (Row(group, quantity / GPU) for group, quantity in snapshot.inventory.unpriced.items())
 
 
 CAPACITY_GPU_SECONDS = Metric[Snapshot](
@@ -95,7 +95,7 @@ NEVER_OFFERED_GPUS = Metric[Snapshot](
     kind=MetricType.GAUGE,
     help="GPUs that labels count, of existing nodes that have never offered a GPU resource: their state is unsliced.",
     labels=("gpu_model", "pool"),
-    rows=lambda snapshot: (Row(group, quantity / GPU) for group, quantity in snapshot.never_offered.items()),
+    rows=lambda snapshot: (Row(group, quantity / GPU) for group, quantity in snapshot.inventory.never_offered.items()),
 )
 
 METRICS = (
