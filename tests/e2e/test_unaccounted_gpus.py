@@ -71,9 +71,9 @@ def node(name: str, place: str, *, offers: dict[str, str], counts: str) -> Json:
 
 
 def pod(name: str, place: str, limits: dict[str, str], **spec: object) -> Json:
-    found = gpu_pod(name, place, gpus=0, nodeSelector={POOL: place}, **spec)
+    found = gpu_pod(name, place, gpus=0, nodeSelector={POOL: place})
     found["spec"]["containers"][0]["resources"]["limits"] = limits
-    return found
+    return found | {"spec": found["spec"] | spec}
 
 
 def pods(place: str) -> list[Json]:

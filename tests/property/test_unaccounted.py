@@ -46,7 +46,7 @@ def strangers(draw: Draw) -> list[Told]:
         ]
         for version, (at, event, change) in enumerate(steps):
             manifest = PodForm(version=version + 1, **form | change).manifest()
-            log.append(Told(kind="pod", event=event, manifest=manifest, at=at, since=at))  # type: ignore[arg-type]
+            log.append(Told(kind="pod", event=event, manifest=manifest, at=at, since=at))  # type: ignore[arg-type]  # one of two
     return log
 
 

@@ -100,8 +100,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
     fleet.advance(now_us)
     fleet.waiting.judge(at_us=fleet.now_us)
     book, namespaces = fleet.pricing.book, fleet.pods.namespaces
-    records = dict(fleet.pods.records)
-    room = Room()
+    records, room = dict(fleet.pods.records), Room()
     if with_room:
         room = fleet.waiting.room.copy()
         room.budgets = read_budgets(fleet, records)
