@@ -103,7 +103,7 @@ class World:
 
 
 def _with(form: PodForm, **fields: object) -> PodForm:
-    return PodForm(**{**form.__dict__, "version": form.version + 1, **fields})  # type: ignore[arg-type] # fields of several types
+    return PodForm(**{**form.__dict__, "version": form.version + 1, **fields})
 
 
 @given(HISTORIES)

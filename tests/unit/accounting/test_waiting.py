@@ -74,7 +74,8 @@ def book(**rates: int) -> PriceBook:
 def prices(replay: Replay, name: str) -> tuple[Decimal | None, Decimal | None]:
     """The lowest and the highest price of what a pod waits for."""
     last = replay.fleet.waiting.book.known[f"uid-{name}"].waits[-1]
-    return last.price and last.price.per_gpu_hour, last.highest and last.highest.per_gpu_hour
+    lowest, highest = (each.per_gpu_hour if each else None for each in last.prices)
+    return lowest, highest
 
 
 def occupants(replay: Replay, name: str) -> list[Occupant | None]:

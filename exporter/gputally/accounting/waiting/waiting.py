@@ -309,9 +309,9 @@ class Waiting(StatePart[PodWait]):
         blames: dict[tuple[int, int], Blame] = {}
         for uid in uids:
             record = self._pods.records.get(uid)
-            if record and record.scheduled_us is None and record.end_us is None:
-                if wait := self._wait(record, blames, at_us=at_us):
-                    yield uid, wait
+            waits = record and record.scheduled_us is None and record.end_us is None
+            if record and waits and (wait := self._wait(record, blames, at_us=at_us)):
+                yield uid, wait
 
     def _wait(self, record: PodRecord, blames: dict[tuple[int, int], Blame], *, at_us: int) -> Wait | None:
         """None if the last known reason counts until there is another.

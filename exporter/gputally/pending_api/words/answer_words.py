@@ -104,7 +104,8 @@ def cost_words(answer: WhyAnswer, currency: str) -> str:
         so_far = " so far" if answer.state == "pending" else ""
         cost = money_range(answer.waited_cost, answer.highest_waited_cost, currency)
         return f"{cost} for the wait{of}{so_far}: what its GPUs would have cost{_models_words(pod, currency)}"
-    return f"unpriced: {pod.unpriced}" if pod.unpriced else _models_words(pod, currency).removeprefix("; ")
+    models = _models_words(pod, currency).removeprefix("; ")
+    return ": ".join(filter(None, (models or "unpriced" * bool(pod.unpriced), pod.unpriced)))
 
 
 def _models_words(pod: PendingPod, currency: str) -> str:
