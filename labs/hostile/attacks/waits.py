@@ -7,19 +7,19 @@ ENDLESS, GANGS = "endless waits", "old gangs"
 AMOUNTS = ("1000000000", "8", str(2**63 - 1), "256", "257", "1e18")
 MOST_PARALLEL = 2**31 - 1
 QUEUE = {"kueue.x-k8s.io/queue-name": "hostile"}
-TIERS = ("urgent", "batch")
-"""Of the honest tenants: their waits are in the same sums."""
 OLD_GANGS = 17
 """More than are compared of one tenant."""
 
 
 async def endless(tenant: Tenant) -> None:
-    """Create pending pods of every amount, and suspended Jobs in a queue that want two billion of each."""
+    """Create pending pods of every amount, and suspended Jobs in a queue that want two billion of each.
+
+    They are of the honest tenants' tiers, so their waits are in the same sums.
+    """
     for number in tenant.many(100):
-        tier, amount = TIERS[number % len(TIERS)], AMOUNTS[number % len(AMOUNTS)]
-        pod = asking(tenant.pod("waits", priorityClassName=tier), **gpus(amount))
-        await tenant.create(ENDLESS, _queued(pod))
+        pod = asking(tenant.pod("waits", priorityClassName="batch"), **gpus(AMOUNTS[number % len(AMOUNTS)]))
         await tenant.create(ENDLESS, pod)
+        await tenant.create(ENDLESS, _queued({**pod, "spec": pod["spec"] | {"priorityClassName": "urgent"}}))
 
 
 async def old_gangs(tenant: Tenant) -> None:
