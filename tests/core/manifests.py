@@ -37,7 +37,7 @@ class PodForm:
     when its kubelet accepted it, by default when it started; `start_failed` is when its runtime failed to start the
     container, which it reports with a start in 1970. `inits` are its init containers as (start, finish or None). The
     main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet that rejects a
-    pod writes no `statuses` of containers, and removes those that there are. The kubelet's clock is `clock` seconds
+    pod removes all `statuses` of containers, and its conditions. The kubelet's clock is `clock` seconds
     ahead.
     """
 
@@ -145,7 +145,7 @@ class PodForm:
         if self.unscheduled is not None or not self.node:
             since = self.created if self.unscheduled is None else self.unscheduled
             yield {"type": "PodScheduled", "status": "False", "lastTransitionTime": instant(since)}
-        elif self.scheduled is not None:
+        elif self.scheduled is not None and self.statuses:
             yield {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(self.scheduled)}
         if self.marked is not None:
             yield {

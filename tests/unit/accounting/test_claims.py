@@ -69,6 +69,17 @@ def test_a_pod_that_initialized_for_two_hours_is_billed_for_them_though_it_is_re
     assert publish(replay.fleet, now_us=us(9000), ledger=None).differences == {"allocated": 0, "capacity": 0}
 
 
+def test_a_rejection_that_removes_the_condition_of_the_scheduler_does_not_move_the_binding() -> None:
+    """The pod had waited for an hour; a pod without that condition would be one that its creator bound."""
+    replay, bound = cluster(NODE), PodForm(created=10, node="n1", scheduled=3610, gpus=8)
+    replay.see(PodForm(created=10, gpus=8), at=10)
+    replay.see(replace(bound, accepted=3611), at=3611)
+    replay.see(replace(bound, accepted=3611, statuses=False), at=3700)
+    replay.see(refused(replace(bound, accepted=3611), at=3611), at=3702)
+
+    assert published(replay, 9000) == 8 * (3702 - 3610)
+
+
 def test_pods_that_each_fit_a_node_hold_nothing_beyond_what_its_kubelet_takes() -> None:
     replay = cluster(NODE)
     claims = [replace(CLAIM, name=f"p{i}", gpus=8) for i in range(100)]
