@@ -85,7 +85,12 @@ async def test_pods_that_a_rebooted_node_rejects_are_billed_until_then_if_they_h
         assert restarted_us <= end_us <= noticed_us
         assert total_of(segments, "starting") == gpus * GPU * (end_us - bound_us)
         await scene.published(pod, total_of(segments, "starting"), name=ALLOCATED)
-    uid = late["metadata"]["uid"]
+    await held_nothing(product, late)
+
+
+async def held_nothing(product: Product, pod: Json) -> None:
+    """The ledger has the rejection of the pod, and no time of it."""
+    uid = pod["metadata"]["uid"]
     ended = f"SELECT DISTINCT end_by FROM allocations WHERE pod_uid = '{uid}' AND end_by IS NOT NULL"
     assert await product.query_until(ended, bool) == [("rejected",)]
     assert product.query(f"SELECT * FROM current_segments WHERE pod_uid = '{uid}'") == []
