@@ -21,8 +21,8 @@ ACCEPTANCE = 600
 
 def refused(claim: PodForm, *, at: int) -> PodForm:
     """The kubelet that refuses a pod writes its start time too."""
-    refusal = {"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": "Pod was rejected: ..."}
-    return replace(claim, accepted=at, statuses=False, **refusal)
+    no = replace(claim, accepted=at, statuses=False, phase="Failed", reason="OutOfnvidia.com/gpu")
+    return replace(no, message="Pod was rejected: ...")
 
 
 def cluster(*nodes: NodeForm) -> Replay:
@@ -60,8 +60,7 @@ def test_a_pod_that_initialized_for_two_hours_is_billed_for_them_though_it_is_re
     if restarts:
         replay.restart(at=7209)
         replay.see(NODE, at=7209)
-    reason = {"reason": "UnexpectedAdmissionError", "message": "Pod was rejected: Allocate failed"}
-    replay.see(replace(waiting, statuses=False, phase="Failed", **reason), at=7210)
+    replay.see(refused(waiting, at=11), at=7210)
 
     assert shown == 8 * 7199
     assert published(replay, 9000) == 8 * 7200
