@@ -145,7 +145,7 @@ class Pod:
         if not (form["spec"].get("nodeName") and self.accepted):
             return None
         if all(each["type"] != "PodScheduled" for each in form["status"]["conditions"]):
-            return seconds(form["metadata"]["creationTimestamp"])
+            return None if _is_cleared(form) else seconds(form["metadata"]["creationTimestamp"])
         return seconds(form["status"]["startTime"]) if "startTime" in form["status"] else None
 
     def _is_bound(self, form: Json) -> bool:
@@ -234,6 +234,11 @@ def _is_accepted(form: Json) -> bool:
     if status["phase"] in ("Running", "Succeeded") or any(map(starts, containers)):
         return True
     return "startTime" in status and bool(containers) and not rejects(form)
+
+
+def _is_cleared(form: Json) -> bool:
+    """Whether a kubelet that refuses the pod has removed what was known of it."""
+    return "startTime" in form["status"] and not {"containerStatuses", "initContainerStatuses"} & form["status"].keys()
 
 
 def _is_marked(told: Told) -> bool:

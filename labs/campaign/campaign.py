@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from gputally_sim.trace.replay import Replay
 from labs.campaign.churn import GPUS, NODES, TEAMS, TIERS, Churn
 from labs.campaign.disk import Disk
 from labs.campaign.disruptions import Disruptions, Timeline, clock_disruptions, disk_disruptions
-from labs.campaign.killer import Killer
+from labs.campaign.killer import Age, Killer
 from labs.campaign.supervisor import Supervisor
 from labs.campaign.verdict import Verdict, judge, noticed_victims
 from labs.campaign.wall_clock import WallClock
@@ -24,6 +25,7 @@ from tests.behaviour.stage import Stage
 
 PODS_PER_KILL = 8
 """Expected minimum; about 14 is typical."""
+FIRST_STARTS = 5
 EVENTS_TIMEOUT_S = 70
 """The product waits one minute for the Event that names a preemptor, and checks every few seconds."""
 REPORTS = Path(__file__).parents[2] / "build"
@@ -60,6 +62,7 @@ class Campaign:
         self.killer = Killer(self.product, kills=kills, seed=seed)
         self.disruptions = Disruptions(self.killer, environment.timelines(), seed=seed)
         self.scrapes = Scrapes(self.product.url)
+        self._random = Random(f"{seed} first starts")
         self.churn = Churn(environment.stage.api, seed=seed)
         self.lasted_s = 0.0
 
@@ -83,7 +86,15 @@ class Campaign:
         self.lasted_s = time.monotonic() - started_s
 
     async def _start_accounting(self) -> None:
-        """Start the accounting before any pod exists; a scrape writes all changes to the ledger."""
+        """Start the accounting before any pod exists; a scrape writes all changes to the ledger.
+
+        The first starts are killed, some while they create the ledger: none may leave what the next one rejects.
+        """
+        for _ in range(FIRST_STARTS):
+            await self.product.launch()
+            await asyncio.sleep(self._random.uniform(*Age.STARTING.value))
+            assert self.product.is_alive, self.product.log.read_text()
+            await self.product.kill()
         await self.product.start()
         await self.product.scrape()
         await self.product.kill()

@@ -30,7 +30,10 @@ async def reject(api: Api, namespace: str, node: str) -> None:
 async def _reject(api: Api, pod: str) -> None:
     await asyncio.sleep(REACTION_S)
     with suppress(Refused, aiohttp.ClientError):  # the pod was deleted
-        await api.patch(f"{pod}/status", {"status": _rejected_status()})
+        start = {"startTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        await api.patch(f"{pod}/status", {"status": start})  # a kubelet that has just started writes the phase later
+        await asyncio.sleep(REACTION_S)
+        await api.patch(f"{pod}/status", {"status": _rejected_status() | start})
 
 
 def _rejected_status() -> Json:
@@ -39,5 +42,4 @@ def _rejected_status() -> Json:
         "phase": "Failed",
         "reason": "OutOfnvidia.com/gpu",
         "message": f"Pod was rejected: {TERMINATION_MESSAGE}",
-        "startTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }

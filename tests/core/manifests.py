@@ -38,8 +38,8 @@ class PodForm:
     container, which it reports with a start in 1970. It requests `more` resources, and `claims` by template; a claim
     serves the extended resources `by_claim` once it is bound. `inits` are its init containers as (start, finish or
     None). The main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet
-    that rejects a pod writes no `statuses` of containers, and removes those that there are. The kubelet's clock is
-    `clock` seconds ahead.
+    that rejects a pod removes all `statuses` of containers, and its conditions. The kubelet's clock is `clock` seconds
+    ahead.
     """
 
     name: str = "a"
@@ -156,7 +156,7 @@ class PodForm:
         if self.unscheduled is not None or not self.node:
             since = self.created if self.unscheduled is None else self.unscheduled
             yield {"type": "PodScheduled", "status": "False", "lastTransitionTime": instant(since)}
-        elif self.scheduled is not None:
+        elif self.scheduled is not None and self.statuses:
             yield {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(self.scheduled)}
         if self.marked is not None:
             yield {

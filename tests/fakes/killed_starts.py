@@ -60,7 +60,7 @@ def kill_at(at: int, folder: Path) -> None:
 
 def traced(happened: Callable[[object], None]) -> Callable[..., sqlite3.Connection]:
     def connect(*arguments: Any, **named: Any) -> sqlite3.Connection:  # noqa: ANN401 - those of sqlite3.connect
-        connection = CONNECT(*arguments, **named)
+        connection: sqlite3.Connection = CONNECT(*arguments, **named)
         connection.set_trace_callback(happened)
         return connection
 

@@ -204,12 +204,13 @@ def initialized(pod: Doc, now_us: int) -> Doc:
 
 
 def rejected(pod: Doc, now_us: int) -> Doc:
-    """The status of a pod that its kubelet rejects, which removes the statuses of all containers."""
+    """The status of a pod that its kubelet rejects, which removes its conditions and all statuses of containers."""
     return {
         "phase": "Failed",
         "reason": "UnexpectedAdmissionError",
         "message": "Pod was rejected: Allocate failed due to cannot allocate unregistered device, which is unexpected",
         "startTime": pod["status"].get("startTime") or rfc3339(now_us),
+        "conditions": [],
         "initContainerStatuses": None,
         "containerStatuses": None,
     }

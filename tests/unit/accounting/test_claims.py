@@ -21,8 +21,8 @@ ACCEPTANCE = 600
 
 def refused(claim: PodForm, *, at: int) -> PodForm:
     """The kubelet that refuses a pod writes its start time too."""
-    refusal = {"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": "Pod was rejected: ..."}
-    return replace(claim, accepted=at, statuses=False, **refusal)
+    no = replace(claim, accepted=at, statuses=False, phase="Failed", reason="OutOfnvidia.com/gpu")
+    return replace(no, message="Pod was rejected: ...")
 
 
 def cluster(*nodes: NodeForm) -> Replay:
@@ -60,13 +60,23 @@ def test_a_pod_that_initialized_for_two_hours_is_billed_for_them_though_it_is_re
     if restarts:
         replay.restart(at=7209)
         replay.see(NODE, at=7209)
-    reason = {"reason": "UnexpectedAdmissionError", "message": "Pod was rejected: Allocate failed"}
-    replay.see(replace(waiting, statuses=False, phase="Failed", **reason), at=7210)
+    replay.see(refused(waiting, at=11), at=7210)
 
     assert shown == 8 * 7199
     assert published(replay, 9000) == 8 * 7200
     assert replay.by_state(9000) == {"starting": 8 * 7200}
     assert publish(replay.fleet, now_us=us(9000), ledger=None).differences == {"allocated": 0, "capacity": 0}
+
+
+def test_a_rejection_that_removes_the_condition_of_the_scheduler_does_not_move_the_binding() -> None:
+    """The pod had waited for an hour; a pod without that condition would be one that its creator bound."""
+    replay, bound = cluster(NODE), PodForm(created=10, node="n1", scheduled=3610, gpus=8)
+    replay.see(PodForm(created=10, gpus=8), at=10)
+    replay.see(replace(bound, accepted=3611), at=3611)
+    replay.see(replace(bound, accepted=3611, statuses=False), at=3700)
+    replay.see(refused(replace(bound, accepted=3611), at=3611), at=3702)
+
+    assert published(replay, 9000) == 8 * (3702 - 3610)
 
 
 def test_pods_that_each_fit_a_node_hold_nothing_beyond_what_its_kubelet_takes() -> None:

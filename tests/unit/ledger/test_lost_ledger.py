@@ -36,6 +36,10 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+def unseen(_: str) -> None:
+    """Of progress."""
+
+
 def has_begun(path: Path) -> bool:
     """Whether the ledger contains an accounting."""
     with reading(path) as connection:
@@ -123,11 +127,11 @@ def test_a_marker_that_cannot_be_written_stops_nothing(path: Path, caplog: pytes
 
 def test_a_restore_brings_a_lost_ledger_back(path: Path, tmp_path: Path) -> None:
     backup = tmp_path / "backup.db"
-    back_up_to_file(path, backup, force=False, check=True, report=str)
+    back_up_to_file(path, backup, force=False, check=True, report=unseen)
     path.write_bytes(b"")
     Path(f"{path}-wal").write_bytes(b"x" * 5000)
 
-    kept = restore(backup, path, force=False, report=str).kept
+    kept = restore(backup, path, force=False, report=unseen).kept
 
     assert kept
     assert Path(f"{kept}-wal").stat().st_size == 5000
@@ -141,7 +145,7 @@ def test_a_backup_without_accounting_takes_the_marker_with_it(path: Path, tmp_pa
     with SqliteLedger(empty):
         pass
 
-    restore(empty, path, force=True, report=str)
+    restore(empty, path, force=True, report=unseen)
 
     with SqliteLedger(path):
         assert not marker_of(path).exists()

@@ -27,6 +27,12 @@ def test_pods_that_fit_say_where() -> None:
     ]
 
 
+def test_a_priority_that_the_user_may_not_know_is_left_out() -> None:
+    assert shown(replace(FORECAST, priority=None))[2] == (
+        "Class       gpu-training, may preempt lower priorities; tier training"
+    )
+
+
 def test_an_eviction_says_whom_and_what_that_destroys() -> None:
     lines = shown(replace(FORECAST, name="", pods=1, bound=1, victims=[SWEEP]), lost=2.5, cost="9.375")
 

@@ -12,7 +12,7 @@ from gputally.accounting.groups.pod_group import restarts_of
 from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
 from gputally.accounting.pods.outcome import PREEMPTION_REASONS, disruption_of, target_of, with_result
-from gputally.accounting.pods.runs import finished_at, is_accepted, starts, starts_again
+from gputally.accounting.pods.runs import finished_at, is_accepted, is_cleared, starts, starts_again
 from gputally.accounting.shared import shared, shared_owner
 from gputally.errors import MalformedObject
 from gputally.model.allocation import End, Ending
@@ -202,7 +202,7 @@ def _scheduled_us(pod: Pod, at_us: int) -> int | None:
 
 
 def _claimed_us(pod: Pod, at_us: int) -> int | None:
-    """The binding time of a pod whose creator set its node: its creation.
+    """The binding time of a pod whose creator set its node: its creation. A rejection removes the condition, too.
 
     A scheduler that misses the success of its binding marks the pod as unscheduled afterwards. Such a pod was bound
     by its start time, which the kubelet sets.
@@ -213,7 +213,7 @@ def _claimed_us(pod: Pod, at_us: int) -> int | None:
         return None
     scheduled, started = _condition(pod, "PodScheduled"), pod.status.start_time
     if scheduled is None:
-        return created_us(pod, at_us)
+        return None if is_cleared(pod) else created_us(pod, at_us)
     if scheduled.status == "True" or started is None:
         return None
     return max(created_us(pod, at_us), min(to_us(started), at_us))

@@ -94,6 +94,18 @@ def is_possible(time: datetime, pod: Pod) -> bool:
     return created is None or created - time < _IMPOSSIBLE
 
 
+def _containers(pod: Pod) -> tuple[ContainerStatus, ...]:
+    return (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
+
+
+def is_cleared(pod: Pod) -> bool:
+    """Whether its kubelet has removed its conditions and the statuses of its containers, as it does in a rejection.
+
+    Source: k8s.io/kubernetes pkg/kubelet/kubelet.go, rejectPod.
+    """
+    return pod.status.start_time is not None and not _containers(pod)
+
+
 def is_accepted(pod: Pod, *, is_rejected: bool) -> bool:
     """Whether this state shows that the kubelet accepted the pod, so that it holds devices.
 
@@ -104,8 +116,7 @@ def is_accepted(pod: Pod, *, is_rejected: bool) -> bool:
     Source: k8s.io/kubernetes pkg/kubelet/kubelet.go, rejectPod; pkg/kubelet/status/status_manager.go,
     updateStatusInternal and mergePodStatus.
     """
-    status = pod.status
-    containers = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    status, containers = pod.status, _containers(pod)
     if status.phase in ("Running", "Succeeded") or _starts(containers, pod):
         return True
     return status.start_time is not None and bool(containers) and not is_rejected

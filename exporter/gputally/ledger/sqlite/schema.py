@@ -130,7 +130,8 @@ def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> Non
 
 def _is_new(connection: sqlite3.Connection) -> bool:
     """Whether the file is empty."""
-    return connection.execute("PRAGMA page_count").fetchone() == (0,)
+    pages: int = connection.execute("PRAGMA page_count").fetchone()[0]
+    return pages == 0
 
 
 def missing_part(connection: sqlite3.Connection) -> str | None:
