@@ -148,6 +148,17 @@ FIGURES: Final = (
         most=lambda beside: (HOSTILE_NODES + 1) * GPUS_PER_NODE * (beside.size.lasts_s + 30),
     ),
     Figure(
+        name="honest questions not answered",
+        of=lambda seen, _: len(seen.questions.unanswered),
+        most=lambda _: 0,
+    ),
+    Figure(name="honest questions, s (largest)", of=lambda seen, _: seen.questions.slowest_s),
+    Figure(name="hostile questions rejected", of=lambda seen, _: seen.rejected),
+    Figure(
+        name="objects beyond limits",
+        of=lambda seen, _: total(seen.samples, "gputally_objects_beyond_limits_total"),
+    ),
+    Figure(
         name="label overflows",
         of=lambda seen, _: total(seen.samples, "gputally_label_overflows_total"),
     ),

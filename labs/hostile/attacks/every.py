@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from labs.hostile.attacks import (
+    budgets,
     bulk,
     impostors,
     labels,
@@ -29,6 +30,7 @@ ATTACKS: Mapping[str, Attack] = {
     storms.PODS: storms.pods,
     storms.JOBS: storms.jobs,
     bulk.NAME: bulk.attack,
+    budgets.NAME: budgets.attack,
     times.GRACE: times.grace,
     times.PRIORITIES: times.priorities,
     impostors.NAME: impostors.attack,

@@ -214,7 +214,7 @@ def huge(kind: Kind) -> Object:
     if kind is Kind.QUOTAS:
         hard = {"requests.nvidia.com/gpu": "8"}
         meta = {"name": "ml-n1", "namespace": "ml", "uid": "u"}
-        found = {"metadata": meta, "spec": {"hard": hard, "scopeSelector": {"matchExpressions": [TERM]}}}
+        found: Json = {"metadata": meta, "spec": {"hard": hard, "scopeSelector": {"matchExpressions": [TERM]}}}
         return msgspec.convert(found, ResourceQuota)
     labels = {"team": text, "training.kubeflow.org/job-name": text}
     selector = {"nvidia.com/gpu.product": text}

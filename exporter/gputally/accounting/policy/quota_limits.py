@@ -12,7 +12,6 @@ from gputally.placement.objects.quota_scopes import BY_CLASS, matches_class, ter
 from gputally.shares.request import requested
 from gputally.shares.schemes import describes, rule_of
 
-
 MOST_LIMITS: Final = 64
 """GPU resources of a quota that are read."""
 
