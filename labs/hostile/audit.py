@@ -21,6 +21,7 @@ POLICY: Final = {
 ACCOUNTS: Final = "gpu-accounting"
 """The namespace that contains only the aggregators' ServiceAccounts."""
 WATCHED: Final = {
+    "/apis/policy/v1/poddisruptionbudgets",
     "/api/v1/pods",
     "/api/v1/nodes",
     "/api/v1/namespaces",

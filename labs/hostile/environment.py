@@ -16,9 +16,13 @@ from tests.e2e.rights import grant, logged_in, rights_of, until_granted
 HOSTILE = "hostile"
 HOSTILE_NODES = 4
 FOREIGN_NODE = "honest-0"
+WATCHED = "poddisruptionbudgets"
+"""What the aggregators watch on request."""
+WATCHED_RULE = {"apiGroups": ["policy"], "resources": [WATCHED], "verbs": ["list", "watch"]}
 RIGHTS = [
     {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["create", "patch", "delete"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "patch", "delete"]},
+    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["create", "patch", "delete"]},
 ]
 """All permissions of the hostile tenant, in its own namespace."""
 
@@ -42,16 +46,16 @@ class Environment:
             await self.api.create(manifest)
 
     async def product(self, name: str, configuration: str) -> Product:
-        """An aggregator with exactly the documented RBAC rules and its own ServiceAccount."""
+        """An aggregator with the documented RBAC rules, that for `WATCHED`, and its own ServiceAccount."""
         documents = yaml.safe_load_all(RBAC.read_text())
         [rules] = [document["rules"] for document in documents if document["kind"] == "ClusterRole"]
-        rights = rights_of(rules)
+        rights = rights_of([*rules, WATCHED_RULE])
         await grant(self.api, name, ACCOUNTS, rights)
         await until_granted(self.api, name, ACCOUNTS, rights)
         folder = self.scratch / name
         folder.mkdir()
         login = await logged_in(self.api, self.plane, name, ACCOUNTS, folder / "kubeconfig")
-        return Product(folder, login, configuration=configuration)
+        return Product(folder, login, configuration=configuration, environment={"GPUTALLY_WATCH": WATCHED})
 
     async def token(self, account: str, place: str) -> str:
         """A token of a ServiceAccount."""

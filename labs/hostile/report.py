@@ -163,6 +163,17 @@ FIGURES: Final = (
         of=lambda seen, _: total(seen.samples, "gputally_wait_not_charged_pods"),
     ),
     Figure(
+        name="honest questions not answered",
+        of=lambda seen, _: len(seen.questions.unanswered),
+        most=lambda _: 0,
+    ),
+    Figure(name="honest questions, s (largest)", of=lambda seen, _: seen.questions.slowest_s),
+    Figure(name="hostile questions rejected", of=lambda seen, _: seen.rejected),
+    Figure(
+        name="objects beyond limits",
+        of=lambda seen, _: total(seen.samples, "gputally_objects_beyond_limits_total"),
+    ),
+    Figure(
         name="label overflows",
         of=lambda seen, _: total(seen.samples, "gputally_label_overflows_total"),
     ),

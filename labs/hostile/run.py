@@ -19,6 +19,7 @@ from labs.hostile.audit import Requests
 from labs.hostile.environment import FOREIGN_NODE, HOSTILE, Environment
 from labs.hostile.honest import PROBE, Life, team_of
 from labs.hostile.meter import JobWatch, Latency, Meter, Yardstick
+from labs.hostile.questions import Questions, flood
 from labs.hostile.tenant import Target
 from tests.behaviour.product import Product, Samples
 from tests.behaviour.recorder import Record, Recorder, is_terminal, until
@@ -90,6 +91,9 @@ class Seen:
     ledger_bytes: int
     cells: list[str]
     """Of all CSV files that the aggregator serves."""
+    questions: Questions
+    rejected: int
+    """Questions of the hostile client that were rejected."""
 
 
 @dataclass
@@ -146,9 +150,11 @@ async def _load(
     meters = {name: Meter(product, latency[name]) for name, product in products.items()}
     jobs = {name: JobWatch(product, found.record, expected_jobs(found.plan)) for name, product in products.items()}
     polls = [*(meter.run() for meter in meters.values()), *(watch.run() for watch in jobs.values())]
-    polls.append(found.yardstick.run())
+    questions = {name: Questions(product) for name, product in products.items()}
+    polls += [found.yardstick.run(), *(each.run() for each in questions.values())]
     watching = [asyncio.create_task(poll) for poll in polls]
     attack = asyncio.create_task(_attack(environment, size, found)) if hostile else None
+    flooding = {name: asyncio.create_task(flood(product)) for name, product in products.items()} if hostile else {}
     acting = asyncio.create_task(honest.live(environment.api, found.plan))
     await asyncio.sleep(size.lasts_s * RESTART_AT)
     ready_s = await asyncio.gather(*(_restart(product, meters[name]) for name, product in products.items()))
@@ -174,6 +180,8 @@ async def _load(
             log=product.log.read_text(),
             ledger_bytes=meters[name].ledger_bytes(),
             cells=cells,
+            questions=questions[name],
+            rejected=await flooding[name] if name in flooding else 0,
         )
     for task in watching:
         end(task)

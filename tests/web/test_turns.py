@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.connection import MAX_CONNECTIONS
-from gputally.export.live.filtered_route import filtered_route
+from gputally.export.live.filtered_route import Filters, filtered_route
 from gputally.export.turns import Turns
 from gputally.export.web import serve
 from gputally.pending_api.pending_routes import BODIES, PendingRoutes
@@ -39,9 +39,13 @@ class Now(Struct):
     at: int
 
 
+def document(now: Now, filters: Filters, *, tenants: Collection[str] | None) -> Now:
+    return Now(now.at + len(filters) + len(tenants or ()))
+
+
 @pytest.fixture
 async def server(ledger: Path) -> AsyncIterator[str]:
-    live = filtered_route("/api/v1/allocations", ("n",), read=lambda: 1, document=lambda now, _, tenants: Now(now))  # noqa: ARG005
+    live = filtered_route("/api/v1/allocations", (), read=lambda: Now(1), document=document)
     routes = (live, *PendingRoutes(state, Past()).routes(), *report_routes(ReportRunner(str(ledger)), version="1"))
     what = replace(site(routes=routes, max_requests=4), bodies=BODIES)
     async with serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: USERS) as [address]:

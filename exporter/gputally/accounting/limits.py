@@ -68,7 +68,8 @@ class NamespaceLimit:
     """Which keys are kept within a limit; `beyond` counts, each time, those that are not.
 
     A namespace cannot displace keys of one with fewer: at its own limit, its new ones are not kept. At the limit of
-    all, the namespace with most keys loses its latest, for which `drop` is called, unless the new one would have as many.
+    all, the namespace with most keys loses its latest, and `drop` is called for it, unless the new one would have as
+    many.
     """
 
     def __init__(self, limit: Limit, drop: Callable[[str, str], None]) -> None:

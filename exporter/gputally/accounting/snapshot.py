@@ -94,8 +94,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Snapshot:
     """Evaluate the fleet at `now_us`. From then on, no counter is published below this snapshot.
 
-    `ledger` is the live allocated GPU-time minus the sum of the ledger's own segments, as the line (a, b); None while
-    unknown.
+    `ledger` is the live allocated GPU-time minus the sum of the ledger's segments, as a line (a, b), None if unknown.
     """
     totals, evaluated_us = _published(fleet, now_us), fleet.totals.evaluated_us
     pending = PendingShown(fleet)

@@ -34,12 +34,12 @@ from gputally.kube.api import Api
 from gputally.kube.backoff import Backoff
 from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.identify import identify
+from gputally.kube.reflector.resource import Resource
 from gputally.kube.reflector.watch import Batches, run_reflector
 from gputally.kube.server_time import CONFIRMED_US, ServerTime, keep_confirmed, wait_until_confirmed
 from gputally.kube.watched import unwatched
 from gputally.ledger.open import open_ledger
 from gputally.ledger.protocol import Ledger
-from gputally.model.kube import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 from gputally.pending_api.past_pods import LedgerPods
@@ -236,13 +236,15 @@ def watch_all(api: Api, pipeline: Pipeline, *, clock: Clock, tasks: asyncio.Task
         if since:  # the ledger has the state; only missed events are due
             asyncio.get_running_loop().call_later(CATCH_UP_SECONDS, intake.listed[resource.kind].set)
         feed = run_reflector(api, resource, health=health, clock=clock, backoff=Backoff(), resume=since)
-        tasks.create_task(_pump(feed, intake, resource.kind), name=f"watch {resource.kind}")
+        tasks.create_task(_pump(feed, intake, resource), name=f"watch {resource.kind}")
 
 
-async def _pump(feed: Batches, intake: Intake, kind: Kind) -> None:
+async def _pump(feed: Batches, intake: Intake, resource: Resource) -> None:
+    """Pods and what classifies them are read ahead of the accounting, all other kinds batch by batch."""
+    put = intake.put if resource.resumes or resource.is_first else intake.put_and_wait
     async with aclosing(feed) as batches:
         async for batch in batches:
-            await intake.put(batch, kind)
+            await put(batch, resource.kind)
 
 
 async def freeze_heap(intake: Intake) -> None:

@@ -27,6 +27,8 @@ class Intake:
         self._held = _Queue(limit) if self._first else self._ready
         self._updated = asyncio.Event()
         self._room = asyncio.Event()
+        self._awaited: dict[int, asyncio.Event] = {}
+        """By the identity of queued batches that `put_and_wait` has added."""
 
     @property
     def size(self) -> int:
@@ -46,6 +48,15 @@ class Intake:
         queue.append(batch)
         self._updated.set()
 
+    async def put_and_wait(self, batch: list[Observation], kind: Kind) -> None:
+        """Add a batch, and wait until it is accounted: objects as large as an API server stores must not pile up."""
+        self._awaited[id(batch)] = accounted = asyncio.Event()
+        try:
+            await self.put(batch, kind)
+            await accounted.wait()
+        finally:
+            self._awaited.pop(id(batch), None)
+
     async def get(self) -> list[Observation]:
         """Wait for, and remove, the oldest batch that can be accounted."""
         while not self._ready.batches:
@@ -56,6 +67,8 @@ class Intake:
 
     def accounted(self, batch: Iterable[Observation]) -> None:
         """Record the lists that an accounted batch completes."""
+        if awaited := self._awaited.get(id(batch)):
+            awaited.set()
         for observation in batch:
             if isinstance(observation, RelistFinished | Unavailable):
                 self.listed[observation.kind].set()

@@ -1,21 +1,24 @@
 """Parses the items of a list document while it arrives, so that 100 MB of pods are never in memory at once.
 
-The API server writes a list's own metadata, then the items, each of which begins with its metadata. The separator of
-two items, `},{"metadata":{`, cannot be part of a string, where quotes are escaped, nor occur elsewhere in the listed
-objects: none contains an array of objects that begin with metadata. A document in another order (custom resources are
-sorted by key) is decoded as a whole at its end.
+The API server writes a list's own metadata, then the items, each of which begins with its metadata. Of custom
+resources it sorts the keys: the list's metadata come last, and items begin with their apiVersion and kind. So the
+separator of two items is `},` and the beginning of the first one. It cannot be part of a string, where quotes are
+escaped, nor occur elsewhere in the listed objects: none contains an array of objects that begin so. A document in any
+other form is decoded as a whole at its end.
 
 Source: k8s.io/apimachinery pkg/runtime/serializer/json/collections.go.
 """
 
+import re
 from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct, field
 
 _ITEMS: Final = b'"items":['
-_FIRST: Final = b'{"metadata":{'
-_BETWEEN: Final = b'},{"metadata":{'
+_FIRST: Final = re.compile(rb'\{(?P<custom>"apiVersion":"[^"]*","kind":"[^"]*",)?"metadata":\{')
+"""How an item begins."""
+_LONGEST_FIRST: Final = 1024
 _END: Final = b"]}"
 
 
@@ -25,7 +28,7 @@ class _ListMeta(Struct, rename="camel", frozen=True):
 
 
 class _Document(Struct, frozen=True):
-    metadata: _ListMeta
+    metadata: _ListMeta | None = None
     items: list[Raw] | None = None
 
 
@@ -43,7 +46,9 @@ class ListItems:
         self.version = ""
         self.continuation = ""
         self._rest = b""
-        self._in_items = False
+        self._first = b""
+        """How each item begins; not empty once the first one has arrived."""
+        self._is_custom = False
         self._whole: list[bytes] = []
         """All chunks of a document in another order."""
 
@@ -53,38 +58,42 @@ class ListItems:
             self._whole.append(chunk)
             return []
         data = self._rest + chunk
-        if not self._in_items:
+        if not self._first:
             data = self._after_head(data)
-        if not self._in_items:
+        if not self._first:
             self._rest = data
             return []
-        *whole, self._rest = data.split(_BETWEEN)
-        return [_FIRST + item + b"}" for item in whole]
+        *whole, self._rest = data.split(b"}," + self._first)
+        return [self._first + item + b"}" for item in whole]
 
     def end(self) -> list[bytes]:
         """The remaining items. Raises: ValueError if the document is not a list, or incomplete."""
-        if not self._in_items:
+        if self._first:
+            document = _decode(b"{" + _ITEMS + self._first + self._rest)
+        else:
             document = _decode(b"".join(self._whole or [self._rest]))
+        if not self._first or self._is_custom:
             self._read_head(document)
-            return [bytes(item) for item in document.items or ()]
-        item, ended, after = self._rest.rpartition(_END)
-        if not ended or after.strip():
-            raise ValueError("the list is incomplete")
-        msgspec.json.decode(_FIRST + item, type=Raw)  # ValueError if the data ends with another array
-        return [_FIRST + item]
+        return [bytes(item) for item in document.items or ()]
 
     def _after_head(self, data: bytes) -> bytes:
         """The data after the beginning of the first item, if that has arrived in the expected form; else `data`."""
         head, found, items = data.partition(_ITEMS)
-        if not found or len(items) < len(_FIRST):
+        first = _FIRST.match(items)
+        if not found or (not first and len(items) < _LONGEST_FIRST):
             return data
-        if not items.startswith(_FIRST) or b'"metadata"' not in head:
+        is_custom = bool(first and first["custom"])
+        if not first or is_custom == (b'"metadata"' in head):
             self._whole.append(data)
             return b""
-        self._read_head(_decode(head + _ITEMS + _END))
-        self._in_items = True
-        return items.removeprefix(_FIRST)
+        if not is_custom:
+            self._read_head(_decode(head + _ITEMS + _END))
+        self._first, self._is_custom = first[0], is_custom
+        return items[first.end() :]
 
     def _read_head(self, document: _Document) -> None:
+        """Raises: ValueError if the document is not a list."""
+        if document.metadata is None:
+            raise ValueError("the list has no metadata")
         self.version = document.metadata.resource_version
         self.continuation = document.metadata.continuation

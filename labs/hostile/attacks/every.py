@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from labs.hostile.attacks import (
+    budgets,
     bulk,
     formulas,
     impostors,
@@ -37,6 +38,7 @@ ATTACKS: Mapping[str, Attack] = {
     bulk.NAME: bulk.attack,
     waits.ENDLESS: waits.endless,
     formulas.NAME: formulas.attack,
+    budgets.NAME: budgets.attack,
     times.GRACE: times.grace,
     times.PRIORITIES: times.priorities,
     impostors.NAME: impostors.attack,

@@ -208,13 +208,13 @@ def huge(kind: Kind) -> Object:
     """An object of the size that an API server accepts, in one of the texts that it does not limit."""
     text, many = "x" * MEGABYTE, [f"{number:09}" for number in range(MEGABYTE // 12)]
     if kind is Kind.DISRUPTION_BUDGETS:
-        selector = {"matchExpressions": [{"key": "app", "operator": "In", "values": many}]}
+        matching: Json = {"matchExpressions": [{"key": "app", "operator": "In", "values": many}]}
         meta = {"name": "ml-n1", "namespace": "ml", "uid": "u", "labels": {"a": text}}
-        return msgspec.convert({"metadata": meta, "spec": {"selector": selector}}, PodDisruptionBudget)
+        return msgspec.convert({"metadata": meta, "spec": {"selector": matching}}, PodDisruptionBudget)
     if kind is Kind.QUOTAS:
         hard = {"requests.nvidia.com/gpu": "8"}
         meta = {"name": "ml-n1", "namespace": "ml", "uid": "u"}
-        found = {"metadata": meta, "spec": {"hard": hard, "scopeSelector": {"matchExpressions": [TERM]}}}
+        found: Json = {"metadata": meta, "spec": {"hard": hard, "scopeSelector": {"matchExpressions": [TERM]}}}
         return msgspec.convert(found, ResourceQuota)
     labels = {"team": text, "training.kubeflow.org/job-name": text}
     selector = {"nvidia.com/gpu.product": text}

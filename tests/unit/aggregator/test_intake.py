@@ -96,3 +96,26 @@ async def test_a_listing_is_known_once_it_is_accounted() -> None:
 
 def listed(kind: Kind) -> RelistFinished:
     return RelistFinished(kind=kind, version="1", at_us=0, since_us=None, as_of_us=0)
+
+
+async def test_whoever_waits_for_the_accounting_has_one_batch_in_the_queue() -> None:
+    intake, added = Intake([Kind.NODES]), list[int]()
+
+    async def feed() -> None:
+        for number in range(3):
+            await intake.put_and_wait(batch(number), Kind.JOBS)
+            added.append(number)
+
+    feeding = asyncio.create_task(feed())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    held = (intake.size, list(added))
+    intake.accounted([listed(Kind.NODES)])
+    await intake.release()
+    for _ in range(3):
+        intake.accounted(await intake.get())
+        await asyncio.sleep(0)
+    await feeding
+
+    assert held == (1, [])
+    assert added == [0, 1, 2]

@@ -23,6 +23,15 @@ def listing(items: Json, *, version: str = "7") -> bytes:
     return msgspec.json.encode(head | {"items": items}) + b"\n"
 
 
+CUSTOM = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload"}
+
+
+def custom_listing(items: Json) -> bytes:
+    """Custom resources as the server writes them: sorted by key."""
+    document = {"apiVersion": CUSTOM["apiVersion"], "items": [CUSTOM | each for each in items], "kind": "WorkloadList"}
+    return msgspec.json.encode(document | {"metadata": {"continue": "", "resourceVersion": "7"}}) + b"\n"
+
+
 def read(document: bytes, *, size: int) -> tuple[str, list[Json]]:
     reader = ListItems()
     found = [item for i in range(0, len(document), size) for item in reader.feed(document[i : i + size])]
@@ -34,6 +43,38 @@ def test_however_the_bytes_are_cut_the_items_are_those_of_the_document(items: li
     _, found = read(listing(items), size=size)
 
     assert found == items
+
+
+@given(ITEMS, st.integers(1, 200))
+def test_however_a_list_of_custom_resources_is_cut_the_items_are_those_of_the_document(
+    items: list[Json], size: int
+) -> None:
+    document, reader = custom_listing(items), ListItems()
+    found = [item for i in range(0, len(document), size) for item in reader.feed(document[i : i + size])]
+    found += reader.end()
+
+    assert [json.loads(item) for item in found] == [CUSTOM | each for each in items]
+    assert reader.version == "7"
+
+
+def test_custom_resources_come_before_the_document_ends() -> None:
+    owners = [{"apiVersion": "v1", "kind": "Pod", "name": name} for name in "ab"]
+    padding = "x" * 1000
+    items = [{"metadata": {"name": str(n), "ownerReferences": owners}, "spec": padding} for n in range(10)]
+    document, reader = custom_listing(items), ListItems()
+
+    assert [json.loads(item)["metadata"]["name"] for item in reader.feed(document[:-200])] == [str(n) for n in range(9)]
+    assert reader.version == "", "it is at the end"
+    assert len(reader._rest) < 1500
+
+
+@pytest.mark.parametrize("cut", [2, 3, 30, 60])
+def test_a_list_of_custom_resources_that_breaks_off_is_refused(cut: int) -> None:
+    reader = ListItems()
+    reader.feed(custom_listing([{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}])[:-cut])
+
+    with pytest.raises(ValueError, match=r"."):
+        reader.end()
 
 
 def test_items_come_before_the_document_ends() -> None:
