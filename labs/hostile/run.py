@@ -165,11 +165,7 @@ async def _load(
     for (name, product), started_in_s in zip(products.items(), ready_s, strict=True):
         await product.query_until(OPEN, lambda rows: not {uid for (uid,) in rows} & found.record.forms.keys())
         jobs[name].poll()
-        await _until_compared(meters[name])
-        await product.scrape()
-        samples = await product.scrape()
-        meters[name].poll()
-        cells = await served_cells(product)
+        samples, cells = await _last_answers(product, meters[name])
         await product.stop()  # merges the ledger into one file
         found.seen[name] = Seen(
             meter=meters[name],
@@ -185,6 +181,15 @@ async def _load(
         )
     for task in watching:
         end(task)
+
+
+async def _last_answers(product: Product, meter: Meter) -> tuple[Samples, list[str]]:
+    """The last scrape, once gangs are compared, and the cells of all CSV files."""
+    await _until_compared(meter)
+    await product.scrape()
+    samples = await product.scrape()
+    meter.poll()
+    return samples, await served_cells(product)
 
 
 async def _until_compared(meter: Meter) -> None:

@@ -100,10 +100,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
     fleet.advance(now_us)
     fleet.waiting.judge(at_us=fleet.now_us)
     book, namespaces = fleet.pricing.book, fleet.pods.namespaces
-    records, room = dict(fleet.pods.records), Room()
-    if with_room:
-        room = fleet.waiting.room.copy()
-        room.budgets = read_budgets(fleet, records)
+    records = dict(fleet.pods.records)
     return PendingNow(
         at_us=fleet.now_us,
         currency=book.currency if book else "",
@@ -115,7 +112,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         running=fleet.ends.lost_work.at_risk.running(),
         preemptions=dict(fleet.ends.preemptions.known),
         finished=tuple(fleet.waiting.book.finished),
-        room=room,
+        room=_copied_room(fleet, records) if with_room else Room(),
         classes=fleet.policy.classes.choices(),
         default_class=fleet.policy.classes.default(),
         policy=read_policy(fleet) if with_room else NO_POLICY,
@@ -130,3 +127,9 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         unaccounted=dict(fleet.unaccounted.entries),
         unrecorded=dict(fleet.unaccounted.objects),
     )
+
+
+def _copied_room(fleet: Fleet, records: Mapping[str, PodRecord]) -> Room:
+    room = fleet.waiting.room.copy()
+    room.budgets = read_budgets(fleet, records)
+    return room
