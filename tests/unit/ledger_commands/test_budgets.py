@@ -183,7 +183,7 @@ def test_it_changes_nothing_and_leaves_no_files(budgets: Budgets, ledger: Path) 
     budgets("tenant: red, period: month, gpu_hours: 250")
 
     assert ledger.read_bytes() == before
-    assert names(ledger.parent) - {"config.yaml", "prices.yaml"} <= {"l.db", "l.db.lock"}
+    assert names(ledger.parent) - {"config.yaml", "prices.yaml"} <= {"l.db", "l.db.begun", "l.db.lock"}
 
 
 @pytest.mark.parametrize(
