@@ -11,6 +11,8 @@ from gputally.accounting.active_pods import pending
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import Total
+from gputally.accounting.waiting.blame import Blame
+from gputally.accounting.waiting.blame_shares import BlameShares
 from gputally.accounting.waiting.wait_book import MOST_WAITS
 from gputally.model.kube import Kind, Pod
 from gputally.model.observation import RelistFinished, RelistStarted
@@ -159,6 +161,17 @@ def test_of_many_pods_behind_one_only_as_many_gpus_are_charged_to_it_as_it_holds
     found = charged(replay, 40)
     assert found["lead", "gold", "capacity"] == 8 * 20
     assert found["lead", "nobody", "capacity"] == 592 * 20
+
+
+def test_an_impossible_request_takes_no_share_from_the_pods_behind_the_same_holder() -> None:
+    shares = BlameShares({"h": 4}.__getitem__)
+    to = Blame(WaitCause.CAPACITY, Occupant("gold", "red"), "n1", ("h",))
+    shares.restore("impossible", to, created_us=0, quantity=0, charged=0)
+    shares.put("b", to, created_us=1, quantity=3)
+
+    assert shares.settle() == {"impossible", "b"}
+    assert shares.share("impossible") == (None, 0, ())
+    assert shares.share("b") == (Occupant("gold", "red"), 3, ("h",))
 
 
 def test_the_pod_that_has_waited_for_longest_is_charged_first_and_its_place_passes_to_the_next() -> None:

@@ -65,9 +65,9 @@ def world(
     replay.see(*pods, at=100)
     read_active(replay.fleet, now_us=us(at))
     room, fleet = _room(nodes, pods), replay.fleet
-    known = situations or {}
+    records, known = fleet.pods.records, situations or {}
     waiting = [
-        _waiting(form, fleet.pods.records[form.uid or f"uid-{form.name}"], room, known.get(form.name, Situation()))
+        _waiting(form, records[form.uid or f"uid-{form.name}"], room, known.get(form.name, Situation()))
         for form in pods
         if not form.node
     ]

@@ -26,7 +26,7 @@ class _Member(NamedTuple):
     quantity: int
 
 
-class _Group(Struct, eq=False):
+class _Behind(Struct, eq=False):
     """Pods that wait for what the same pods hold."""
 
     occupant: Occupant
@@ -48,10 +48,10 @@ class _Group(Struct, eq=False):
         return self.order
 
 
-class _Node(Struct, eq=False):
+class _Blamed(Struct, eq=False):
     """The groups behind the pods of one node, and the µGPU that are charged to these, by waiting pod."""
 
-    groups: dict[tuple[Occupant, tuple[str, ...]], _Group] = field(default_factory=dict)
+    groups: dict[tuple[Occupant, tuple[str, ...]], _Behind] = field(default_factory=dict)
     charged: dict[str, int] = field(default_factory=dict)
 
 
@@ -60,25 +60,25 @@ class BlameShares:
 
     def __init__(self, held: Callable[[str], int]) -> None:
         self._held = held
-        self._nodes: dict[str, _Node] = {}
-        self._of: dict[str, tuple[Blame, _Group]] = {}
+        self._nodes: dict[str, _Blamed] = {}
+        self._of: dict[str, tuple[Blame, _Behind]] = {}
         """By UID of the waiting pod, why it waits, and its group."""
         self._outdated: set[str] = set()
         """Names of nodes."""
         self._changed: set[str] = set()
 
     def put(self, uid: str, blame: Blame, *, created_us: int, quantity: int) -> None:
-        """A pod waits because of these pods, or of nobody."""
+        """A pod waits because of these pods, or of nobody. An impossible request has a quantity of 0 and no share."""
         member, known = _Member(created_us, uid, quantity), self._of.get(uid)
         if known and known[1].members[uid] == member and (known[0] is blame or known[0][1:] == blame[1:]):
             return
         self.drop(uid)
-        if blame.occupant is None:
+        if blame.occupant is None or not quantity:
             return
-        node = self._nodes.setdefault(blame.node, _Node())
+        node = self._nodes.setdefault(blame.node, _Blamed())
         key = blame.occupant, blame.holders
         if (group := node.groups.get(key)) is None:
-            group = node.groups[key] = _Group(*key)
+            group = node.groups[key] = _Behind(*key)
         group.put(member)
         self._of[uid] = blame, group
         self._outdated.add(blame.node)
@@ -87,7 +87,7 @@ class BlameShares:
         """A pod whose wait is charged so, since an earlier process did it."""
         self._changed.add(uid)
         self.put(uid, blame, created_us=created_us, quantity=quantity)
-        if blame.occupant:
+        if uid in self._of:
             self._nodes[blame.node].charged[uid] = charged
 
     def drop(self, uid: str) -> None:
@@ -133,7 +133,7 @@ class BlameShares:
         changed, self._changed = self._changed, set()
         return changed
 
-    def _shared(self, groups: Iterable[_Group]) -> dict[str, int]:
+    def _shared(self, groups: Iterable[_Behind]) -> dict[str, int]:
         """What is charged by waiting pod; nobody is looked at after the pods that they wait for are used up."""
         free = {uid: self._held(uid) for group in groups for uid in group.holders}
         found: dict[str, int] = {}
