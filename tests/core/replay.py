@@ -141,9 +141,11 @@ class Replay:
 
     def _check_pending(self, snapshot: Snapshot) -> None:
         records = [each for each in self.fleet.pods.records.values() if each.end_by is None and not each.scheduled_us]
-        quantities = Counter[str]()
+        quantities, models = Counter[str](), self.fleet.nodes.models()
         for record in records:
-            quantities[record.selected_model] += covered(record.units, (), self.rules)
+            quantities[models.get(record.selected_model, record.selected_model)] += covered(
+                record.units, (), self.rules
+            )
         oldest_us = min((each.oldest_us for each in snapshot.waiting.values()), default=None)
         assert sum(each.pods for each in snapshot.waiting.values()) == len(records)
         assert oldest_us == min((record.created_us for record in records), default=None)
@@ -156,7 +158,8 @@ class Replay:
         found, at_us = Counter[Labels](), self.fleet.now_us + US_PER_HOUR
         for row in self.memory.waits.values():
             wait = row.wait
-            found[wait.labels] += wait.quantity * ((at_us if wait.to_us is None else wait.to_us) - wait.from_us)
+            for labels, quantity in wait.charges:
+                found[labels] += quantity * ((at_us if wait.to_us is None else wait.to_us) - wait.from_us)
         return +found
 
     def in_uncreated_waits(self) -> Counter[Labels]:

@@ -147,14 +147,16 @@ class PendingShown:
         self._tiers = fleet.limiter.foreseen("tier", dict.fromkeys(group.tier for _, group in self.groups))
         self._tenants = fleet.limiter.foreseen("tenant", dict.fromkeys(group.tenant for _, group in self.groups))
         self._shown = fleet.limiter.shown
+        self._models = fleet.nodes.models()
 
     def labels(self, group: PendingGroup) -> tuple[str, str]:
         """The exported tier and tenant of a group."""
         return self._tiers[group.tier], self._tenants[group.tenant]
 
     def model(self, required: str) -> str:
-        """The GPU model that a pod requires; "" for none."""
-        return self._shown("gpu_model", required) if required else ANY
+        """The GPU model that a pod requires, as the nodes with it are accounted; "" for none."""
+        model = self._models.get(required, required)
+        return self._shown("gpu_model", model) if model else ANY
 
 
 def nodes(fleet: Fleet) -> list[ActiveNode]:

@@ -30,6 +30,7 @@ from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.uncreated import Uncreated
 from gputally.accounting.usage.usage import Usage
 from gputally.accounting.waiting.wait_book import WaitBook
+from gputally.accounting.waiting.wait_prices import WaitPrices
 from gputally.accounting.waiting.wait_terms import WaitTerms
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.model.kube import Kind, Node, Object, Pod
@@ -50,6 +51,7 @@ from gputally.model.observation import (
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+from gputally.placement.room import Room
 
 if TYPE_CHECKING:
     from gputally.accounting.state_part import StatePart
@@ -79,7 +81,8 @@ class Fleet:
         self.pricing = Pricing(book, now_us=saved.at_us)
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
-        waits = WaitBook(self.totals, WaitTerms(rules, self.limiter, self.pricing, self.nodes), is_on=explains_waits)
+        prices = WaitPrices(Room(), rules, self.pricing)
+        waits = WaitBook(self.totals, WaitTerms(rules, self.limiter, prices), is_on=explains_waits)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs, waits), self.limiter, self.nodes)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.waiting = Waiting(self.pods, self.nodes, waits, rules, self.usage.is_idle, is_resumed=bool(saved.resumes))
@@ -229,6 +232,7 @@ class Fleet:
     def _reclassify(self, changed: Reclassified | None, *, at_us: int) -> None:
         if changed:
             self.pods.reclassify(changed, at_us=at_us)
+            self.waiting.shares.node_changed(changed.name)
             self.usage.reclassify(changed, at_us=at_us)
 
     def _deleted(self, event: Deleted, found: Object) -> None:

@@ -12,8 +12,9 @@ from gputally.model.price import Price
 class WaitRecord(Struct, frozen=True, kw_only=True, gc=False):
     """A part of a pod's wait for GPUs without changes; `to_us` is None while it lasts.
 
-    The occupying tier and tenant are "" if no pod held what it waited for. `price_key` is that of the GPU model that
-    the pod selects, None if it has no price.
+    The occupying tier and tenant are "" if no pod held what it waited for; of `quantity`, `occupied` µGPU are charged
+    to them, None for all. `price_key` is the lowest price of the nodes that the pod selects, None if they have none,
+    and `highest_price_key` the highest, None if all are equal.
     """
 
     pod_uid: str
@@ -29,13 +30,16 @@ class WaitRecord(Struct, frozen=True, kw_only=True, gc=False):
     occupying_tier: str
     occupying_tenant: str
     price_key: str | None
+    occupied: int | None = None
+    highest_price_key: str | None = None
 
 
 class WaitTime(NamedTuple):
-    """A part of a wait without changes, at the price of the GPU model that is selected, None without one.
+    """A part of a wait without changes, at the lowest price of the nodes that are selected, None without one.
 
     It is that of one pod; or unless `is_created`, that of a workload for `pods` pods that do not exist, with its UID
-    and name, and with `is_at_least` for as many at least. `quantity` is µGPU of one pod.
+    and name, and with `is_at_least` for as many at least. `quantity` is µGPU of one pod, of which
+    `occupied` are charged to the occupying tier and tenant. `highest` is the highest price, None if all are equal.
     """
 
     namespace: str
@@ -53,4 +57,6 @@ class WaitTime(NamedTuple):
     occupying_tenant: str
     price: Price | None
     is_created: bool
-    is_at_least: bool = False
+    is_at_least: bool
+    occupied: int
+    highest: Price | None

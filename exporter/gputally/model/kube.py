@@ -18,6 +18,7 @@ from gputally.model.objects.node_spec import NodeInfo, NodeSpec
 from gputally.model.objects.pod_annotations import PodAnnotations
 from gputally.model.objects.pod_failure_policy import PodFailurePolicy
 from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus
+from gputally.model.objects.toleration import Toleration
 
 Labels = dict[str, str]
 
@@ -191,11 +192,17 @@ class Namespace(Object, frozen=True):
     metadata: AnnotatedMeta
 
 
+class TemplateSpec(PodSpec, frozen=True):
+    """A PodSpec with what else decides which nodes its pods could run on."""
+
+    tolerations: tuple[Toleration, ...] | None = None
+
+
 class PodTemplate(Camel, frozen=True):
     """The pods that a controller creates."""
 
     metadata: PodMeta = field(default_factory=PodMeta)
-    spec: PodSpec = field(default_factory=PodSpec)
+    spec: TemplateSpec = field(default_factory=TemplateSpec)
 
 
 class JobSpec(Camel, frozen=True):

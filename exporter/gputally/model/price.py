@@ -1,7 +1,9 @@
 """Prices and their lookup keys."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -51,3 +53,19 @@ class Price(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
         It is linear: it also applies to sums and to lines a + b·t of GPU-time at one price.
         """
         return gpu_time * self.rate
+
+
+class PriceRange(NamedTuple):
+    """The prices that a GPU-hour may have: `highest` is None if all are equal, and `lowest` without any price."""
+
+    lowest: Price | None = None
+    highest: Price | None = None
+
+
+def range_of(prices: Iterable[Price]) -> PriceRange:
+    """The lowest and the highest of some prices; of equal ones the first by key."""
+    by_rate = sorted(prices, key=lambda each: (each.rate, each.key))
+    if not by_rate:
+        return PriceRange()
+    lowest, highest = by_rate[0], by_rate[-1]
+    return PriceRange(lowest, highest if highest.rate != lowest.rate else None)

@@ -24,13 +24,15 @@ def why_waited(
 ) -> WhyDocument:
     """The answer about a pod that waits no longer."""
     until_us = record.scheduled_us or record.end_us or now.at_us
+    cost = waited_cost((each.waits for each in now.finished if each.uid == record.uid), now.at_us)
     answer = WhyAnswer(
         state="ended" if record.end_us is not None else record.segments[-1].state.value if record.segments else "bound",
         pod=_past_pod(now, record, tenant),
         node=record.node or None,
         waits=past_waits(waits, now.at_us),
         waited_seconds=max(0, until_us - record.created_us) / US_PER_SECOND,
-        waited_cost=waited_cost((each.waits for each in now.finished if each.uid == record.uid), now.at_us),
+        waited_cost=cost.lowest,
+        highest_waited_cost=cost.highest,
         preempted=_preempted(now.preemptions.get(record.uid), viewer),
         gang=gang_entry_of(now, record.uid, viewer),
     )

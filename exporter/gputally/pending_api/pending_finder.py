@@ -42,7 +42,7 @@ class Found(NamedTuple):
 def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: PastPods) -> WhyDocument:
     """The answer, with the workloads of that name that lack pods. Raises: NoSuchPods, NotYetJudged."""
     uncreated = workloads_named(now, asked.namespace, asked.pod or asked.job, viewer)[:_MOST_WORKLOADS]
-    workloads = [pending_workload(each) for each in uncreated]
+    workloads = [pending_workload(now, each) for each in uncreated]
     try:
         found = _pods_document(now, asked, viewer, past)
     except NoSuchPods:

@@ -42,7 +42,7 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
     unknown = [] if found or workloads else unknown_values(now, asked.filters, viewer)
     return replace(
         pending_document(now, found, pods, unknown=unknown),
-        workloads=[pending_workload(each) for each in workloads[asked.offset : asked.offset + asked.limit]],
+        workloads=[pending_workload(now, each) for each in workloads[asked.offset : asked.offset + asked.limit]],
         workload_reasons=workload_reasons(workloads),
         workload_count=len(workloads),
         unmeasured_count=sum(not each.quantity for each in workloads),

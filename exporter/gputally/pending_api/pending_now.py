@@ -16,7 +16,6 @@ from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.partial_gang import PartialGang
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
-from gputally.model.price import Asset
 from gputally.model.rules import Rules
 from gputally.pending_api.forecasts.policy_now import NO_POLICY, PolicyNow, read_budgets, read_policy
 from gputally.placement.room import Room
@@ -49,10 +48,11 @@ class PendingNow(NamedTuple):
 
     `finished` are the waits of the pods that were bound last, the latest at the end, also of those that are gone.
     `tenants` are those of pods that were never bound, by UID; `namespaces` are the names of all that are known.
-    `running` are the pods that may lose work. `room`, `policy`, the price `book` and the `assets` by node are empty
-    unless they were asked for. `default_class` is that of pods that name none, "" for none. `packing` has the nodes of
-    jobs, `uncreated` the workloads that lack pods. `findings` are those about the order of priorities, by the UID of
-    the pod that waits. `gangs` are the partial ones, and `deadlocks` the keys of those that wait for each other.
+    `running` are the pods that may lose work. `room`, `policy`, and the price `book` are empty unless they were asked
+    for. `models` has the model of the nodes by the values of their model labels. `default_class` is that of pods that
+    name none, "" for none. `packing` has the nodes of jobs, `uncreated` the workloads that lack pods. `findings` are
+    those about the order of priorities, by the UID of the pod that waits. `gangs` are the partial ones, and `deadlocks`
+    the keys of those that wait for each other.
     """
 
     at_us: int
@@ -70,7 +70,7 @@ class PendingNow(NamedTuple):
     default_class: str
     policy: PolicyNow = NO_POLICY
     book: PriceBook | None = None
-    assets: Mapping[str, Asset] = {}
+    models: Mapping[str, str] = {}
     packing: Mapping[Job, JobNodes] = {}
     uncreated: Workloads = Workloads()
     findings: Mapping[str, ClassFindings] = {}
@@ -115,16 +115,10 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         default_class=fleet.policy.classes.default(),
         policy=read_policy(fleet) if with_room else NO_POLICY,
         book=book if with_room else None,
-        assets=_assets(fleet) if with_room else {},
+        models=fleet.nodes.models(),
         packing=dict(fleet.waiting.fitting.packing.of),
         uncreated=fleet.uncreated.workloads(),
         findings=fleet.waiting.findings.by_pod(),
         gangs=tuple(fleet.waiting.situations.partial_gangs.gangs.read().values()),
         deadlocks=tuple(fleet.waiting.situations.partial_gangs.found),
     )
-
-
-def _assets(fleet: Fleet) -> dict[str, Asset]:
-    """What the present nodes are, as far as prices depend on it."""
-    records = (account.record for account in fleet.nodes.accounts.values())
-    return {each.name: each.facts[-1][1].asset for each in records if each.gone_us is None and each.facts}

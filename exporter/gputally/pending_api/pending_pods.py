@@ -1,7 +1,7 @@
 """Waiting pods with their verdicts, and the sums by reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -10,15 +10,13 @@ from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.export.live.allocations_route import hourly_text
 from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason, PendingTenant
 from gputally.model.placement.verdict import Reason, Verdict
+from gputally.model.price import PriceRange
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.costs.wait_costs import unpriced_reason
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.words.finding_entries import findings_of
 from gputally.pending_api.words.verdict_words import MEANING, sentence
-
-if TYPE_CHECKING:
-    from gputally.model.price import Price
 
 
 def chosen(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[WaitingPod]:
@@ -68,7 +66,7 @@ def pending_pod(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> Pending
     """The pod with its verdict in a sentence."""
     record, needs = waiting.record, waiting.needs
     verdict = shown_verdict(waiting.verdict, viewer)
-    rate, waits = _line(waiting).rate, past_waits(waiting.waits, waiting.since_us)
+    line, waits = _line(waiting), past_waits(waiting.waits, waiting.since_us)
     return PendingPod(
         namespace=record.namespace,
         pod=record.name,
@@ -81,15 +79,20 @@ def pending_pod(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> Pending
         priority=record.priority or 0,
         may_preempt=record.may_preempt,
         gpus=waiting.quantity / GPU,
-        gpu_model=record.selected_model or ANY,
+        gpu_model=now.models.get(record.selected_model, record.selected_model) or ANY,
         created=to_datetime(record.created_us),
         reason=verdict.reason.value,
         text=sentence(verdict, needs, waiting.situation),
         since=waits[-1].start if waits else to_datetime(waiting.since_us),
-        cost_per_hour=None if rate is None else hourly_text(rate),
+        cost_per_hour=_hourly(line.rate),
+        highest_per_hour=_hourly(line.highest_rate),
         unpriced=unpriced_reason(now, waiting),
         findings=findings_of(now, record.uid),
     )
+
+
+def _hourly(rate: int | None) -> str | None:
+    return None if rate is None else hourly_text(rate)
 
 
 def shown_verdict(verdict: Verdict, viewer: Viewer) -> Verdict:
@@ -98,23 +101,28 @@ def shown_verdict(verdict: Verdict, viewer: Viewer) -> Verdict:
 
 
 class WaitLine(NamedTuple):
-    """Some pods that wait for the same reason, for `quantity` µGPU in all; `price` is None without one."""
+    """Some pods that wait for the same reason, for `quantity` µGPU in all."""
 
     reason: Reason
     pods: int
     quantity: int
-    price: "Price | None"
+    prices: PriceRange
     since_us: int
 
     @property
     def rate(self) -> int | None:
-        """What these GPUs cost per hour, in 10^-12 units per 10^6 µGPU; None without a price."""
-        return self.price.rate * self.quantity if self.price else None
+        """What these GPUs cost per hour at least, in 10^-12 units per 10^6 µGPU; None without a price."""
+        return self.prices.lowest.rate * self.quantity if self.prices.lowest else None
+
+    @property
+    def highest_rate(self) -> int | None:
+        """What they cost at most; None if that is the same."""
+        return self.prices.highest.rate * self.quantity if self.prices.highest else None
 
 
 def _line(waiting: WaitingPod) -> WaitLine:
-    price = waiting.waits[-1].price if waiting.waits else None
-    return WaitLine(waiting.verdict.reason, 1, waiting.quantity, price, waiting.since_us)
+    prices = waiting.waits[-1].prices if waiting.waits else PriceRange()
+    return WaitLine(waiting.verdict.reason, 1, waiting.quantity, prices, waiting.since_us)
 
 
 def reason_sums(lines: Iterable[WaitLine]) -> list[PendingReason]:
@@ -140,11 +148,13 @@ def _tenants(found: Iterable[WaitingPod]) -> list[PendingTenant]:
 
 def _sums(lines: Sequence[WaitLine]) -> dict[str, Any]:
     """The fields that reasons and tenants have in common."""
-    rates = [rate for each in lines if (rate := each.rate) is not None]
+    rates = [(rate, each.highest_rate or rate) for each in lines if (rate := each.rate) is not None]
+    lowest, highest = (sum(column) for column in zip(*rates, strict=True)) if rates else (None, None)
     return {
         "pods": sum(each.pods for each in lines),
         "gpus": sum(each.quantity for each in lines) / GPU,
-        "cost_per_hour": hourly_text(sum(rates)) if rates else None,
-        "unpriced_gpus": sum(each.quantity for each in lines if each.price is None) / GPU,
+        "cost_per_hour": _hourly(lowest),
+        "highest_per_hour": _hourly(highest) if highest != lowest else None,
+        "unpriced_gpus": sum(each.quantity for each in lines if each.prices.lowest is None) / GPU,
         "oldest": to_datetime(min(each.since_us for each in lines)),
     }

@@ -58,6 +58,7 @@ def _answer(now: PendingNow, alike: Sequence[WaitingPod], viewer: Viewer, relati
     named = (uid for obstacle in shown_obstacles(verdict) for uid in obstacle.pods)
     shown, more = limited(occupants(now, (*verdict.victims, *named), rank, viewer))
     related = relations.of(waiting)
+    cost = waited_cost((each.waits for each in alike), now.at_us)
     helps = helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer, related=related)
     return WhyAnswer(
         state="pending",
@@ -71,7 +72,8 @@ def _answer(now: PendingNow, alike: Sequence[WaitingPod], viewer: Viewer, relati
         priorities=_priorities(now, waiting, viewer),
         waits=past_waits(waiting.waits, now.at_us),
         waited_seconds=(now.at_us - waiting.since_us) / US_PER_SECOND,
-        waited_cost=waited_cost((each.waits for each in alike), now.at_us),
+        waited_cost=cost.lowest,
+        highest_waited_cost=cost.highest,
         similar=similar_waits(now, viewer, tier=waiting.tier, units=record.units),
         others_waiting=_others(now, waiting, viewer, pods=pods),
         helps=helps,

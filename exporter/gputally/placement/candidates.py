@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from gputally.model.placement.needs import PODS, Amounts, Needs
 from gputally.model.placement.verdict import Obstacle, ObstacleKind
+from gputally.model.price import Asset
 from gputally.placement.answers import AboutNeeds, Exclusions
 from gputally.placement.exclusions import exclusions, keys_of, named_by
 from gputally.placement.fit import fits
@@ -66,6 +67,30 @@ def accepts(needs: Needs, room: Room, name: str) -> bool:
     known = room.answers.of(needs)
     obstacles = known.exclusions.get(group.number)
     return not (_exclusions(needs, group, known) if obstacles is None else obstacles)
+
+
+def assets_for(needs: Needs, room: Room) -> frozenset[Asset] | None:
+    """What the nodes are that the pod selects and that are large enough for it; None if it selects no node that exists.
+
+    Of these, those whose taints it tolerates and that are not cordoned, if there are any.
+    """
+    found = candidates_for(needs, room)
+    accepting = _assets(needs, found.accepting)
+    if accepting:
+        return accepting
+    kept_off = [
+        each.group for each in found.excluding if all(what.kind is not ObstacleKind.SELECTOR for what in each.obstacles)
+    ]
+    return _assets(needs, kept_off) if kept_off or found.accepting else None
+
+
+def _assets(needs: Needs, groups: Iterable[NodeGroup]) -> frozenset[Asset]:
+    found = set[Asset]()
+    for group in groups:
+        kinds = group.kinds
+        group.answers.looked_at += len(kinds)
+        found.update(asset for offered, asset in kinds if asset and is_large(needs.amounts, offered))
+    return frozenset(found)
 
 
 def main_resource(needs: Needs) -> tuple[str, int]:

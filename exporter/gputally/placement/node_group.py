@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
 from gputally.model.placement.needs import Amounts, Needs, Place, Taint
+from gputally.model.price import Asset
 from gputally.placement.answers import Answers
 from gputally.placement.fit import fits
 from gputally.placement.node_room import NodeRoom
@@ -12,6 +13,8 @@ from gputally.placement.node_room import NodeRoom
 HOSTNAME: Final = "kubernetes.io/hostname"
 """The label that names the node; nodes are not grouped by it, since each would be a group of its own."""
 Signature = tuple[tuple[str | None, ...], tuple[Taint, ...], bool]
+Kind = tuple[Amounts, Asset | None]
+"""What a node offers, and what its price depends on."""
 NO_SIGNATURE: Final[Signature] = (), (), False
 
 
@@ -59,7 +62,7 @@ class Steps(Protocol):
 
 
 class NodeGroup(Protocol):
-    """Nodes that accept the same pods. `offers` counts them by their allocatable amounts."""
+    """Nodes that accept the same pods. `kinds` counts them by their allocatable amounts and their asset."""
 
     answers: Answers
 
@@ -68,8 +71,8 @@ class NodeGroup(Protocol):
         """The nodes by name."""
 
     @property
-    def offers(self) -> Mapping[Amounts, int]:
-        """The number of nodes by their allocatable amounts."""
+    def kinds(self) -> Mapping[Kind, int]:
+        """The number of nodes by their allocatable amounts and their asset."""
 
     def large(self, needs: Needs) -> int:
         """How many nodes are large enough for the pod."""
@@ -86,15 +89,15 @@ class WholeGroup:
         self.answers = answers
         self.number = number
         self.signature = signature
-        self.offers: Counter[Amounts] = Counter()
+        self.kinds: Counter[Kind] = Counter()
         self._version = 0
-        """Of `offers`."""
-        self._offer_of: dict[str, Amounts] = {}
+        """Of `kinds`."""
+        self._kind_of: dict[str, Kind] = {}
         self._ladders: dict[tuple[str, int, bool], Ladder] = {}
 
     def put(self, node: NodeRoom) -> None:
         """A node was added, or has changed without a change of the signature."""
-        self._count(node.name, node.offered)
+        self._count(node.name, node.kind)
         self.nodes[node.name] = node
         for (resource, priority, may_preempt), ladder in self._ladders.items():
             ladder.put(node, node.amount(resource, priority, may_preempt=may_preempt))
@@ -130,20 +133,22 @@ class WholeGroup:
         return found
 
     def _large(self, amounts: Amounts) -> int:
-        self.answers.looked_at += len(self.offers)
-        return sum(count for offered, count in self.offers.items() if fits(amounts, dict(offered)))
+        self.answers.looked_at += len(self.kinds)
+        return sum(count for (offered, _), count in self.kinds.items() if fits(amounts, dict(offered)))
 
-    def _count(self, name: str, offered: Amounts | None) -> None:
-        old = self._offer_of.pop(name, None)
-        if old != offered:
-            self._version += 1
+    def _count(self, name: str, kind: Kind | None) -> None:
+        old = self._kind_of.get(name)
+        if old == kind:
+            return
+        self._version += 1
         if old is not None:
-            self.offers[old] -= 1
-            if not self.offers[old]:
-                del self.offers[old]
-        if offered is not None:
-            self._offer_of[name] = offered
-            self.offers[offered] += 1
+            del self._kind_of[name]
+            self.kinds[old] -= 1
+            if not self.kinds[old]:
+                del self.kinds[old]
+        if kind is not None:
+            self._kind_of[name] = kind
+            self.kinds[kind] += 1
 
 
 class GroupPart:
@@ -156,9 +161,9 @@ class GroupPart:
         self._without = without
 
     @property
-    def offers(self) -> Mapping[Amounts, int]:
+    def kinds(self) -> Mapping[Kind, int]:
         """See `NodeGroup`."""
-        return self._whole.offers - Counter(node.offered for node in self._without.values())
+        return self._whole.kinds - Counter(node.kind for node in self._without.values())
 
     def large(self, needs: Needs) -> int:
         """See `NodeGroup`."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gputally.model.placement.needs import Amounts, Place, Taken
+from gputally.model.price import Asset
 from gputally.placement.answers import Answers, NodeMemo
 
 _NONE: Final[frozenset[str]] = frozenset()
@@ -40,6 +41,11 @@ class NodeRoom:
     def offered(self) -> Amounts:
         """What the node offers."""
         return self.place.offered if self.place else ()
+
+    @property
+    def kind(self) -> tuple[Amounts, Asset | None]:
+        """What the node offers, and what its price depends on."""
+        return self.offered, self.place.asset if self.place else None
 
     def replace(self, place: Place | None) -> None:
         """The node changed, or is gone."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from gputally.model.placement.needs import Place, Taken
 from gputally.model.placement.verdict import Eviction
+from gputally.model.price import Asset
 from gputally.placement.answers import Answers
 from gputally.placement.node_group import HOSTNAME, NodeGrouping
 from gputally.placement.node_room import NodeRoom
@@ -25,6 +26,10 @@ class Room:
         self.stopping: set[str] = set()
         """Names of nodes on which pods are stopping."""
         self.answers = Answers()
+        self.places = 0
+        """How often nodes were added, deleted or changed themselves, and not only their pods."""
+        self.assets = Counter[Asset]()
+        """The number of nodes by what their price depends on."""
         self._keys = Counter[str]()
         """The number of nodes by the keys of their labels."""
         self._hosts: dict[str, tuple[str, ...]] = {}
@@ -113,7 +118,7 @@ class Room:
         found = Room()
         found.is_complete, found.budgets = self.is_complete, self.budgets.copy()
         found.nodes = {name: node.copy(found.answers) for name, node in self.nodes.items()}
-        found._keys, found._hosts = self._keys.copy(), dict(self._hosts)
+        found._keys, found._hosts, found.assets = self._keys.copy(), dict(self._hosts), self.assets.copy()
         found.stopping = set(self.stopping)
         return found
 
@@ -132,7 +137,10 @@ class Room:
         return found
 
     def _index(self, old: Place | None, new: Place | None) -> None:
+        self.places += 1
         for place, sign in ((old, -1), (new, 1)):
+            if place and place.asset:
+                self.assets[place.asset] += sign
             for key, value in place.labels if place else ():
                 self._keys[key] += sign
                 if not self._keys[key]:

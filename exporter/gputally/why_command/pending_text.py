@@ -11,7 +11,7 @@ from gputally.model.placement.pending_document import (
     PendingReason,
     PendingTenant,
 )
-from gputally.pending_api.words.amount_words import count_words, gpu_words, money, pod_words
+from gputally.pending_api.words.amount_words import count_words, gpu_words, money_range, pod_words
 from gputally.pending_api.words.duration_words import duration
 from gputally.pending_api.words.gang_words import gang_words
 from gputally.why_command.text_lines import headed, paragraph, table, wrapped_cell
@@ -38,7 +38,7 @@ def _pods(document: PendingDocument, subject: str, width: int) -> Iterator[str]:
     yield from _reasons(document, width)
     if document.currency and (without := sum(each.unpriced_gpus for each in document.reasons)):
         verb = "has" if without == 1 else "have"
-        yield f"{gpu_words(without)} {verb} no price: a pod has one only if it selects a single GPU model with a price"
+        yield f"{gpu_words(without)} {verb} no price: no node that the pods select has one"
     for finding in document.findings:
         yield from headed(finding.finding.capitalize(), _finding(finding, document), width=width)
     for gang in document.gangs[:_MOST_GANGS]:
@@ -92,7 +92,8 @@ def _sum_heads(document: PendingDocument) -> Sequence[str]:
 
 
 def _sums(each: PendingReason | PendingTenant, document: PendingDocument) -> Sequence[str]:
-    cost = [money(each.cost_per_hour, document.currency)] if _is_priced(document) else []
+    range_ = each.cost_per_hour, each.highest_per_hour
+    cost = [money_range(*range_, document.currency)] if _is_priced(document) else []
     oldest = duration((document.at - each.oldest).total_seconds())
     return count_words(each.gpus), f"{each.pods:,}", *cost, oldest
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from gputally.model.placement.pending_document import PendingDocument, PendingWorkload
 from gputally.model.placement.why_document import WhyDocument
-from gputally.pending_api.words.amount_words import count_words, gpu_words, money, pod_words
+from gputally.pending_api.words.amount_words import count_words, gpu_words, money_range, pod_words
 from gputally.pending_api.words.duration_words import duration
 from gputally.pending_api.words.first_steps import first_step
 from gputally.pending_api.words.quota_words import quota_line
@@ -17,7 +17,8 @@ _HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
 
 def workload_lines(workload: PendingWorkload, document: WhyDocument, *, width: int) -> Iterator[str]:
     """Which pods it lacks, for how long and why, with the evidence."""
-    cost = money(workload.cost_per_hour, document.currency) if workload.cost_per_hour is not None else ""
+    range_ = workload.cost_per_hour, workload.highest_per_hour
+    cost = money_range(*range_, document.currency) if workload.cost_per_hour is not None else ""
     size = "an unknown number of GPUs" if workload.gpus_per_pod is None else gpu_words(workload.gpus_per_pod)
     what = f"{pod_words(workload.pods)} of {size}{' each' * (workload.pods > 1)}"
     lacks = f"{'at least ' * workload.is_at_least}{what}{f', {cost} per hour' * bool(cost)}"

@@ -31,6 +31,7 @@ def test_how_a_gpu_is_divided_is_not_part_of_its_model(product: str) -> None:
         "amd.com/gpu.product-name",
         "gpu.intel.com/product",
         "accelerator",
+        "gpu-type",
     ],
 )
 def test_every_other_label_names_the_model_when_feature_discovery_does_not_run(key: str) -> None:

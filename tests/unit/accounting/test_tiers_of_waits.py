@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 from gputally.accounting.totals.total import Total
+from gputally.accounting.waiting.blame import Blame
 from gputally.model.kube import Kind
+from gputally.model.placement.wait import Occupant
 from gputally.model.rules import Limits, Rules, TierRule
 from tests.core.manifests import GPU_NAME, us
 from tests.core.policies import quota
@@ -72,10 +74,10 @@ def test_tenants_with_nothing_but_quotas_take_no_room_from_others() -> None:
     assert set(replay.scrape(21).quotas) == {("any", "q0"), ("any", "other")}
 
 
-def test_pods_that_take_turns_do_not_change_the_occupant_all_the_time() -> None:
+def test_pods_that_take_turns_change_only_the_waits_that_are_charged_to_them() -> None:
     replay = new_replay()
     replay.see_class({"metadata": {"name": "silver", "uid": "uid-silver"}, "value": 1}, at=15)
-    replay.see(WAITS, at=21)
+    replay.see(replace(WAITS, gpus=8), *(replace(WAITS, name=f"z{number}") for number in range(20)), at=21)
     replay.scrape(21)
     holder = HOLDER
     for turn, at in enumerate(range(22, 142, 3), start=1):
@@ -86,9 +88,23 @@ def test_pods_that_take_turns_do_not_change_the_occupant_all_the_time() -> None:
         replay.scrape(at)
 
     waits = replay.fleet.waiting.book.known["uid-b"].waits
-    assert [each.occupant.tier for each in waits if each.occupant] == ["gold", "silver"]
-    assert waits[1].from_us >= us(20 + 60)
-    assert sum(amount for labels, amount in charged(replay, 160).items() if labels[0] == "lead") == 2 * 140
+    tiers = [each.occupant.tier for each in waits if each.occupant]
+    assert tiers[-4:] == ["silver", "gold", "silver", "gold"], "no pod is charged after its end"
+    assert all(len(replay.fleet.waiting.book.known[f"uid-z{number}"].waits) == 1 for number in range(20))
+    assert sum(amount for labels, amount in charged(replay, 160).items() if labels[0] == "lead") == 48 * 140
+
+
+def test_an_occupant_that_still_holds_its_gpus_changes_once_a_minute_at_most() -> None:
+    replay = new_replay()
+    replay.see(WAITS, at=21)
+    replay.scrape(21)
+    known = replay.fleet.waiting.book.known["uid-b"]
+    other = Blame(known.waits[-1].cause, Occupant("silver", "ml"), "n1", ("uid-other",))
+
+    last = known.waits[-1]
+    keeps = replay.fleet.waiting._keeps_occupant
+    assert keeps("uid-b", last, last, other, at_us=last.from_us + us(59) - us(0))
+    assert not keeps("uid-b", last, last, other, at_us=last.from_us + us(60) - us(0))
 
 
 def test_another_cause_changes_the_occupant_at_once() -> None:

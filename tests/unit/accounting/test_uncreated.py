@@ -9,6 +9,7 @@ from gputally.model.observation import WorkloadResolved
 from gputally.model.owner import Owner
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
+from gputally.model.price import PriceRange
 from gputally.model.rules import Rules, TenantRule, TenantSource, TierRule
 from gputally.model.units import GPU
 from tests.core.manifests import GPU_NAME, us
@@ -244,7 +245,7 @@ def test_an_event_alone_counts_one_pod_of_a_gpu_quota_while_it_is_repeated(kind:
 
     [alone] = lacking(found)
     assert (alone.reason, alone.pods, alone.quantity, alone.is_at_least) == (Reason.QUOTA_NEVER, 1, 8 * GPU, True)
-    assert (alone.tier, alone.price) == ("unknown", None)
+    assert (alone.tier, alone.prices) == ("unknown", PriceRange())
     assert reasons(found, at=60 + HOUR // 2 + 10) == []
 
 

@@ -5,6 +5,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import pytest
+
+from gputally.accounting.active_pods import pending
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import Total
@@ -14,7 +17,7 @@ from gputally.model.observation import RelistFinished, RelistStarted
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Reason, Verdict
-from gputally.model.placement.wait import Occupant
+from gputally.model.placement.wait import Occupant, WaitCause
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
 from gputally.placement import judge as placement
@@ -25,6 +28,7 @@ from tests.core.replay import Replay
 H100 = {"nvidia.com/gpu.product": "H100"}
 NODE = NodeForm(name="n1", gpus=8, labels=H100)
 HOLDER = PodForm(name="a", gpus=8, node="n1", scheduled=5, started=6, tier="gold", priority=10)
+TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
 WAITS = PodForm(name="b", gpus=2, created=20, tier="lead", priority=1)
 
 
@@ -53,6 +57,29 @@ def without_report(form: PodForm, *, scheduler: str) -> Pod:
     manifest["spec"]["schedulerName"] = scheduler
     manifest["status"]["conditions"] = []
     return as_pod(manifest)
+
+
+def book(**rates: int) -> PriceBook:
+    """A price by GPU model, and one for all other nodes."""
+    models = {name: (Criterion(trait=Trait.GPU_MODEL, globs=(name,)),) for name in rates if name != "default"}
+    rules = (
+        PriceRule(
+            id=name, criteria=models.get(name, ()), prices=(DatedPrice(from_us=0, per_gpu_hour=Decimal(rates[name])),)
+        )
+        for name in (*models, *(rates.keys() - models.keys()))
+    )
+    return PriceBook(currency="EUR", basis=Basis.GPU, rules=tuple(rules))
+
+
+def prices(replay: Replay, name: str) -> tuple[Decimal | None, Decimal | None]:
+    """The lowest and the highest price of what a pod waits for."""
+    last = replay.fleet.waiting.book.known[f"uid-{name}"].waits[-1]
+    lowest, highest = (each.per_gpu_hour if each else None for each in last.prices)
+    return lowest, highest
+
+
+def occupants(replay: Replay, name: str) -> list[Occupant | None]:
+    return [each.occupant for each in replay.fleet.waiting.book.known[f"uid-{name}"].waits]
 
 
 def charged(replay: Replay, at: float) -> dict[tuple[str, ...], Fraction]:
@@ -120,19 +147,114 @@ def test_a_deleted_pod_waits_no_longer() -> None:
     assert replay.fleet.waiting.book.known == {}
 
 
-def test_a_wait_costs_what_the_selected_model_costs() -> None:
-    rule = PriceRule(
-        id="h100",
-        criteria=(Criterion(trait=Trait.GPU_MODEL, globs=("h100",)),),
-        prices=(DatedPrice(from_us=0, per_gpu_hour=Decimal(36)),),
+def test_of_many_pods_behind_one_only_as_many_gpus_are_charged_to_it_as_it_holds() -> None:
+    replay = new_replay()
+    replay.see(*(replace(WAITS, name=f"b{number:03}", gpus=3) for number in range(200)), at=21)
+    charged(replay, 30)
+
+    waits = {uid: each.waits[-1] for uid, each in replay.fleet.waiting.book.known.items()}
+    by_occupant = {uid: wait.by_occupant for uid, wait in waits.items() if wait.by_occupant}
+    assert by_occupant == {"uid-b000": 3_000_000, "uid-b001": 3_000_000, "uid-b002": 2_000_000}
+    assert {wait.cause for wait in waits.values()} == {WaitCause.CAPACITY}
+    found = charged(replay, 40)
+    assert found["lead", "gold", "capacity"] == 8 * 20
+    assert found["lead", "nobody", "capacity"] == 592 * 20
+
+
+def test_the_pod_that_has_waited_for_longest_is_charged_first_and_its_place_passes_to_the_next() -> None:
+    replay = new_replay()
+    replay.see(
+        *(replace(WAITS, name=name, gpus=8, created=at) for name, at in (("b", 20), ("c", 18), ("d", 19))), at=21
     )
-    replay = new_replay(book=PriceBook(currency="EUR", basis=Basis.GPU, rules=(rule,)))
+    replay.scrape(25)
+    assert [name for name in "bcd" if occupants(replay, name)[-1]] == ["c"]
+
+    replay.lose(replace(WAITS, name="c", gpus=8, created=18, version=4), at=30)
+    replay.scrape(31)
+    assert [name for name in "bd" if occupants(replay, name)[-1]] == ["d"]
+
+
+def test_later_pods_of_others_change_nothing_about_who_is_charged_for_earlier_ones() -> None:
+    alone, beside = (new_replay() for _ in range(2))
+    for replay in (alone, beside):
+        replay.see(WAITS, replace(WAITS, name="c", gpus=7), at=21)
+        replay.scrape(25)
+    beside.see(*(replace(WAITS, name=f"x{number}", namespace="rival", gpus=8) for number in range(50)), at=26)
+    for replay in (alone, beside):
+        replay.scrape(60)
+
+    for name in ("b", "c"):
+        waits = [replay.fleet.waiting.book.known[f"uid-{name}"].waits for replay in (alone, beside)]
+        assert waits[0] == waits[1]
+
+
+def test_what_an_ended_pod_held_is_charged_to_nobody_even_while_no_reason_is_known() -> None:
+    replay = new_replay()
+    replay.see(WAITS, at=21)
+    replay.scrape(30)
+    replay.restart()
+    replay.see(replace(HOLDER, phase="Succeeded", finished=33, version=3), at=33)
+    replay.scrape(34)
+
+    assert reasons(replay)[-1] == (Reason.CAPACITY, 34, None)
+    assert occupants(replay, "b") == [Occupant("gold", "ml"), None]
+
+
+def test_a_wait_costs_what_the_same_pod_would_cost_on_the_nodes_that_it_selects() -> None:
+    replay = new_replay(book=book(h100=36, default=18))
+    replay.see(NodeForm(name="n2", gpus=8, labels={"nvidia.com/gpu.product": "A100"}, taints=(TAINT,)), at=15)
     replay.see(replace(WAITS, node_selector=H100), at=21)
-    replay.see(replace(WAITS, name="c"), at=21)
+    replay.see(replace(WAITS, name="c"), replace(WAITS, name="d", node_selector={"pool": "x"}), at=21)
     replay.scrape(30)
 
-    assert replay.money(120, Total.PENDING_COST)["lead", "gold", "capacity", "EUR"] == 2
-    assert replay.gpu_seconds(120, Total.PENDING_UNPRICED)["lead", "gold", "capacity"] == 200
+    assert [prices(replay, name) for name in "bcd"] == [(36, None), (36, None), (None, None)], "no default for no node"
+    replay.see(NodeForm(name="n2", gpus=8, labels={"nvidia.com/gpu.product": "A100"}, version=7), at=31)
+    replay.see(NodeForm(name="n3", gpus=1, labels={"pool": "x"}), at=31)
+    for at in range(32, 120, 5):
+        replay.scrape(at)
+    assert [prices(replay, name) for name in "bcd"] == [(36, None), (18, 36), (None, None)], "n3 is too small"
+
+
+def test_prices_that_were_not_known_yet_count_since_a_wait_began() -> None:
+    replay = Replay(opened=0, book=book(h100=36))
+    replay.relist(Kind.NODES, NODE, at=1, since=None)
+    replay.apply(RelistStarted(kind=Kind.PODS, at_us=us(2)))
+    replay.see(WAITS, at=21)
+    replay.scrape(22)
+    replay.see(HOLDER, at=23)
+    replay.apply(RelistFinished(kind=Kind.PODS, version="9", at_us=us(24), since_us=None, as_of_us=us(2)))
+    replay.scrape(25)
+
+    assert replay.true(Total.PENDING_UNPRICED, 30) == {}
+    assert sum(replay.money(30, Total.PENDING_COST).values()) == Fraction(2 * 10 * 36 + 8 * 5 * 36, 3600)
+
+
+def test_a_pod_that_nobody_saw_waiting_costs_what_it_costs_on_its_node() -> None:
+    replay = new_replay(book=book(h100=36))
+    replay.see(replace(HOLDER, phase="Succeeded", finished=15, version=3), at=15)
+    replay.see(replace(WAITS, node="n1", scheduled=23), at=24)
+
+    assert charged(replay, 40)["lead", "nobody", "other"] == 2 * 3
+    assert replay.money(40, Total.PENDING_COST)["lead", "nobody", "other", "EUR"] == Fraction(2 * 3 * 36, 3600)
+
+
+def test_a_pool_that_has_scaled_to_zero_has_the_price_of_its_labels() -> None:
+    replay = new_replay(book=book(h100=36, default=18))
+    replay.see(replace(WAITS, node_selector={"accelerator": "h100"}), at=21)
+    replay.see(replace(WAITS, name="c", node_selector={"accelerator": "b200"}), at=21)
+    replay.scrape(30)
+
+    assert [prices(replay, name) for name in "bc"] == [(36, None), (None, None)]
+
+
+@pytest.mark.parametrize("key", ["accelerator", "gpu-type"])
+def test_pods_are_counted_under_the_model_of_the_nodes_that_have_their_label(key: str) -> None:
+    replay = new_replay()
+    replay.see(replace(NODE, labels=H100 | {key: "nvidia-h100"}, version=5), at=11)
+    replay.see(replace(WAITS, node_selector={key: "nvidia-h100"}), at=21)
+
+    assert replay.scrape(30).wanted == {"H100": 2_000_000}
+    assert [each.gpu_model for each in pending(replay.fleet)] == ["H100"]
 
 
 def test_the_last_known_reason_counts_until_a_new_process_knows_better() -> None:

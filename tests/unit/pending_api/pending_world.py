@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from gputally.accounting.active_pods import read_active
+from gputally.accounting.nodes.node_facts import asset_of
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.ledger.preemption_records import PreemptionRecord
@@ -63,13 +65,9 @@ def world(
     replay.see(*pods, at=100)
     read_active(replay.fleet, now_us=us(at))
     room, fleet = _room(nodes, pods), replay.fleet
+    records, known = fleet.pods.records, situations or {}
     waiting = [
-        _waiting(
-            form,
-            fleet.pods.records[form.uid or f"uid-{form.name}"],
-            room,
-            (situations or {}).get(form.name, Situation()),
-        )
+        _waiting(form, records[form.uid or f"uid-{form.name}"], room, known.get(form.name, Situation()))
         for form in pods
         if not form.node
     ]
@@ -87,13 +85,15 @@ def world(
         room=room,
         classes=classes,
         default_class="",
+        models=fleet.nodes.models(),
     )
 
 
 def _room(nodes: Sequence[NodeForm], pods: Sequence[PodForm]) -> Room:
     room = Room()
     for each in nodes:
-        room.put_node(place_of(msgspec.convert(each.manifest(), Node)))
+        place = place_of(msgspec.convert(each.manifest(), Node))
+        room.put_node(replace(place, asset=asset_of(each.labels, RULES, frozenset())))
     for form in pods:
         if form.node:
             room.bind(form.node, form.uid or f"uid-{form.name}", taken_of(_pod(form)))

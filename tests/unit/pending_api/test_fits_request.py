@@ -24,7 +24,11 @@ def found() -> PendingNow:
         [holds("x", 5, on="h")],
     )
     assets = {"h": Asset(gpu_model=H100, pool="train"), "a": Asset(gpu_model="A100", pool="serve")}
-    return now._replace(assets=assets | {"b": replace(assets["a"], pool="old")})
+    for name, asset in (assets | {"b": replace(assets["a"], pool="old")}).items():
+        place = now.room.nodes[name].place
+        assert place
+        now.room.put_node(replace(place, asset=asset))
+    return now
 
 
 def test_each_model_and_pool_has_what_fits_and_what_is_stranded() -> None:

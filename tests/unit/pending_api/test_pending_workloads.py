@@ -11,6 +11,7 @@ from gputally.model.owner import Owner
 from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
+from gputally.model.price import PriceRange
 from gputally.model.units import GPU
 from gputally.pending_api.pages.pending_page import pending_page
 from gputally.pending_api.pending_finder import NoSuchPods, why_document
@@ -40,13 +41,13 @@ def uncreated(name: str = "train", **changes: Any) -> UncreatedWorkload:  # noqa
         "reason": Reason.QUOTA_NEVER,
         "text": "exceeded quota: training",
         "quota": QUOTA,
-        "price": PRICE,
+        "prices": PriceRange(PRICE),
     }
     return UncreatedWorkload(**known | changes)
 
 
 FOREIGN = uncreated(
-    "foreign", namespace="rivals", tenant="rivals", tier="other", reason=Reason.REFUSED, quota=None, price=None
+    "foreign", namespace="rivals", tenant="rivals", tier="other", reason=Reason.REFUSED, quota=None, prices=PriceRange()
 )
 MINE = uncreated()
 
@@ -54,7 +55,7 @@ MINE = uncreated()
 def now(*workloads: UncreatedWorkload) -> PendingNow:
     pods = [holds("serve", 8, on="n1", tier="serving", priority=800), waits("a", 8)]
     tenants = {(each.owner.namespace, each.labels): each.tenant for each in workloads}
-    prices = {(each.gpu_model, each.tier): each.price for each in workloads}
+    prices = {(each.needs, each.tier): each.prices for each in workloads}
     return world([node("n1")], pods)._replace(uncreated=Workloads(workloads, tenants, prices))
 
 

@@ -10,14 +10,14 @@ from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBo
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.placement.pending_document import CostRange
 from gputally.model.placement.why_document import WhyAnswer
-from gputally.model.price import Asset, Basis
+from gputally.model.price import Basis
 from gputally.pending_api.costs.wait_costs import waited_cost
 from gputally.pending_api.pending_finder import why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow
 from gputally.pending_api.pending_request import PendingRequest, WhyRequest
-from tests.core.manifests import NodeForm, PodForm
-from tests.unit.pending_api.pending_world import Past, holds, node, waits, world
+from tests.core.manifests import PodForm
+from tests.unit.pending_api.pending_world import PRICE, Past, holds, node, waits, world
 
 
 def priced(rates: Mapping[str, str]) -> PriceBook:
@@ -33,11 +33,10 @@ def priced(rates: Mapping[str, str]) -> PriceBook:
     return PriceBook(name="b", currency="EUR", basis=Basis.NODE, digest="0", rules=rules)
 
 
-def without_price(now: PendingNow, nodes: list[NodeForm], rates: Mapping[str, str]) -> PendingNow:
+def without_price(now: PendingNow, rates: Mapping[str, str]) -> PendingNow:
     """The pods wait without a price, on nodes with these."""
-    assets = {each.name: Asset(gpu_model=each.labels["nvidia.com/gpu.product"]) for each in nodes}
     waiting = [replace(each, waits=[replace(part, price=None) for part in each.waits]) for each in now.waiting]
-    return now._replace(waiting=waiting, assets=assets, book=priced(rates))
+    return now._replace(waiting=waiting, book=priced(rates))
 
 
 def answer(now: PendingNow) -> WhyAnswer:
@@ -45,34 +44,50 @@ def answer(now: PendingNow) -> WhyAnswer:
     return found
 
 
-def range_of(pod: PodForm, nodes: list[NodeForm], rates: Mapping[str, str]) -> tuple[str, CostRange | None]:
-    found = answer(without_price(world(nodes, [pod]), nodes, rates)).pod
+def range_of(pod: PodForm, rates: Mapping[str, str]) -> tuple[str, CostRange | None]:
+    found = answer(without_price(world(NODES, [pod]), rates)).pod
     assert found.cost_per_hour is None
     return found.unpriced, found.cost_range
 
 
 NODES = [node("g1", 8, model="A100"), node("g2", 8, model="H100"), node("g3", 2, model="T4")]
+RATES = {"A100": "2.21", "H100": "3.75", "T4": "0.4"}
 
 
-def test_a_pod_without_a_model_may_cost_what_the_nodes_cost_that_could_take_it() -> None:
-    found = range_of(waits("a", 4), NODES, {"A100": "2.21", "H100": "3.75", "T4": "0.4"})
-
-    assert found == ("it selects no GPU model", CostRange(lowest="8.84", highest="15", gpu_models=["A100", "H100"]))
+def test_the_models_are_named_on_whose_nodes_the_price_depends() -> None:
+    assert range_of(waits("a", 4), RATES)[1] == CostRange(lowest="8.84", highest="15", gpu_models=["A100", "H100"])
+    only = waits("a", 4, node_selector={"nvidia.com/gpu.product": "A100"})
+    assert range_of(only, RATES)[1] is None, "one price is no range"
 
 
 def test_models_without_a_price_are_named_and_never_guessed() -> None:
-    one = range_of(waits("a", 4), NODES, {"A100": "2.21"})
-    none = range_of(waits("a", 4), NODES, {"T4": "0.4"})
+    one = range_of(waits("a", 4), {"A100": "2.21"})
+    none = range_of(waits("a", 4), {"T4": "0.4"})
 
     assert one[1] == CostRange(lowest="8.84", highest="8.84", gpu_models=["A100"], unpriced_models=["H100"])
-    assert none == ("it selects no GPU model", None)
+    assert none == ("the nodes that it selects have no price", None)
 
 
 def test_what_no_node_could_hold_has_no_price_at_all() -> None:
-    assert range_of(waits("a", 16), NODES, {"A100": "2.21"}) == (
-        "it selects no GPU model, and no node could hold it",
+    assert range_of(waits("a", 16), {"A100": "2.21"}) == ("no node that it selects could hold it", None)
+
+
+def test_of_labels_that_no_node_has_that_is_said() -> None:
+    assert range_of(waits("a", 1, node_selector={"pool": "x"}), RATES) == (
+        "no node has the labels that it selects",
         None,
     )
+
+
+def test_lists_have_the_lowest_and_the_highest_price() -> None:
+    now = world([node("g1", 4)], [waits("a", 4), waits("b", 1)])
+    dearer = replace(PRICE, rate=2 * PRICE.rate)
+    some = [replace(now.waiting[0], waits=[replace(part, highest=dearer) for part in now.waiting[0].waits])]
+    now = now._replace(waiting=[*some, *now.waiting[1:]])
+
+    found = pending_list(now, PendingRequest({}, 10, 0, with_helps=False), ALL)
+    assert [(each.cost_per_hour, each.highest_per_hour) for each in found.pods] == [("8.84", "17.68"), ("2.21", None)]
+    assert {(each.cost_per_hour, each.highest_per_hour) for each in found.tenants} == {("11.05", "19.89")}
 
 
 def test_the_cost_so_far_is_that_of_all_parts_to_the_second() -> None:
@@ -81,8 +96,10 @@ def test_the_cost_so_far_is_that_of_all_parts_to_the_second() -> None:
 
     assert answer(now).waited_cost == "8.692667", "4 GPUs, 59 min, 2.21 EUR"
     without = [replace(pod.waits[0], price=None), pod.waits[1]]
-    assert waited_cost([without], now.at_us) is None, "a part without a price is no part for nothing"
-    assert waited_cost([[]], now.at_us) is None
+    assert waited_cost([without], now.at_us) == (None, None), "a part without a price is no part for nothing"
+    assert waited_cost([[]], now.at_us) == (None, None)
+    dearer = [pod.waits[0], replace(pod.waits[1], highest=replace(PRICE, rate=2 * PRICE.rate))]
+    assert waited_cost([dearer], now.at_us) == ("8.692667", "13.112667"), "twice as much for 30 min"
 
 
 def test_a_change_of_the_job_itself_is_marked_and_comes_last() -> None:
@@ -116,7 +133,7 @@ def test_more_nodes_help_against_a_lack_of_capacity_and_not_against_nodes_that_a
 def test_of_a_model_that_no_node_has_that_is_said_instead_of_a_missing_price() -> None:
     mistyped = waits("a", 1, node_selector={"nvidia.com/gpu.product": "A10"})
 
-    assert range_of(mistyped, NODES, {"A100": "2.21"}) == ("no node has the GPU model A10", None)
+    assert range_of(mistyped, {"A100": "2.21"}) == ("no node has the GPU model A10", None)
 
 
 def test_no_class_is_suggested_with_which_a_pod_would_preempt_its_own_job() -> None:

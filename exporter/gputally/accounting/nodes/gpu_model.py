@@ -1,7 +1,7 @@
 """The GPU model of a node from its labels, and of a GPU from its driver, in one spelling, so that series join."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from gputally.model.kube import PodSpec
 
@@ -14,7 +14,8 @@ LABELS = (
     "karpenter.k8s.aws/instance-gpu-name",
     "amd.com/gpu.product-name",  # AMD's node labeller
     "gpu.intel.com/product",  # Intel's rules for Node Feature Discovery
-    "accelerator",  # AKS, and manually labelled fleets; last, because it may contain anything
+    "accelerator",  # AKS, and manually labelled fleets; late, because it may contain anything
+    "gpu-type",  # manually labelled fleets
 )
 _LAYOUT = re.compile(r"(-MIG-.+|-SHARED)$")
 """GPU Feature Discovery appends the sharing mode; hardware and price are the same."""
@@ -25,6 +26,11 @@ def gpu_model_of(node_labels: Mapping[str, str]) -> str:
     """The product name from the first label present, without a sharing suffix; `unknown` without one."""
     product = next((node_labels[key] for key in LABELS if node_labels.get(key)), UNKNOWN)
     return _LAYOUT.sub("", product)
+
+
+def model_values(labels: Iterable[tuple[str, str]] | None) -> Iterator[str]:
+    """The products that any label for the GPU model of a node names: by each of them, a pod may select the node."""
+    return (_LAYOUT.sub("", value) for key, value in labels or () if key in LABELS and value)
 
 
 def gpu_model_named(name: str) -> str:

@@ -82,14 +82,7 @@ def _facts(
     units = [(name, amount) for name, amount, _ in fixed.units]
     capacity = covered(units, carried, rules)
     allocatable = covered([(name, amount) for name, _, amount in fixed.units], carried, rules)
-    purchase, conflict = purchase_of(labels)
-    asset = Asset(
-        instance_type=labels.get(INSTANCE_TYPE, ""),
-        gpu_model=gpu_model_of(labels),
-        pool=pool_of(labels, rules),
-        purchase=purchase,
-        labels=tuple(sorted((key, labels[key]) for key in price_labels & labels.keys())),
-    )
+    asset = asset_of(labels, rules, price_labels)
     return NodeFacts(
         physical=_physical(labels, capacity),
         covered=capacity,
@@ -100,10 +93,21 @@ def _facts(
         gpu_model=asset.gpu_model,
         pool=asset.pool,
         asset=shared(asset),
-        purchase_conflict=conflict,
+        purchase_conflict=purchase_of(labels)[1],
         labels=carried,
         units=fixed.units,
         offered=fixed.offered,
+    )
+
+
+def asset_of(labels: Mapping[str, str], rules: Rules, price_labels: frozenset[str]) -> Asset:
+    """What the price of a node with these labels depends on; `price_labels` are the keys that price rules match on."""
+    return Asset(
+        instance_type=labels.get(INSTANCE_TYPE, ""),
+        gpu_model=gpu_model_of(labels),
+        pool=pool_of(labels, rules),
+        purchase=purchase_of(labels)[0],
+        labels=tuple(sorted((key, labels[key]) for key in price_labels & labels.keys())),
     )
 
 

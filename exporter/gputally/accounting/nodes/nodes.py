@@ -1,11 +1,12 @@
 """The nodes of the fleet by incarnation, with their accounts."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from gputally.accounting.nodes.asset_prices import AssetPrices
 from gputally.accounting.nodes.capacity import CapacityTerms
+from gputally.accounting.nodes.gpu_model import model_values
 from gputally.accounting.nodes.inventory import Inventory, inventory_of
 from gputally.accounting.nodes.lineage import Lineage, noticed_us
 from gputally.accounting.nodes.node_account import NodeAccount
@@ -24,6 +25,7 @@ from gputally.model.history import alike
 from gputally.model.kube import Node
 from gputally.model.node import NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
+from gputally.model.price import Asset
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, dated_us
 
@@ -46,6 +48,7 @@ class Nodes:
         self._learned: dict[tuple[str, int], tuple[str, NodeFacts]] = {}
         self.asset_prices = AssetPrices(pricing, since_us=totals.accounting_start_us)
         self._inventory: Inventory | None = None
+        self._models: dict[str, str] | None = None
         self._stale: set[str] = set()
         """Nodes whose capacity must be recomputed."""
         self._finalized_us = totals.accounting_start_us
@@ -179,6 +182,28 @@ class Nodes:
         uids = self._by_name.get(name)
         return self.labels_of(self.accounts[uids[-1]].record.facts[-1][1] if uids else NO_FACTS)
 
+    def models(self) -> Mapping[str, str]:
+        """The model of the nodes that have a value in a label of GPU models; "" if they have several models.
+
+        A value that is the model of some nodes stands for these.
+        """
+        if self._models is None:
+            found: dict[str, set[str]] = {}
+            for account in self.accounts.values():
+                if account.record.gone_us is None and account.record.facts:
+                    facts = account.record.facts[-1][1]
+                    for value in model_values(facts.labels):
+                        found.setdefault(value, set()).add(facts.gpu_model)
+            single = {value: next(iter(of)) if len(of) == 1 else "" for value, of in found.items()}
+            self._models = single | {model: model for of in found.values() for model in of}
+        return self._models
+
+    def asset_at(self, name: str) -> Asset | None:
+        """What the price of the latest node called `name` depends on; None if it is unknown."""
+        uids = self._by_name.get(name)
+        facts = self.accounts[uids[-1]].record.facts if uids else ()
+        return facts[-1][1].asset if facts else None
+
     def most_physical(self, name: str) -> int:
         """The maximum µGPU of the latest node called `name` in its stored history; 0 if it is unknown."""
         uids = self._by_name.get(name)
@@ -274,13 +299,13 @@ class Nodes:
         self._learned |= {(record.uid, from_us): (record.name, facts) for from_us, facts in fresh}
         self.asset_prices.see(fresh)
         account.observe(record)
-        self._inventory = None
+        self._inventory = self._models = None
         self._changed.add(record.uid)
         self._stale.add(record.uid)
 
     def _close(self, uid: str, record: NodeRecord) -> None:
         del self.accounts[uid]
-        self._inventory = None
+        self._inventory = self._models = None
         if is_stand_in(uid):
             return
         self._changed.add(uid)

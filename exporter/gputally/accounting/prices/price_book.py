@@ -102,6 +102,10 @@ class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
     as_of: str = ""
     digest: str = ""
 
+    def without_default(self) -> "PriceBook":
+        """The rules with a criterion, which say something about an asset of which only a part is known."""
+        return replace(self, rules=tuple(each for each in self.rules if each.criteria))
+
     def price_of(self, asset: Asset, *, tier: str | None, at_us: int) -> Price | None:
         """The price of a GPU-hour of `asset` at `at_us`; None if no rule applies.
 

@@ -9,12 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.model.placement.wait import NOBODY
 from gputally.model.rules import Limits
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 OTHER: Final = "other"
-NOBODY: Final = "nobody"
-"""The occupying tier of a wait for which no pod holds what is needed."""
 _UNBOUNDED: Final = (OTHER, NOBODY, "unknown")
 """Placeholders, which take no room."""
 _LOOK_US: Final = 60 * US_PER_SECOND

@@ -15,8 +15,11 @@ from gputally.model.kube import Condition, Job, OwnerReference, Pod, PodTemplate
 from gputally.model.objects.workload import Workload
 from gputally.model.observation import OwnerResolved
 from gputally.model.owner import Owner, controller_of
+from gputally.model.placement.needs import Needs
 from gputally.model.rules import Rules
 from gputally.model.units import dated_us
+from gputally.placement.objects.needs_of import selection_of
+from gputally.placement.objects.same_needs import same
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import requested
 
@@ -32,8 +35,8 @@ Key = tuple[str, str]
 class Lacking(Struct, frozen=True, kw_only=True, gc=False):
     """The `pods` pods that `owner` has not created, for the job of `job_kind` and `job`; each of `quantity` µGPU.
 
-    `labels` are those of the template that the rules read. `queue` is the queue that has not admitted a suspended Job,
-    which waits since `since_us`.
+    `needs` are what decides on which nodes such a pod could run. `labels` are those of the template that the rules
+    read. `queue` is the queue that has not admitted a suspended Job, which waits since `since_us`.
     """
 
     owner: Owner
@@ -43,6 +46,7 @@ class Lacking(Struct, frozen=True, kw_only=True, gc=False):
     quantity: int
     class_name: str
     gpu_model: str
+    needs: Needs | None = None
     labels: tuple[tuple[str, str], ...]
     queue: str = ""
     since_us: int = 0
@@ -94,6 +98,7 @@ def lacking_of_template(
     pod = Pod(metadata=template.metadata, spec=template.spec)
     try:
         quantity = requested(effective_units(pod, rules), rules)
+        needs = same(selection_of(template, rules)) if quantity else None
     except MalformedObject:
         return None
     if not quantity:
@@ -110,6 +115,7 @@ def lacking_of_template(
         quantity=quantity,
         class_name=template.spec.priority_class_name,
         gpu_model=gpu_model_selected(template.spec),
+        needs=needs,
         labels=tuple(sorted((key, labels[key]) for key in keys & labels.keys())),
     )
 

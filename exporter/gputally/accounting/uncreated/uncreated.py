@@ -82,7 +82,7 @@ class Uncreated(StatePart[Struct]):
         self._started_us: int | None = None
         self._knows_pods = False
         self._class_changes = 0
-        self._namespace_changes = 0
+        self._namespace_changes = self._price_changes = 0
         self._now_us = self._renewed_us = 0
 
     @property
@@ -172,11 +172,11 @@ class Uncreated(StatePart[Struct]):
         self._renew()
         known = (*self._known.values(), *self._unmeasured.values())
         places = {(each.owner.namespace, each.labels) for each in known}
-        assets = {(each.gpu_model, each.tier) for each in known}
+        asked = {(each.needs, each.tier) for each in known}
         return Workloads(
             known,
             tenants={place: self._namespaces.tenant_in(*place) for place in places},
-            prices={asset: self._terms.price_of(*asset) for asset in assets},
+            prices={each: self._terms.prices.of(*each) for each in asked},
         )
 
     def read(self) -> UncreatedNow | None:
@@ -240,6 +240,9 @@ class Uncreated(StatePart[Struct]):
             self._outdate(*(key_of(owner) for owner, _ in self.failed), at_us=self._jobs_listed_us)
         if self._namespace_changes != self._namespaces.changes:
             self._namespace_changes = self._namespaces.changes
+            self._outdate(*self._known, at_us=self._now_us)
+        if self._price_changes != (changes := self._terms.prices.renew()):
+            self._price_changes = changes
             self._outdate(*self._known, at_us=self._now_us)
         if not self._knows_pods and self._started_us and self._coverage.complete_us(Kind.PODS) >= self._started_us:
             self._knows_pods = True

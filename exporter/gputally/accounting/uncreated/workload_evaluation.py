@@ -86,6 +86,7 @@ class WorkloadEvaluation:
             text=text,
             quota=quota,
             gpu_model=lacking.gpu_model,
+            needs=lacking.needs,
             labels=lacking.labels,
         )
 

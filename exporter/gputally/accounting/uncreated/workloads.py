@@ -5,18 +5,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from gputally.model.placement.needs import Needs
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
-from gputally.model.price import Price
+from gputally.model.price import PriceRange
 
 Labels = tuple[tuple[str, str], ...]
 
 
 class Workloads(NamedTuple):
-    """Workloads, tenants by namespace and labels, and prices by GPU model and tier. Everything is immutable."""
+    """Workloads, tenants by namespace and labels, and prices by needs and tier. Everything is immutable."""
 
     known: tuple[UncreatedWorkload, ...] = ()
     tenants: Mapping[tuple[str, Labels], str] = {}
-    prices: Mapping[tuple[str, str], Price | None] = {}
+    prices: Mapping[tuple[Needs | None, str], PriceRange] = {}
 
     def described(self) -> list[UncreatedWorkload]:
         """With their tenants and prices, the oldest first; at the end those of which no request is known."""
@@ -24,7 +25,7 @@ class Workloads(NamedTuple):
             replace(
                 each,
                 tenant=self.tenants[each.owner.namespace, each.labels],
-                price=self.prices[each.gpu_model, each.tier],
+                prices=self.prices[each.needs, each.tier],
             )
             for each in self.known
         ]

@@ -19,10 +19,12 @@ _BY_USE = (Reason.CAPACITY, Reason.INVERSION, Reason.NEVER_PREEMPTS, Reason.PREE
 
 
 class Blame(NamedTuple):
-    """The cause of a wait, and the occupant, if pods with GPUs hold what is needed."""
+    """The cause of a wait, and the occupant, if pods with GPUs hold what is needed: `holders`, by UID, on `node`."""
 
     cause: WaitCause
     occupant: Occupant | None = None
+    node: str = ""
+    holders: tuple[str, ...] = ()
 
 
 def blame(
@@ -39,19 +41,21 @@ def blame(
         return Blame(cause)
     occupant = max(sorted(found), key=lambda each: sum(_quantity(record) for record in found[each]))
     holders = found[occupant]
+    by = occupant, holders[0].node, tuple(sorted(each.uid for each in holders))
     if verdict.reason in _BY_USE and all(map(is_idle, holders)):
-        return Blame(WaitCause.IDLE_ALLOCATION, occupant)
+        return Blame(WaitCause.IDLE_ALLOCATION, *by)
     if verdict.reason in _BY_PRIORITY:
         is_outranked = any((record.priority or 0) > priority for record in holders)
         cause = WaitCause.CAPACITY if is_outranked else WaitCause.NOT_PREEMPTIBLE
-    return Blame(cause, occupant)
+    return Blame(cause, *by)
 
 
 def _occupants(verdict: Verdict, records: Mapping[str, PodRecord]) -> dict[Occupant, list[PodRecord]]:
     found: dict[Occupant, list[PodRecord]] = {}
+    node = ""
     for uid in _named(verdict):
         record = records.get(uid)
-        if record and record.terms:
+        if record and record.terms and record.node == (node := node or record.node):
             terms = record.terms[-1]
             found.setdefault(Occupant(terms.tier, terms.tenant), []).append(record)
     return found

@@ -4,14 +4,16 @@ A node may offer its GPUs some minutes after it has registered, when pods withou
 young nodes are kept, too. Where a node gets GPUs later, and after a restart, a list has to tell what runs there.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Final
 
+from msgspec.structs import replace
+
+from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.young_nodes import YOUNG_US, YoungNodes
 from gputally.accounting.shared import shared
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.taken_from import taken_from
-from gputally.accounting.waiting.wait_terms import WaitTerms
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.objects.placeable_pod import PlaceablePod
@@ -31,12 +33,12 @@ class LiveRoom:
     """The room, and the names of the nodes that have `changed` since somebody looked.
 
     `lacks_nodes` and `lacks_pods` say that objects may be missing until a list is complete; `late` are the nodes of
-    which pods may be missing besides. If it `is_resumed`, the watches list nothing. `is_node` says whether a node of
-    that name is known, with GPUs or without.
+    which pods may be missing besides. If it `is_resumed`, the watches list nothing. `nodes` are those with GPUs and
+    without.
     """
 
-    def __init__(self, rules: Rules, is_node: Callable[[str], bool], *, is_resumed: bool) -> None:
-        self.room = Room()
+    def __init__(self, room: Room, rules: Rules, nodes: Nodes, *, is_resumed: bool) -> None:
+        self.room = room
         self.changed: set[str] = set()
         self.places_changed = False
         """Whether any of these was added, deleted or changed itself, and not only its pods."""
@@ -47,7 +49,7 @@ class LiveRoom:
         self._is_resumed = is_resumed
         self._now_us = 0
         self._rules = rules
-        self._is_node = is_node
+        self._nodes = nodes
         self._names: dict[str, str] = {}
         """Of nodes with GPUs, by UID."""
         self._young = YoungNodes()
@@ -83,7 +85,7 @@ class LiveRoom:
                 return
             if not self._young.has_all(name, until_us=until_us, at_us=now_us):
                 self.late.add(name)
-        if place != (new := place_of(node)):
+        if place != (new := replace(place_of(node), asset=self._nodes.asset_at(name))):
             self.room.put_node(new)
             self.changed.add(name)
             self.places_changed = True
@@ -134,7 +136,7 @@ class LiveRoom:
         """Whether the pods of a node are kept: if it has GPUs or is young, or if nobody has reported it yet."""
         if node in self.room.nodes or node in self._young:
             return True
-        return not self._is_node(node) and self._young.pod_seen(node, at_us=self._now_us)
+        return not self._nodes.has(node) and self._young.pod_seen(node, at_us=self._now_us)
 
     def stop(self, node: str, uid: str) -> None:
         """The deletion of a bound pod was requested."""
@@ -200,7 +202,7 @@ class LiveRoom:
         for name in self._young.end(now_us):
             node = self.room.nodes.get(name)
             if node and not node.place:
-                if node.taken and not self._is_node(name):
+                if node.taken and not self._nodes.has(name):
                     self._young.refuse(now_us)
                 for uid in tuple(node.taken):
                     self.room.release(name, uid)
@@ -220,15 +222,13 @@ class RoomNodes(StatePart[PodWait]):
     name = "room-node"
     kinds = (Kind.NODES,)
 
-    def __init__(self, live: LiveRoom, terms: WaitTerms, *, is_on: bool) -> None:
+    def __init__(self, live: LiveRoom, *, is_on: bool) -> None:
         self._live = live
-        self._terms = terms
         self._is_on = is_on
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`. Raises: MalformedObject for an invalid quantity."""
         if self._is_on and isinstance(found, Node):
-            self._terms.nodes_changed()
             self._live.node_seen(found, at_us=at_us)
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`

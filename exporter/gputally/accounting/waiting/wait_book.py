@@ -17,16 +17,15 @@ from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.waiting.wait_terms import WaitTerms
 from gputally.model.history import alike
+from gputally.model.placement.verdict import Reason
 from gputally.model.placement.wait import PodWait, Wait, WaitRow
 from gputally.model.pod import PodRecord
-from gputally.model.units import US_PER_SECOND
+from gputally.model.price import PriceRange
 
 MOST_WAITS: Final = 32
 """How many of the latest waits of a pod are kept and can be corrected; the ledger has all."""
 MOST_FINISHED: Final = 2000
 """How many pods that were bound last are kept, whatever became of them since: to compare others with."""
-_STEADY_US: Final = 60 * US_PER_SECOND
-"""How long a wait keeps its occupant at least, if nothing else changes: pods that take turns would change all waits."""
 
 
 class WaitBook(KeyedDocuments[PodWait]):
@@ -54,25 +53,20 @@ class WaitBook(KeyedDocuments[PodWait]):
         known = self.known.get(uid)
         return known.waits[-1].shown[0] if known and known.waits and known.waits[-1].to_us is None else None
 
-    def charge(self, record: PodRecord, wait: Wait, *, at_us: int) -> None:
+    def charge(self, record: PodRecord, wait: Wait, *, holders: tuple[str, ...] = (), at_us: int) -> None:
         """From `at_us` on, a pending pod waits as in `wait`, whose times do not matter; the first one since it exists.
 
-        A later change at the same instant replaces an earlier one. Nothing is charged for the time after the last wait
-        has ended, in which the feature was off.
+        Prices count for the time before the first verdict, too. `holders` are the pods that it is charged to. A later
+        change at the same instant replaces an earlier one. Nothing is charged for the time after the last wait has
+        ended, in which the feature was off.
         """
         known = self.known.get(record.uid)
         waits = known.waits if known else ()
         if waits and waits[-1].to_us is None:
-            if at_us < waits[-1].from_us + _STEADY_US:
-                wait = _with_occupant_of(waits[-1], wait)
-            if waits[-1].equals_but_for_time(wait):
-                return
-        from_us = max(waits[-1].to_us or waits[-1].from_us, at_us) if waits else self._start_us(record)
-        if waits:
-            waits = _ended(waits, from_us)
-        if waits and waits[-1].to_us == from_us and waits[-1].equals_but_for_time(wait):
-            from_us, waits = waits[-1].from_us, waits[:-1]
-        self._keep(record, (*waits, replace(wait, from_us=from_us, to_us=None)), at_us=at_us)
+            waits = _with_prices_of(wait, waits)
+        if not waits or waits[-1].to_us is not None or not waits[-1].equals_but_for_time(wait):
+            waits = self._followed(record, waits, wait, at_us=at_us)
+        self._keep(record, waits, holders=holders, at_us=at_us)
 
     def bound(self, record: PodRecord, *, at_us: int) -> None:
         """A pod was bound: its wait is over. A pod that nobody saw waiting waited for its scheduler."""
@@ -88,7 +82,8 @@ class WaitBook(KeyedDocuments[PodWait]):
         if known := self.known.get(record.uid):
             waits = known.waits
         else:
-            waits = (replace(self.terms.wait_of(record, tenant), from_us=self._start_us(record)),)
+            prices = self.terms.prices.on_node(record) if record.terms else PriceRange()
+            waits = (replace(self.terms.wait_of(record, tenant, prices), from_us=self._start_us(record)),)
         self._keep(record, _ended(waits, end_us), at_us=at_us)
 
     def end(self, uid: str, *, at_us: int) -> None:
@@ -116,10 +111,19 @@ class WaitBook(KeyedDocuments[PodWait]):
         for each in documents:
             self.known[each.uid] = each
             self._count(each.waits, 1)
-            self._keep(each, _begun_by(at_us, each.waits), at_us=at_us)
+            self._keep(each, _begun_by(at_us, each.waits), holders=each.holders, at_us=at_us)
 
     def _start_us(self, record: PodRecord) -> int:
         return max(record.created_us, self._totals.accounting_start_us)
+
+    def _followed(self, record: PodRecord, waits: tuple[Wait, ...], wait: Wait, *, at_us: int) -> tuple[Wait, ...]:
+        """The waits with another one from `at_us` on."""
+        from_us = max(waits[-1].to_us or waits[-1].from_us, at_us) if waits else self._start_us(record)
+        if waits:
+            waits = _ended(waits, from_us)
+        if waits and waits[-1].to_us == from_us and waits[-1].equals_but_for_time(wait):
+            from_us, waits = waits[-1].from_us, waits[:-1]
+        return *waits, replace(wait, from_us=from_us, to_us=None)
 
     def _count(self, waits: Iterable[Wait], sign: int) -> None:
         """Add the waits that last to the sums, or take them back."""
@@ -130,31 +134,36 @@ class WaitBook(KeyedDocuments[PodWait]):
                 if pods + sign:
                     self.sums[key] = pods + sign, quantity + sign * each.quantity
 
-    def _keep(self, pod: PodRecord | PodWait, waits: tuple[Wait, ...], *, at_us: int) -> None:
+    def _keep(
+        self, pod: PodRecord | PodWait, waits: tuple[Wait, ...], *, holders: tuple[str, ...] = (), at_us: int
+    ) -> None:
         """Replace the waits of a pod, and correct the counters by the difference."""
         uid, known = pod.uid, self.known.get(pod.uid)
         before = known.waits if known else ()
         kept = alike(before, waits)
-        if kept == len(before) == len(waits):
+        if kept == len(before) == len(waits) and known and known.holders == holders:
             return
         waits = (*waits[:kept], *(self._same.setdefault(each, each) for each in waits[kept:]))
         for sign, changed in ((-1, before[kept:]), (1, waits[kept:])):
             for each in changed:
                 span = each.from_us, each.to_us
-                self._lines.add(each.labels, each.price, sign * each.quantity, span, at_us=at_us)
+                for labels, quantity in each.charges:
+                    self._lines.add(labels, each.price, sign * quantity, span, at_us=at_us)
         self._count(before[kept:], -1)
         self._count(waits[kept:], 1)
         self._rows |= {(uid, each.from_us): None for each in before[kept:]}
         for each in waits[kept:]:
             self._rows[uid, each.from_us] = WaitRow(uid=uid, namespace=pod.namespace, name=pod.name, wait=each)
-        self._store(uid, PodWait(uid=uid, namespace=pod.namespace, name=pod.name, waits=waits[-MOST_WAITS:]))
+        latest = waits[-MOST_WAITS:]
+        self._store(uid, PodWait(uid=uid, namespace=pod.namespace, name=pod.name, waits=latest, holders=holders))
 
 
-def _with_occupant_of(last: Wait, wait: Wait) -> Wait:
-    """`wait` with the occupant of the `last` one, if it has the same reason and cause."""
-    if (last.reason, last.cause, last.occupant is None) != (wait.reason, wait.cause, wait.occupant is None):
-        return wait
-    return replace(wait, occupant=last.occupant, shown=(wait.shown[0], last.shown[1]))
+def _with_prices_of(wait: Wait, waits: tuple[Wait, ...]) -> tuple[Wait, ...]:
+    """The waits with these prices, if the last one began before anything was known."""
+    last = waits[-1]
+    if last.reason is not Reason.UNKNOWN or (last.price, last.highest) == (wait.price, wait.highest):
+        return waits
+    return *waits[:-1], replace(last, price=wait.price, highest=wait.highest)
 
 
 def _ended(waits: Sequence[Wait], end_us: int) -> tuple[Wait, ...]:

@@ -1,13 +1,14 @@
 """Pods that wait for GPUs: the room on the nodes, and the verdict and the cause of each wait."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart
-from gputally.accounting.waiting.blame import blame
+from gputally.accounting.waiting.blame import Blame, blame
+from gputally.accounting.waiting.blame_shares import BlameShares
 from gputally.accounting.waiting.fit.fitting import Fitting
 from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
 from gputally.accounting.waiting.rank_findings import RankFindings
@@ -22,9 +23,11 @@ from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import ListedBeside, OtherPod
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Reason, Verdict
-from gputally.model.placement.wait import PodWait
+from gputally.model.placement.wait import PodWait, Wait
 from gputally.model.pod import PodRecord
+from gputally.model.price import PriceRange
 from gputally.model.rules import Rules
+from gputally.model.units import US_PER_SECOND
 from gputally.placement.judge import judged
 from gputally.placement.room import Room
 from gputally.shares.request import holds_gpu
@@ -33,6 +36,8 @@ _RENEW_ROUNDS: Final = 12
 """In so many rounds, all pending pods are looked at again."""
 _MOST_PODS: Final = 4000
 """Pending pods that are looked at in one call."""
+_STEADY_US: Final = 60 * US_PER_SECOND
+"""How long a wait keeps its occupant at least, if nothing else changes and the occupant still holds GPUs."""
 _AT_NODE: Final = Verdict(reason=Reason.OTHER)
 """Of pods that their creator bound, and that no kubelet has accepted."""
 
@@ -59,7 +64,7 @@ class Waiting(StatePart[PodWait]):
         is_resumed: bool,
     ) -> None:
         self.is_on = book.is_on
-        self.live = LiveRoom(rules, nodes.has, is_resumed=is_resumed)
+        self.live = LiveRoom(book.terms.prices.room, rules, nodes, is_resumed=is_resumed)
         self.book = book
         self.verdicts = Verdicts(self.room, judged)
         self.situations = Situations(self.live, rules, pods)
@@ -67,11 +72,12 @@ class Waiting(StatePart[PodWait]):
         self._is_idle = is_idle
         self.fitting = Fitting(self.room, rules, pods=pods.records, labels_of=nodes.labels_at)
         self.findings = RankFindings(self.room, self.verdicts.classes, self._created_us)
+        self.shares = BlameShares(self._held)
         self._pods = pods
         self._terms = book.terms
         self._unjudged: set[str] = set()
         """UIDs of pending pods that were not judged yet, or that changed."""
-        self._judged_us = 0
+        self._judged_us = self._price_changes = 0
         self._turn: list[str] = []
 
     @property
@@ -82,7 +88,7 @@ class Waiting(StatePart[PodWait]):
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
         """This part, after the one for nodes."""
-        return RoomNodes(self.live, self._terms, is_on=self.is_on), self
+        return RoomNodes(self.live, is_on=self.is_on), self
 
     def pod(self, uid: str) -> WaitingPod | None:
         """A pending pod with its verdict as of the last `judge`; None if it does not wait."""
@@ -173,6 +179,7 @@ class Waiting(StatePart[PodWait]):
         if not self.is_on and record.uid not in self.book.known:
             return
         self.fitting.packing.pod_changed(record, is_gone=is_gone)
+        self.shares.node_changed(record.node)
         if record.scheduled_us is not None or record.end_us is not None or is_gone:
             self._waits_no_longer(record.uid)
         if record.scheduled_us is None and record.end_us is not None:
@@ -228,6 +235,8 @@ class Waiting(StatePart[PodWait]):
                 self.book.end(uid, at_us=at_us)
             if is_over:
                 self.book.forget(uid)
+            elif self.is_on:
+                self._restore_share(uid)
         for record in records.values() if self.is_on else ():
             if record.node and record.end_by is None:
                 self.live.restored(record)
@@ -240,6 +249,9 @@ class Waiting(StatePart[PodWait]):
         self.situations.read()
         self._unjudged |= self.situations.changed
         self.situations.changed.clear()
+        if self._price_changes != (changes := self._terms.prices.renew()):
+            self._price_changes = changes
+            self._unjudged.update(self.situations.pleas)
         changed = set(islice(self._unjudged, _MOST_PODS))
         if self.live.is_judgeable:
             self._unjudged -= changed
@@ -247,10 +259,14 @@ class Waiting(StatePart[PodWait]):
                 self._classify(uid, at_us)
             changed.update(self._renewed())
             self.fitting.step()
-        for uid in changed:
-            record = self._pods.records.get(uid)
-            if record and record.scheduled_us is None and record.end_us is None:
-                self._charge(record, at_us)
+        waits = dict(self._waits(changed, at_us))
+        for uid in self.shares.settle() - waits.keys():
+            if (known := self.book.known.get(uid)) and known.waits and known.waits[-1].to_us is None:
+                waits[uid] = known.waits[-1]
+        for uid, wait in waits.items():
+            occupant, quantity, holders = self.shares.share(uid)
+            charged = self._terms.charged_to(wait, occupant, quantity)
+            self.book.charge(self._pods.records[uid], charged, holders=holders, at_us=at_us)
 
     def _is_current(self, pod: PlaceablePod) -> bool:
         """Whether no watch knows better: one that lacks a pod with GPUs saw its deletion, or will report it."""
@@ -264,6 +280,7 @@ class Waiting(StatePart[PodWait]):
     def _waits_no_longer(self, uid: str) -> None:
         self._unjudged.discard(uid)
         self.verdicts.drop(uid)
+        self.shares.drop(uid)
         self.situations.waits_no_longer(uid)
 
     def _classify(self, uid: str, at_us: int) -> None:
@@ -285,14 +302,57 @@ class Waiting(StatePart[PodWait]):
     def _verdict(self, record: PodRecord) -> Verdict:
         return _AT_NODE if record.node else self.verdicts.verdict(record.uid)
 
-    def _charge(self, record: PodRecord, at_us: int) -> None:
-        verdict = self._verdict(record)
-        if verdict.reason is Reason.UNKNOWN and self.book.tier_of(record.uid):
-            return  # the last known verdict counts until there is another
-        to = blame(verdict, record.priority or 0, self._pods.records, is_idle=self._is_idle)
-        tenant = self._pods.namespaces.tenant(record)
-        wait = self._terms.wait_of(record, tenant, reason=verdict.reason, cause=to.cause, occupant=to.occupant)
-        self.book.charge(record, wait, at_us=at_us)
+    def _waits(self, uids: Iterable[str], at_us: int) -> Iterator[tuple[str, Wait]]:
+        """What pods wait for, without who is charged for it; that is for the shares to say."""
+        blames: dict[tuple[int, int], Blame] = {}
+        for uid in uids:
+            record = self._pods.records.get(uid)
+            waits = record and record.scheduled_us is None and record.end_us is None
+            if record and waits and (wait := self._wait(record, blames, at_us=at_us)):
+                yield uid, wait
+
+    def _wait(self, record: PodRecord, blames: dict[tuple[int, int], Blame], *, at_us: int) -> Wait | None:
+        """None if the last known reason counts until there is another.
+
+        `blames` has what was found out for other pods with the same verdict (by its `id`) and priority.
+        """
+        verdict, uid, known = self._verdict(record), record.uid, self.book.known.get(record.uid)
+        last = known.waits[-1] if known and known.waits and known.waits[-1].to_us is None else None
+        if verdict.reason is Reason.UNKNOWN and last:
+            return None
+        plea, tenant = self.situations.pleas.get(uid), self._pods.namespaces.tenant(record)
+        prices = self._terms.prices_of(record, plea.needs) if plea else last.prices if last else PriceRange()
+        alike = id(verdict), record.priority or 0
+        if (to := blames.get(alike)) is None:
+            to = blames[alike] = blame(verdict, alike[1], self._pods.records, is_idle=self._is_idle)
+        wait = self._terms.wait_of(record, tenant, prices, reason=verdict.reason, cause=to.cause)
+        if not (last and self._keeps_occupant(uid, last, wait, to, at_us=at_us)):
+            self.shares.put(uid, to, created_us=record.created_us, quantity=wait.quantity)
+        return wait
+
+    def _keeps_occupant(self, uid: str, last: Wait, wait: Wait, to: Blame, *, at_us: int) -> bool:
+        """Whether the wait is charged to another occupant only later: pods that take turns would change all waits."""
+        is_same = (last.reason, last.cause, last.quantity) == (wait.reason, wait.cause, wait.quantity)
+        is_other = last.occupant is not None and to.occupant not in (None, last.occupant)
+        return is_same and is_other and at_us < last.from_us + _STEADY_US and self.shares.is_held(uid)
+
+    def _held(self, uid: str) -> int:
+        """How many µGPU a pod holds now."""
+        record = self._pods.records.get(uid)
+        if record is None or record.end_by is not None:
+            return 0
+        return sum(each.quantity for each in record.segments if each.end_us is None)
+
+    def _restore_share(self, uid: str) -> None:
+        """Charge a wait to the pods to which an earlier process has charged it, as far as they still hold anything."""
+        known, record = self.book.known[uid], self._pods.records[uid]
+        last = known.waits[-1] if known.waits else None
+        if last is None or last.occupant is None:
+            return
+        holder = self._pods.records.get(known.holders[0]) if known.holders else None
+        to = Blame(last.cause, last.occupant, holder.node, known.holders) if holder else Blame(last.cause)
+        quantities = {"quantity": last.quantity, "charged": last.by_occupant}
+        self.shares.restore(uid, to, created_us=record.created_us, **quantities)
 
 
 def _is_unbound(record: PodRecord) -> bool:

@@ -15,10 +15,11 @@ VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
 _MEASURES: Final = tuple(name for name in WaitReportRow.__struct_fields__ if name not in ("labels", "currency"))
 _QUANTILES: Final = ("p50_seconds", "p90_seconds", "max_seconds")
-_SHOWN: Final = ("gpu_hours", "unpriced", "at_least", "cost", "share", "count", *_QUANTILES)
+_SHOWN: Final = ("gpu_hours", "unpriced", "at_least", "cost", "highest_cost", "share", "count", *_QUANTILES)
 _HEADS: Final = {
     "gpu_hours": "GPU-hours",
     "at_least": "at least",
+    "highest_cost": "up to",
     "share": "share %",
     "count": "pods",
     "p50_seconds": "p50 s",
@@ -95,6 +96,7 @@ def _table(found: WaitRows, columns: Sequence[str]) -> tuple[list[str], list[lis
     """The columns for people; the last row is the total."""
     has = {name: bool(getattr(found.total, name)) for name in ("unpriced", "at_least")}
     has["cost"] = bool(found.total.currency)  # no price is no cost of 0.00
+    has["highest_cost"] = found.total.highest_cost != found.total.cost
     shown = [name for name in _SHOWN if has.get(name, True)]
     head = [*(column.replace("_", " ") for column in columns), *_heads(shown, found.total.currency)]
     total = ("total", *[""] * (len(columns) - 1))

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from gputally.model.objects.affinity import NodeSelectorTerm
 from gputally.model.objects.toleration import Toleration
+from gputally.model.price import Asset
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -76,7 +77,10 @@ class Taint(Struct, frozen=True, gc=False):
 
 
 class Place(Struct, frozen=True, kw_only=True, gc=False):
-    """A node with GPUs, as the scheduler sees it. `offered` are the allocatable amounts of all resources."""
+    """A node with GPUs, as the scheduler sees it. `offered` are the allocatable amounts of all resources.
+
+    `asset` is what its price depends on, None if that is not known.
+    """
 
     uid: str
     name: str
@@ -84,3 +88,4 @@ class Place(Struct, frozen=True, kw_only=True, gc=False):
     taints: tuple[Taint, ...] = ()
     offered: Amounts = ()
     is_cordoned: bool = False
+    asset: Asset | None = None

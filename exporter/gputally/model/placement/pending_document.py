@@ -27,11 +27,13 @@ class CostRange(Struct, frozen=True, kw_only=True, gc=False):
 class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod that waits for `gpus` GPUs of `gpu_model`, `any` for none in particular.
 
-    `reason` is its verdict, which `text` says in one sentence; it has held since `since`. `cost_per_hour` is what the
-    GPUs that it waits for cost, a decimal in the document's currency. It is None without a price: `unpriced` says why,
-    and `cost_range`, which only `/api/v1/why` has, what the pod may cost. `helps` is the first change that would help
-    without a change of the job, and `job_changes` the first one that changes the job; "" if none is known or it was not
-    asked for. `findings` has the GPUs of pods that should not precede this one, by the kind (see `PriorityNote`).
+    `reason` is its verdict, which `text` says in one sentence; it has held since `since`. `cost_per_hour` is what its
+    GPUs would cost on the nodes that it selects, at least, a decimal in the document's currency; `highest_per_hour` is
+    what they would cost at most, None if that is the same. Without a price, both are None, and `unpriced` says why.
+    `cost_range`, which only `/api/v1/why` has, names the models of which the prices are. `helps` is the first change
+    that would help without a change of the job, and `job_changes` the first one that changes the job; "" if none is
+    known or it was not asked for. `findings` has the GPUs of pods that should not precede this one, by the kind (see
+    `PriorityNote`).
 
     The class, the priority and the policy of a pod that is gone are not known any more.
     """
@@ -53,6 +55,7 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     text: str
     since: datetime
     cost_per_hour: str | None
+    highest_per_hour: str | None = None
     unpriced: str = ""
     cost_range: CostRange | None = None
     helps: str = ""
@@ -61,7 +64,10 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
-    """All pods with one verdict. `cost_per_hour` is None if none of their GPUs has a price."""
+    """All pods with one verdict. `cost_per_hour` is the lowest sum, None if none of their GPUs has a price.
+
+    `highest_per_hour` is the highest one, None if it is the same.
+    """
 
     reason: str
     meaning: str
@@ -70,6 +76,7 @@ class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
     cost_per_hour: str | None
     unpriced_gpus: float
     oldest: datetime
+    highest_per_hour: str | None = None
 
 
 class PendingFinding(Struct, frozen=True, kw_only=True, gc=False):
@@ -104,9 +111,10 @@ class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
 
     `kind` and `name` are those of the object that would create them, for the job of `job_kind` and `job`. `reason`, in
     words `text`, has held since `since`. `message` is what the API server answered, shortened. `cost_per_hour` is that
-    of all these GPUs, None if a price is missing. With `is_at_least`, only an Event is known: it may lack more pods,
-    its class is None, and the GPUs are None if nothing says how many its pods request, if any. `helps` says what would
-    help, `job_changes` what would if the workload changed; "" if nothing is known.
+    of all these GPUs, at least, None without a price; `highest_per_hour` at most, None if that is the same. With
+    `is_at_least`, only an Event is known: it may lack more pods, its class is None, and the GPUs are None if nothing
+    says how many its pods request, if any. `helps` says what would help, `job_changes` what would if the workload
+    changed; "" if nothing is known.
     """
 
     namespace: str
@@ -129,6 +137,7 @@ class PendingWorkload(Struct, frozen=True, kw_only=True, gc=False):
     quota: QuotaRefusal | None
     message: str
     cost_per_hour: str | None
+    highest_per_hour: str | None = None
     helps: str = ""
     job_changes: str = ""
 
@@ -143,6 +152,7 @@ class PendingTenant(Struct, frozen=True, kw_only=True, gc=False):
     cost_per_hour: str | None
     unpriced_gpus: float
     oldest: datetime
+    highest_per_hour: str | None = None
 
 
 class PendingDocument(Struct, frozen=True, kw_only=True):

@@ -16,10 +16,10 @@ def key_of(namespace: str, uid: str) -> str:
 class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A time without changes in which a workload lacked `pods` pods, of `quantity` µGPU each; `to_us` None: it lasts.
 
-    `uid`, `kind` and `name` are those of the object that would create the pods, for the job of `job_kind` and `job`;
-    of a workload with several sets of pods, each has its own `uid`. `is_queued`: a queue has not admitted them.
-    `is_at_least`: only an Event is known, so that it may have lacked more pods.
-    `shown` is the exported tier; `price` is that of the GPU model that the pods select, None without one.
+    `uid`, `kind` and `name` are those of the object that would create the pods, for the job of `job_kind` and `job`; of
+    a workload with several sets of pods, each has its own `uid`. `is_queued`: a queue has not admitted them.
+    `is_at_least`: only an Event is known, so that it may have lacked more pods. `shown` is the exported tier; `price`
+    is the lowest of the nodes that the pods select, None without one, and `highest` the highest, None if all are equal.
     """
 
     namespace: str
@@ -40,6 +40,7 @@ class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     to_us: int | None = None
     shown: str
     price: Price | None = None
+    highest: Price | None = None
 
     @property
     def key(self) -> str:

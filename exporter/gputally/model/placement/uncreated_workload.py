@@ -3,9 +3,10 @@
 from msgspec import Struct
 
 from gputally.model.owner import Owner
+from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.verdict import Reason
-from gputally.model.price import Price
+from gputally.model.price import PriceRange
 
 UNKNOWN_TIER = "unknown"
 """Of a workload whose template cannot be read."""
@@ -17,7 +18,7 @@ class UncreatedWorkload(Struct, frozen=True, kw_only=True, gc=False):
     `owner` would create them, for the job of `job_kind` and `job`. `reason` has held since `since_us`. `quota` is the
     one that refuses a pod. `text` is what the API server answered, or of a queued workload its queue. Without its
     template, all of it follows from an Event: `class_name` is None, and there are at least `pods`. `quantity` is 0 if
-    nothing says what they request.
+    nothing says what they request. `needs` are what decides on which nodes such a pod could run, None if unknown.
     """
 
     owner: Owner
@@ -32,9 +33,10 @@ class UncreatedWorkload(Struct, frozen=True, kw_only=True, gc=False):
     text: str
     quota: QuotaState | None = None
     gpu_model: str = ""
+    needs: Needs | None = None
     labels: tuple[tuple[str, str], ...] = ()
     tenant: str = ""
-    price: Price | None = None
+    prices: PriceRange = PriceRange()
 
     @property
     def is_at_least(self) -> bool:

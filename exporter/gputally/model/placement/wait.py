@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.model.placement.verdict import Reason
-from gputally.model.price import Price
+from gputally.model.price import Price, PriceRange
 
 
 class WaitCause(StrEnum):
@@ -53,6 +53,10 @@ CAUSE_OF: Final = dict.fromkeys(Reason, WaitCause.OTHER) | {
 """The cause of each reason; the pods that occupy the node may change it."""
 
 
+NOBODY: Final = "nobody"
+"""The exported occupying tier of what is charged to no pod."""
+
+
 class Occupant(NamedTuple):
     """Who holds what a pod waits for: the tier and tenant of these pods."""
 
@@ -64,8 +68,9 @@ class Wait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A part of a pod's wait without changes, from `from_us` until `to_us`, None while it lasts.
 
     `tier` and `tenant` are those of the waiting pod, `occupant` of the pods that hold what it waits for, if any do.
-    `shown` are the exported tiers of both. `quantity` is µGPU; `price` is that of the GPU model that the pod selects,
-    None if it selects none or the model has no price.
+    `shown` are the exported tiers of both. `quantity` is µGPU, of which `occupied` are charged to the occupant, None
+    for all of them. `price` is the lowest of the nodes that the pod selects, None without one, and `highest` the
+    highest, None if all are equal.
     """
 
     reason: Reason
@@ -78,11 +83,28 @@ class Wait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     occupant: Occupant | None = None
     shown: tuple[str, str]
     price: Price | None = None
+    occupied: int | None = None
+    highest: Price | None = None
 
     @property
-    def labels(self) -> tuple[str, str, str]:
-        """The exported waiting tier, occupying tier and cause."""
-        return (*self.shown, self.cause.value)
+    def prices(self) -> PriceRange:
+        """What a GPU-hour may cost."""
+        return PriceRange(self.price, self.highest)
+
+    @property
+    def by_occupant(self) -> int:
+        """µGPU that are charged to the occupant."""
+        if self.occupant is None:
+            return 0
+        return self.quantity if self.occupied is None else self.occupied
+
+    @property
+    def charges(self) -> tuple[tuple[tuple[str, str, str], int], ...]:
+        """The exported waiting tier, occupying tier and cause, with the µGPU that are charged so."""
+        (tier, by), cause, occupied = self.shown, self.cause.value, self.by_occupant
+        if occupied in (0, self.quantity):
+            return (((tier, by, cause), self.quantity),)
+        return ((tier, by, cause), occupied), ((tier, NOBODY, cause), self.quantity - occupied)
 
     def equals_but_for_time(self, other: "Wait") -> bool:
         """Whether both are the same wait at different times."""
@@ -90,12 +112,13 @@ class Wait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class PodWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """The latest waits of one pod, in order and without gaps."""
+    """The latest waits of one pod, in order and without gaps; `holders` are the UIDs of those it is charged to now."""
 
     uid: str
     namespace: str
     name: str
     waits: tuple[Wait, ...] = ()
+    holders: tuple[str, ...] = ()
 
 
 class WaitRow(Struct, frozen=True, kw_only=True, gc=False):

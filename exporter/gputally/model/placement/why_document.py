@@ -144,7 +144,8 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
 
     `state` is `pending`, the state of a pod that has its GPUs, `ended`, or `gone` if it was deleted. Unless it is
     pending, `reason` and `text` of the pod are empty, and `waits` says what it had waited for. `waited_cost` is what
-    the GPUs of all these pods would have cost while they waited; None if any part has no price. `more_nodes_help` says
+    the GPUs of all these pods would have cost while they waited, at least; None if any part has no price;
+    `highest_waited_cost` at most, None if that is the same. `more_nodes_help` says
     whether the pod would be bound if another empty node like the closest one joined; None if that is not known.
     `others_waiting` pods of the same or a higher priority, as far as the user may know, wait for such GPUs on the same
     nodes. `gang` is that of the pod while only some of its pods hold GPUs.
@@ -163,6 +164,7 @@ class WhyAnswer(Struct, frozen=True, kw_only=True):
     waits: list[PastWait] = []
     waited_seconds: float
     waited_cost: str | None = None
+    highest_waited_cost: str | None = None
     similar: SimilarWaits | None = None
     others_waiting: int = 0
     helps: list[Help] = []

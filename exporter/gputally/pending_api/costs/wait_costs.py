@@ -1,23 +1,30 @@
-"""What a wait costs: what its GPUs would have cost. Of pods without a price, why, and what they may cost."""
+"""What a wait costs: what its GPUs would have cost. Of pods without one price, why, and what they may cost."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.export.live.allocations_route import hourly_text
-from gputally.model.placement.needs import Needs
 from gputally.model.placement.pending_document import CostRange
 from gputally.model.placement.wait import Wait
 from gputally.model.price import Asset
 from gputally.pending_api.occupants import cost_text
 from gputally.pending_api.pending_now import PendingNow
-from gputally.placement.candidates import candidates_for, is_large
+from gputally.placement.candidates import assets_for
 
-NO_MODEL = "it selects no GPU model"
+NO_PRICE: Final = "the nodes that it selects have no price"
+_NO_NODE: Final = "no node has the labels that it selects"
+
+
+class WaitedCost(NamedTuple):
+    """What waits have cost at least and, unless that is the same, at most: decimals, None without a price."""
+
+    lowest: str | None = None
+    highest: str | None = None
 
 
 class Unpriced(NamedTuple):
-    """Why a pod has no price, "" if it has one or there is no price book; and what it may cost."""
+    """Why a pod has no price, "" if it has one or there is no price book; and the range of its prices, if several."""
 
     reason: str = ""
     cost_range: CostRange | None = None
@@ -25,49 +32,44 @@ class Unpriced(NamedTuple):
 
 def unpriced(now: PendingNow, waiting: WaitingPod) -> Unpriced:
     """Of a pod that waits, with its range."""
-    found, model = Unpriced(unpriced_reason(now, waiting)), waiting.record.selected_model
-    if found.reason and model and now.assets and all(each.gpu_model != model for each in now.assets.values()):
-        return Unpriced(f"no node has the GPU model {model}")
-    if found.reason != NO_MODEL or now.book is None or waiting.needs is None:
-        return found
-    assets = _possible(now, waiting.needs)
-    if not assets:
-        return Unpriced(f"{NO_MODEL}, and no node could hold it")
-    return Unpriced(NO_MODEL, _range(now, assets, tier=waiting.tier, quantity=waiting.quantity))
+    reason, needs = unpriced_reason(now, waiting), waiting.needs
+    if now.book is None or needs is None:
+        return Unpriced(reason)
+    assets = assets_for(needs, now.room)
+    if assets:
+        return Unpriced(reason, _range(now, assets, tier=waiting.tier, quantity=waiting.quantity))
+    if not reason:
+        return Unpriced()
+    if assets is not None:
+        return Unpriced("no node that it selects could hold it")
+    model = waiting.record.selected_model
+    return Unpriced(f"no node has the GPU model {model}" if model and model not in now.models else _NO_NODE)
 
 
 def unpriced_reason(now: PendingNow, waiting: WaitingPod) -> str:
     """Why the pod has no price, as far as that needs no look at the nodes; "" if it has one."""
     if not now.currency or (waiting.waits and waiting.waits[-1].price):
         return ""
-    if model := waiting.record.selected_model:
-        return f"the price book has no price for {model}"
-    return NO_MODEL
+    return NO_PRICE
 
 
-def waited_cost(found: Iterable[Sequence[Wait]], now_us: int) -> str | None:
-    """What these waits have cost so far, a decimal; None if any part has no price, or there is none."""
-    total, parts = 0, [part for each in found for part in each]
+def waited_cost(found: Iterable[Sequence[Wait]], now_us: int) -> WaitedCost:
+    """What these waits have cost so far; None if any part has no price, or there is none."""
+    lowest, highest, parts = 0, 0, [part for each in found for part in each]
     for each in parts:
         if each.price is None:
-            return None
+            return WaitedCost()
         end_us = now_us if each.to_us is None else each.to_us
-        total += each.price.cost(each.quantity * max(0, end_us - each.from_us))
-    return cost_text(total) if parts else None
-
-
-def _possible(now: PendingNow, needs: Needs) -> set[Asset]:
-    """What the nodes are that accept the pod and are large enough, whatever runs there."""
-    return {
-        now.assets[name]
-        for group in candidates_for(needs, now.room).accepting
-        for name, node in group.nodes.items()
-        if name in now.assets and is_large(needs.amounts, node.offered)
-    }
+        gpu_time = each.quantity * max(0, end_us - each.from_us)
+        lowest += each.price.cost(gpu_time)
+        highest += (each.highest or each.price).cost(gpu_time)
+    if not parts:
+        return WaitedCost()
+    return WaitedCost(cost_text(lowest), cost_text(highest) if highest != lowest else None)
 
 
 def _range(now: PendingNow, assets: Iterable[Asset], *, tier: str, quantity: int) -> CostRange | None:
-    """None if none of the assets has a price."""
+    """None if none of the assets has a price, or all have one and the same."""
     assert now.book
     rates: dict[str, list[int]] = {}
     without: set[str] = set()
@@ -76,9 +78,9 @@ def _range(now: PendingNow, assets: Iterable[Asset], *, tier: str, quantity: int
             rates.setdefault(each.gpu_model, []).append(price.rate)
         else:
             without.add(each.gpu_model)
-    if not rates:
-        return None
     known = [rate for found in rates.values() for rate in found]
+    if not known or (min(known) == max(known) and not without):
+        return None
     return CostRange(
         lowest=hourly_text(min(known) * quantity),
         highest=hourly_text(max(known) * quantity),

@@ -44,9 +44,7 @@ def _positive(name: str, text: str) -> int:
 
 def fits_document(now: PendingNow, asked: FitsRequest, viewer: Viewer) -> FitsDocument:
     """The answer. Raises: InvalidRequest for a GPU model that no node has."""
-    found = (
-        fits_now(now.room, _labels_of(now, viewer), now.rules, per_gpu=asked.per_gpu) if now.room.is_complete else {}
-    )
+    found = fits_now(now.room, _labels_of(viewer), now.rules, per_gpu=asked.per_gpu) if now.room.is_complete else {}
     chosen = {labels: each for labels, each in found.items() if asked.model.lower() in labels[0].lower()}
     if found and not chosen:
         known = ", ".join(sorted({model for model, *_ in found}))
@@ -61,11 +59,11 @@ def fits_document(now: PendingNow, asked: FitsRequest, viewer: Viewer) -> FitsDo
     )
 
 
-def _labels_of(now: PendingNow, viewer: Viewer) -> Callable[[Place], Labels]:
+def _labels_of(viewer: Viewer) -> Callable[[Place], Labels]:
     """The GPU model of a node, and its pool for a reader who may know it."""
 
     def labels_of(place: Place) -> Labels:
-        asset = now.assets.get(place.name)
+        asset = place.asset
         model = (asset.gpu_model if asset else "") or "unknown"
         return (model, asset.pool if asset else "") if viewer.sees_nodes else (model,)
 

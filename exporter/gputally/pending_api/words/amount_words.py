@@ -75,6 +75,13 @@ def money(decimal: str | None, currency: str) -> str:
     return "unpriced" if decimal is None else f"{Decimal(decimal):,.2f} {currency}"
 
 
+def money_range(lowest: str | None, highest: str | None, currency: str) -> str:
+    """`15.00 USD`, or `2.21 to 15.00 USD` if `highest` is given."""
+    if lowest is None or highest is None or not currency:
+        return money(lowest, currency)
+    return f"{Decimal(lowest):,.2f} to {money(highest, currency)}"
+
+
 def listed(parts: Iterable[str]) -> str:
     """`a, b and c`."""
     *most, last = parts

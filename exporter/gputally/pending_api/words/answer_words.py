@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
+from gputally.model.placement.pending_document import PendingPod
 from gputally.model.placement.why_document import NeededResources, OccupantPod, PastWait, WhyAnswer, WhyDocument
 from gputally.pending_api.words.amount_words import (
     amount_words,
@@ -12,6 +13,7 @@ from gputally.pending_api.words.amount_words import (
     gpu_words,
     listed,
     money,
+    money_range,
     pod_words,
 )
 from gputally.pending_api.words.duration_words import clock, duration
@@ -36,7 +38,7 @@ def headline_words(answer: WhyAnswer, currency: str) -> str:
     name = f"{pod.namespace}/{pod.pod}"
     if answer.state != "pending":
         return f"{name} {_past(answer)}"
-    cost = money(pod.cost_per_hour, currency) if pod.cost_per_hour is not None else ""
+    cost = money_range(pod.cost_per_hour, pod.highest_per_hour, currency) if pod.cost_per_hour is not None else ""
     price, waited = (f", {cost} per hour" if cost else ""), duration(answer.waited_seconds)
     if answer.pods > 1:
         others = f"{name} and {pod_words(answer.pods - 1)} like it have waited up to {waited}"
@@ -85,19 +87,27 @@ def nodes_words(answer: WhyAnswer) -> str:
 
 
 def cost_words(answer: WhyAnswer, currency: str) -> str:
-    """What the wait has cost so far; without a price, what the pod may cost, or why nobody knows; "" without prices."""
+    """What the wait has cost so far, and on which GPU models the price depends; or why there is none.
+
+    "" without prices.
+    """
     pod = answer.pod
     if answer.waited_cost is not None:
         of = f" of all {answer.pods:,} pods" if answer.pods > 1 else ""
         so_far = " so far" if answer.state == "pending" else ""
-        return f"{money(answer.waited_cost, currency)} for the wait{of}{so_far}: what its GPUs would have cost"
-    if not pod.unpriced:
-        return ""
+        cost = money_range(answer.waited_cost, answer.highest_waited_cost, currency)
+        return f"{cost} for the wait{of}{so_far}: what its GPUs would have cost{_models_words(pod, currency)}"
+    models = _models_words(pod, currency).removeprefix("; ")
+    return ": ".join(filter(None, (models or "unpriced" * bool(pod.unpriced), pod.unpriced)))
+
+
+def _models_words(pod: PendingPod, currency: str) -> str:
+    """`; 2.21 to 3.75 USD per hour, on A100 or H100`, if the nodes that the pod selects have several prices."""
     if (found := pod.cost_range) is None:
-        return f"unpriced: {pod.unpriced}"
+        return ""
     rates = dict.fromkeys((f"{Decimal(found.lowest):,.2f}", f"{Decimal(found.highest):,.2f}"))
     others = f", or on {listed(found.unpriced_models)}, which has no price" if found.unpriced_models else ""
-    return f"{' to '.join(rates)} {currency} per hour, on {' or '.join(found.gpu_models)}{others}: {pod.unpriced}"
+    return f"; {' to '.join(rates)} {currency} per hour, on {' or '.join(found.gpu_models)}{others}"
 
 
 def class_words(answer: WhyAnswer) -> str:

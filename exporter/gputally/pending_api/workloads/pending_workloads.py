@@ -26,9 +26,9 @@ def workloads_named(now: PendingNow, namespace: str, name: str, viewer: Viewer) 
     return [each for each in found if not namespace or each.owner.namespace == namespace]
 
 
-def pending_workload(workload: UncreatedWorkload) -> PendingWorkload:
+def pending_workload(now: PendingNow, workload: UncreatedWorkload) -> PendingWorkload:
     """The workload with its reason in a sentence."""
-    owner, rate, quota = workload.owner, _line(workload).rate, workload.quota
+    owner, line, quota = workload.owner, _line(workload), workload.quota
     return PendingWorkload(
         namespace=owner.namespace,
         kind=owner.reference.kind,
@@ -43,13 +43,14 @@ def pending_workload(workload: UncreatedWorkload) -> PendingWorkload:
         is_at_least=workload.is_at_least,
         gpus=workload.whole / GPU if workload.quantity else None,
         gpus_per_pod=workload.quantity / GPU if workload.quantity else None,
-        gpu_model=workload.gpu_model or ANY,
+        gpu_model=now.models.get(workload.gpu_model, workload.gpu_model) or ANY,
         since=to_datetime(workload.since_us),
         reason=workload.reason.value,
         text=workload_sentence(workload),
         quota=quota_refusal(quota),
         message="" if workload.reason is Reason.QUEUED else workload.text,
-        cost_per_hour=None if rate is None else hourly_text(rate),
+        cost_per_hour=None if line.rate is None else hourly_text(line.rate),
+        highest_per_hour=None if line.highest_rate is None else hourly_text(line.highest_rate),
         helps=workload_help(workload),
         job_changes=workload_change(workload),
     )
@@ -62,7 +63,7 @@ def workload_reasons(found: Iterable[UncreatedWorkload]) -> list[PendingReason]:
 
 def _line(workload: UncreatedWorkload) -> WaitLine:
     """All its missing pods."""
-    return WaitLine(workload.reason, workload.pods, workload.whole, workload.price, workload.since_us)
+    return WaitLine(workload.reason, workload.pods, workload.whole, workload.prices, workload.since_us)
 
 
 def _values(workload: UncreatedWorkload, name: str) -> frozenset[str]:

@@ -6,10 +6,15 @@ from itertools import islice
 from typing import Final
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import Container, Resources
+from gputally.model.kube import Container, PodMeta, PodTemplate, Resources
 from gputally.model.objects.affinity import NodeSelectorTerm
 from gputally.model.objects.core_values import NEVER
-from gputally.model.objects.placeable_pod import PlaceablePod, PlaceableSpec
+from gputally.model.objects.placeable_pod import (
+    PlaceableAffinity,
+    PlaceableContainer,
+    PlaceablePod,
+    PlaceableSpec,
+)
 from gputally.model.objects.toleration import Toleration
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, SHARES, TOO_MANY, Amounts, Needs, Taken
 from gputally.model.rules import Rules
@@ -53,6 +58,19 @@ def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
         claims=tuple(sorted({claim.name for claim in spec.resource_claims or ()})[:_MAX_NAMES]),
         unmodelled=tuple(_unmodelled(pod, rules)),
     )
+
+
+def selection_of(template: PodTemplate, rules: Rules) -> Needs:
+    """What decides on which nodes a pod of the template could run. Raises: MalformedObject for an invalid quantity."""
+    spec = template.spec
+    whole = PlaceableSpec(
+        node_selector=spec.node_selector,
+        affinity=PlaceableAffinity(node_affinity=spec.affinity.node_affinity) if spec.affinity else None,
+        init_containers=spec.init_containers,
+        containers=tuple(PlaceableContainer(resources=each.resources) for each in spec.containers),
+        tolerations=spec.tolerations,
+    )
+    return needs_of(PlaceablePod(metadata=PodMeta(), spec=whole), rules)
 
 
 def taken_of(pod: PlaceablePod, *, is_serving: bool = False) -> Taken:

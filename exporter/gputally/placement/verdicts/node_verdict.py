@@ -59,7 +59,7 @@ def _too_small(needs: Needs, room: Room, situation: Situation, candidates: Candi
         groups += [Excluding((), each) for each in candidates.accepting]
     obstacles = best_of(on_excluding(needs, groups, situation, is_large=is_excluded), room)
     gpu, needed = main_resource(needs)
-    if not any(dict(offered).get(gpu) for _, group in groups for offered in group.offers):
+    if not any(dict(offered).get(gpu) for _, group in groups for offered, _ in group.kinds):
         obstacles = (Obstacle(kind=ObstacleKind.SIZE, what=gpu, needed=needed, free=0),)
     return Verdict(
         reason=Reason.EXCLUDED if is_excluded else Reason.IMPOSSIBLE,

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.wait_record import WaitTime
+from gputally.model.placement.wait import NOBODY
 from gputally.report.calendar.periods import TIME_DIMENSIONS, Periods, periods_of
 from gputally.report.report_query import ReportQuery
 
@@ -22,8 +23,6 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 """The columns that identify a line, by each dimension. A pod is unique only in its namespace."""
 FILTERED: Final = (*_OWN, "pod", *TIME_DIMENSIONS)
 """The columns that a filter can name."""
-NOBODY: Final = "nobody"
-"""The occupying tier and tenant of a wait for what no pod holds."""
 OTHERS_TENANT: Final = "other"
 """Tenants that the reader may not see."""
 Labels = tuple[str, ...]
@@ -46,7 +45,7 @@ class WaitQuery(NamedTuple):
 
 
 class Waited(Struct, kw_only=True):
-    """Waits of a line: GPU-time (µs·µGPU) and its cost by currency, "" for the part without a price.
+    """Waits of a line: GPU-time (µs·µGPU) and its lowest and `highest` cost by currency, "" for what has no price.
 
     `at_least` is the part, always without a price, of workloads that may have lacked more pods than are known.
     `spans` are how long each pod waited for it in the period, µs; of pods that do not exist, each workload. `pods` is
@@ -55,6 +54,7 @@ class Waited(Struct, kw_only=True):
 
     time: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     cost: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    highest: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     at_least: int = 0
     spans: "array[int]" = field(default_factory=lambda: array("q"))
     pods: int = 0
@@ -66,6 +66,12 @@ class Waits(NamedTuple):
     is_created: bool
     lines: dict[Labels, Waited]
     total: Waited
+
+    def line(self, labels: Labels) -> Waited:
+        """The line of these labels."""
+        if (found := self.lines.get(labels)) is None:
+            found = self.lines[labels] = Waited()
+        return found
 
 
 def read_waits(reader: LedgerReader, query: WaitQuery) -> tuple[Waits, Waits]:
@@ -91,12 +97,11 @@ def _add(found: Waits, own: Iterator[WaitTime], query: WaitQuery, periods: Perio
     """Add the waits of one pod or workload."""
     sums, whole = defaultdict[Labels, _Own](_Own), _Own()
     for part in own:
-        for values, span_us in _pieces(part, query, periods):
-            labels = tuple(values[column] for column in query.columns)
-            if (line := found.lines.get(labels)) is None:
-                line = found.lines[labels] = Waited()
-            for waited, each in ((line, sums[labels]), (found.total, whole)):
-                _count(waited, part, span_us)
+        for shares, span_us in _pieces(part, query, periods):
+            for labels, quantity in shares.items():
+                for waited in (found.line(labels), found.total):
+                    _count(waited, part, quantity, span_us)
+            for each in (*(sums[labels] for labels in shares), whole):
                 each.span_us += span_us
                 each.pods = max(each.pods, part.pods)
     for labels, each in sums.items():
@@ -107,28 +112,40 @@ def _add(found: Waits, own: Iterator[WaitTime], query: WaitQuery, periods: Perio
         found.total.pods += whole.pods
 
 
-def _count(waited: Waited, part: WaitTime, span_us: int) -> None:
-    gpu_time, currency = part.pods * part.quantity * span_us, part.price.currency if part.price else ""
+def _count(waited: Waited, part: WaitTime, quantity: int, span_us: int) -> None:
+    gpu_time, currency = part.pods * quantity * span_us, part.price.currency if part.price else ""
     waited.time[currency] += gpu_time
     waited.at_least += gpu_time * part.is_at_least
     if part.price:
         waited.cost[currency] += part.price.cost(gpu_time)
+        waited.highest[currency] += (part.highest or part.price).cost(gpu_time)
 
 
-def _pieces(part: WaitTime, query: WaitQuery, periods: Periods) -> Iterator[tuple[Mapping[str, str], int]]:
-    """The columns of a wait in each period that it overlaps, and how long it does, as far as the filters include it."""
-    window, own = query.scope.window, _values(part, own_tenants=query.own_tenants)
+def _pieces(part: WaitTime, query: WaitQuery, periods: Periods) -> Iterator[tuple[Mapping[Labels, int], int]]:
+    """The µGPU of a wait by line in each period that it overlaps, and how long it does, as far as the filters go."""
+    window = query.scope.window
     starts, ends = (window.start_us, *periods.cuts), (*periods.cuts, window.end_us)
     for start_us, end_us, names in zip(starts, ends, periods.values, strict=True):
         until_us = end_us if part.to_us is None else min(part.to_us, end_us)
         span_us = until_us - max(part.from_us, start_us)
-        if span_us > 0 and query.scope.includes(values := {**own, **names}):
-            yield values, span_us
+        if span_us > 0 and (shares := _shares(part, names, query)):
+            yield shares, span_us
 
 
-def _values(part: WaitTime, *, own_tenants: bool) -> dict[str, str]:
-    tenant = part.occupying_tenant or NOBODY
-    if own_tenants and part.occupying_tier and part.occupying_tenant != part.tenant:
+def _shares(part: WaitTime, names: Mapping[str, str], query: WaitQuery) -> dict[Labels, int]:
+    """What is charged to the occupying tenant, and what to nobody, in µGPU by line."""
+    found: dict[Labels, int] = {}
+    for quantity, is_occupied in ((part.occupied, True), (part.quantity - part.occupied, False)):
+        values = {**_values(part, is_occupied=is_occupied, own_tenants=query.own_tenants), **names}
+        if quantity and query.scope.includes(values):
+            labels = tuple(values[column] for column in query.columns)
+            found[labels] = found.get(labels, 0) + quantity
+    return found
+
+
+def _values(part: WaitTime, *, is_occupied: bool, own_tenants: bool) -> dict[str, str]:
+    tenant = part.occupying_tenant if is_occupied else NOBODY
+    if own_tenants and is_occupied and part.occupying_tenant != part.tenant:
         tenant = OTHERS_TENANT
     return {
         "tier": part.tier,
@@ -137,6 +154,6 @@ def _values(part: WaitTime, *, own_tenants: bool) -> dict[str, str]:
         "pod": part.name,
         "cause": part.cause.value,
         "reason": part.reason.value,
-        "occupying_tier": part.occupying_tier or NOBODY,
+        "occupying_tier": part.occupying_tier if is_occupied else NOBODY,
         "occupying_tenant": tenant,
     }

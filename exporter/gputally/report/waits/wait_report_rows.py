@@ -15,14 +15,15 @@ from gputally.report.waits.wait_lines import Labels, Waited, Waits
 _SHARE_PLACES: Final = 1
 PENDING: Final = "pending"
 UNCREATED: Final = "uncreated"
-_AMOUNTS: Final = ("gpu_hours", "unpriced", "at_least", "cost")
+_AMOUNTS: Final = ("gpu_hours", "unpriced", "at_least", "cost", "highest_cost")
 
 
 class WaitReportRow(Struct, frozen=True, kw_only=True):
     """A row; `pods` says whether they existed: `pending`, or `uncreated` if a quota, admission or queue held them back.
 
-    `unpriced` are those of the GPU-hours whose pods select no GPU model with a price, and `at_least` those of workloads
-    that may have lacked more pods than are known. `share` is in percent of the total cost, or of its GPU-hours where
+    `unpriced` are those of the GPU-hours whose pods select no node with a price, and `at_least` those of workloads
+    that may have lacked more pods than are known. `cost` is at the lowest price of the nodes that the pods select, and
+    `highest_cost` at the highest. `share` is in percent of the total cost, or of its GPU-hours where
     nothing is priced. `count` is the number of pods. The quantiles are of the time that a pod waited in the period for
     what the row stands for; of uncreated pods, each workload counts once. They and the count are None in the row that
     adds up others, which may have the same pods.
@@ -34,6 +35,7 @@ class WaitReportRow(Struct, frozen=True, kw_only=True):
     unpriced: Decimal
     at_least: Decimal
     cost: Decimal
+    highest_cost: Decimal
     share: Decimal
     count: int | None
     p50_seconds: int | None
@@ -57,6 +59,7 @@ class _WaitLine(NamedTuple):
     unpriced: Fraction
     at_least: Fraction
     cost: Fraction
+    highest_cost: Fraction
     waited: Waited | None
 
 
@@ -85,7 +88,8 @@ def _line(labels: Labels, waited: Waited, currency: str, *, has_unpriced: bool) 
     time = (waited.time.get(currency, 0) if currency else 0) + unpriced
     at_least = waited.at_least if has_unpriced else 0
     amounts = [Fraction(each, GPU_HOUR) for each in (time, unpriced, at_least)]
-    return _WaitLine._make((labels, *amounts, Fraction(waited.cost.get(currency, 0), COST_UNIT), waited))
+    costs = [Fraction(each.get(currency, 0), COST_UNIT) for each in (waited.cost, waited.highest)]
+    return _WaitLine._make((labels, *amounts, *costs, waited))
 
 
 def _shown(lines: Sequence[_WaitLine], top: int | None, time_columns: Sequence[int]) -> list[_WaitLine]:

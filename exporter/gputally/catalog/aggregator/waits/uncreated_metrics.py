@@ -70,7 +70,8 @@ UNCREATED_GPU_SECONDS = Metric[Snapshot](
 UNCREATED_COST = Metric[Snapshot](
     name="gputally_uncreated_cost_total",
     kind=MetricType.COUNTER,
-    help="What these GPU-seconds would have cost on the GPU model that the pods select, in units of the currency.",
+    help="What these GPU-seconds would have cost on the nodes that the pods select, in units of the currency; where "
+    "these have several prices, at the lowest.",
     labels=("tier", "cause", "currency"),
     rows=cost(Total.UNCREATED_COST),
 )
@@ -78,7 +79,7 @@ UNCREATED_COST = Metric[Snapshot](
 UNCREATED_UNPRICED = Metric[Snapshot](
     name="gputally_uncreated_unpriced_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="Of these GPU-seconds, those of pods that select no GPU model with a price, which no cost includes.",
+    help="Of these GPU-seconds, those of pods that select no node with a price, which no cost includes.",
     labels=("tier", "cause"),
     rows=gpu_seconds(Total.UNCREATED_UNPRICED),
     reference_only=True,

@@ -85,7 +85,7 @@ PENDING_GPU_SECONDS = Metric[Snapshot](
     name="gputally_pending_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds that pods waited, from their creation until they were bound or deleted, by cause and by the tier "
-    "that holds the GPUs.",
+    "that holds the GPUs: never more of them than it holds, the rest is nobody's.",
     labels=("tier", "occupying_tier", "cause"),
     rows=gpu_seconds(Total.PENDING),
 )
@@ -93,8 +93,8 @@ PENDING_GPU_SECONDS = Metric[Snapshot](
 PENDING_COST = Metric[Snapshot](
     name="gputally_pending_cost_total",
     kind=MetricType.COUNTER,
-    help="What the pending GPU-seconds would have cost on the GPU model that their pods select, in units of the "
-    "currency.",
+    help="What the pending GPU-seconds would have cost on the nodes that their pods select, in units of the currency; "
+    "where these have several prices, at the lowest.",
     labels=("tier", "occupying_tier", "cause", "currency"),
     rows=cost(Total.PENDING_COST),
 )
@@ -102,7 +102,7 @@ PENDING_COST = Metric[Snapshot](
 PENDING_UNPRICED = Metric[Snapshot](
     name="gputally_pending_unpriced_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="Pending GPU-seconds of pods that select no GPU model with a price, which no cost includes.",
+    help="Pending GPU-seconds of pods that select no node with a price, which no cost includes.",
     labels=("tier", "occupying_tier", "cause"),
     rows=gpu_seconds(Total.PENDING_UNPRICED),
     reference_only=True,

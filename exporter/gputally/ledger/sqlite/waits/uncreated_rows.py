@@ -9,7 +9,7 @@ from gputally.model.price import Price
 
 Row = tuple[Any, ...]
 UPSERT_UNCREATED: Final = (
-    "INSERT OR REPLACE INTO uncreated_waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT OR REPLACE INTO uncreated_waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 DELETE_UNCREATED: Final = "DELETE FROM uncreated_waits WHERE namespace = ? AND workload_uid = ? AND from_us = ?"
 DELETE_OLD_UNCREATED: Final = """
@@ -32,11 +32,14 @@ def withdrawn_uncreated_waits(changes: Changes) -> Iterator[Row]:
 
 def prices_of_waits(changes: Changes) -> Iterator[Price]:
     """The prices of all new waits, those of pods too."""
-    yield from (each.wait.price for each in changes.waits.values() if each and each.wait.price)
-    yield from (each.price for each in changes.uncreated_waits.values() if each and each.price)
+    for row in filter(None, changes.waits.values()):
+        yield from filter(None, (row.wait.price, row.wait.highest))
+    for each in filter(None, changes.uncreated_waits.values()):
+        yield from filter(None, (each.price, each.highest))
 
 
 def _row(each: UncreatedWait) -> Row:
     workload = each.namespace, each.uid, each.from_us, each.to_us, each.kind, each.name, each.job_kind, each.job
     why = each.tier, each.tenant, each.pods, each.quantity, each.reason.value, each.cause.value
-    return *workload, *why, each.price.key if each.price else None, each.is_at_least
+    lowest, highest = each.price.key if each.price else None, each.highest.key if each.highest else None
+    return *workload, *why, lowest, each.is_at_least, highest

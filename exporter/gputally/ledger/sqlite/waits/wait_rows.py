@@ -12,7 +12,7 @@ from gputally.model.placement.verdict import Reason
 from gputally.model.placement.wait import WaitCause, WaitRow
 
 Row = tuple[Any, ...]
-UPSERT_WAIT: Final = "INSERT OR REPLACE INTO waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+UPSERT_WAIT: Final = "INSERT OR REPLACE INTO waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_WAIT: Final = "DELETE FROM waits WHERE pod_uid = ? AND from_us = ?"
 _COLUMNS: Final = ", ".join(WaitRecord.__struct_fields__)
 _WAITS: Final = f"""
@@ -83,4 +83,5 @@ def _row(row: WaitRow) -> Row:
     wait = row.wait
     pod = row.uid, wait.from_us, wait.to_us, row.namespace, row.name
     why = wait.tier, wait.tenant, wait.quantity, wait.reason.value, wait.cause.value
-    return *pod, *why, *(wait.occupant or ("", "")), wait.price.key if wait.price else None
+    charged = *(wait.occupant or ("", "")), wait.price.key if wait.price else None
+    return *pod, *why, *charged, wait.occupied, wait.highest.key if wait.highest else None

@@ -1,0 +1,197 @@
+"""A wait costs what the same pod would cost on the nodes that it selects, whatever the price book matches on."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.model.kube import Kind, Pod
+from gputally.model.placement.uncreated_wait import UncreatedWait
+from gputally.model.placement.wait import Wait
+from gputally.model.price import Basis
+from gputally.model.rules import Rules
+from gputally.model.units import GPU
+from tests.core.manifests import Json, NodeForm, PodForm, as_pod, us
+from tests.core.refusals import parallel_job
+from tests.core.replay import Replay
+from tests.property.examples import examples
+
+TYPE: Final = "node.kubernetes.io/instance-type"
+POOL: Final = "pool"
+PRODUCT: Final = "nvidia.com/gpu.product"
+MODELS: Final = (PRODUCT, "accelerator", "gpu-type")
+"""The labels for the model of a node, the first one counts."""
+VALUES: Final = ("a", "b", "c")
+LABELS: Final = (TYPE, POOL, "rack", *MODELS)
+KINDS: Final = {TYPE: Trait.INSTANCE_TYPE, POOL: Trait.POOL, "rack": Trait.LABEL, PRODUCT: Trait.GPU_MODEL}
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+RULES: Final = Rules(pool_labels=(POOL,))
+
+
+class Priced(NamedTuple):
+    """A rule of a price book, in order: nodes with that value cost so much; without a key, all nodes."""
+
+    key: str
+    value: str
+    price: int
+
+
+class Waits(NamedTuple):
+    """A pod that waits; it selects nodes by its selector, or by the same affinity."""
+
+    selector: Mapping[str, str]
+    gpus: int
+    tolerates: bool
+    by_affinity: bool
+
+    def spec(self) -> Json:
+        """Of the pod, or of a template."""
+        spec: Json = PodForm(gpus=self.gpus).manifest()["spec"]
+        if self.tolerates:
+            spec["tolerations"] = [{"key": "team", "operator": "Exists"}]
+        if self.by_affinity and self.selector:
+            terms = [{"key": key, "operator": "In", "values": [value]} for key, value in self.selector.items()]
+            selector = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
+            return spec | {"affinity": {"nodeAffinity": {REQUIRED: selector}}}
+        return spec | {"nodeSelector": dict(self.selector)}
+
+
+LISTS = st.lists(
+    st.builds(Priced, st.sampled_from(["", *KINDS]), st.sampled_from(VALUES), st.integers(1, 5)), max_size=6
+)
+LABELLED = st.dictionaries(st.sampled_from(LABELS), st.sampled_from(VALUES), max_size=4)
+NODES = st.lists(st.tuples(LABELLED, st.sampled_from([1, 8]), st.booleans(), st.booleans()), max_size=4)
+"""The labels of each, its GPUs, and whether it is tainted or cordoned."""
+SELECTORS = st.dictionaries(st.sampled_from(LABELS), st.sampled_from(VALUES), max_size=2)
+PODS = st.lists(
+    st.builds(Waits, SELECTORS, st.sampled_from([1, 4, 9]), st.booleans(), st.booleans()), min_size=1, max_size=4
+)
+Nodes = Sequence[tuple[Mapping[str, str], int, bool, bool]]
+
+
+@given(LISTS, NODES, NODES, PODS)
+@examples(150)
+def test_a_wait_costs_what_the_pod_would_cost_on_the_nodes_that_it_selects(
+    rules: list[Priced], before: Nodes, after: Nodes, pods: list[Waits]
+) -> None:
+    replay = Replay(rules=RULES, book=book_of(rules), opened=0)
+    replay.relist(Kind.NODES, *forms(before), at=1, since=None)
+    replay.relist_objects(Kind.PODS, *(pod(number, each) for number, each in enumerate(pods)), at=2)
+    for number, each in enumerate(pods):
+        job = parallel_job(f"j{number}", queue="q", suspend=True, template={"spec": each.spec()})
+        replay.see_object(Kind.JOBS, job, at=2)
+    replay.scrape(5)
+    assert of_pods(replay) == of_jobs(replay) == [expected(rules, before, each) for each in pods]
+
+    lasting = [PRODUCT in labels for labels, *_ in before]  # what a node had found out holds for an hour
+    replay.relist(Kind.NODES, *forms(after, others=lasting), at=6, since=5)
+    for at in range(10, 90, 5):
+        replay.fleet.advance(us(at))
+        replay.fleet.waiting.judge(at_us=us(at))
+        replay.fleet.uncreated.read()
+    wanted = replay.scrape(95).wanted
+    assert +Counter({model: quantity // GPU for model, quantity in wanted.items()}) == models(before, after, pods)
+    assert of_pods(replay) == of_jobs(replay) == [expected(rules, after, each) for each in pods]
+
+    replay.restart()
+    replay.relist(Kind.NODES, *forms(after, others=lasting), at=96, since=95)
+    replay.relist_objects(Kind.PODS, *(pod(number, each) for number, each in enumerate(pods)), at=97)
+    replay.scrape(98)
+    assert of_pods(replay) == [expected(rules, after, each) for each in pods]
+
+
+def pod(number: int, waits: Waits) -> Pod:
+    manifest = PodForm(name=f"p{number}").manifest()
+    return as_pod(manifest | {"spec": waits.spec()})
+
+
+def of_pods(replay: Replay) -> list[tuple[int | None, int | None]]:
+    """The lowest and the highest price of each, as it is charged."""
+    known = replay.fleet.waiting.book.known
+    return [_prices(known[uid].waits[-1]) for uid in sorted(known)]
+
+
+def of_jobs(replay: Replay) -> list[tuple[int | None, int | None]]:
+    known = replay.fleet.uncreated.waits.known
+    return [_prices(known[key]) for key in sorted(known)]
+
+
+def _prices(wait: Wait | UncreatedWait) -> tuple[int | None, int | None]:
+    lowest, highest = (None if each is None else int(each.per_gpu_hour) for each in (wait.price, wait.highest))
+    return lowest, highest
+
+
+def expected(rules: Sequence[Priced], nodes: Nodes, waits: Waits) -> tuple[int | None, int | None]:
+    selected = [each for each in nodes if waits.selector.items() <= each[0].items()]
+    large = [each for each in selected if each[1] >= waits.gpus]
+    open_to_it = [each for each in large if not each[3] and (waits.tolerates or not each[2])]
+    prices = sorted(filter(None, (price_of(rules, each[0]) for each in open_to_it or large)))
+    if not selected and waits.selector:
+        named = [each for each in rules if each.key]
+        prices = sorted(filter(None, [price_of(named, waits.selector)]))
+    if not prices:
+        return None, None
+    return prices[0], prices[-1] if prices[-1] != prices[0] else None
+
+
+def models(before: Nodes, nodes: Nodes, pods: Sequence[Waits]) -> Counter[str]:
+    """GPUs by the model that pods are counted under: that of the nodes with their label, whichever label it is."""
+    own = {model: labels for labels, *_ in nodes if (model := model_of(labels))}
+    exported = {model_of(labels) for labels, *_ in (*before, *nodes)}
+    wanted = Counter[str]()
+    for waits in pods:
+        text = model_of(waits.selector)
+        named = {model_of(labels) for labels, *_ in nodes if text in [labels.get(key) for key in MODELS]}
+        known = text if text in own or not named else named.pop() if len(named) == 1 else None
+        known = None if text is None else known
+        wanted["any" if known is None else known if known in exported else "other"] += waits.gpus
+    return wanted
+
+
+def model_of(labels: Mapping[str, str]) -> str | None:
+    return next((labels[key] for key in MODELS if key in labels), None)
+
+
+def price_of(rules: Sequence[Priced], labels: Mapping[str, str]) -> int | None:
+    values = {**labels, PRODUCT: model_of(labels)}
+    return next((each.price for each in rules if not each.key or values.get(each.key) == each.value), None)
+
+
+def book_of(rules: Sequence[Priced]) -> PriceBook:
+    return PriceBook(
+        currency="EUR",
+        basis=Basis.NODE,
+        rules=tuple(
+            PriceRule(
+                id=f"r{number}",
+                criteria=(Criterion(trait=KINDS[key], key=key if key == "rack" else "", globs=(value,)),)
+                if key
+                else (),
+                prices=(DatedPrice(from_us=0, per_gpu_hour=Decimal(price)),),
+            )
+            for number, (key, value, price) in enumerate(rules)
+        ),
+    )
+
+
+def _criterion(key: str, value: str) -> Criterion:
+    return Criterion(trait=KINDS[key], key=key if key == "rack" else "", globs=(value,))
+
+
+def forms(nodes: Nodes, *, others: Sequence[bool] = ()) -> list[NodeForm]:
+    """Nodes with the same names each time, or with another one where `others` says so."""
+    taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
+    return [
+        NodeForm(
+            name=("nm"[number < len(others) and others[number]]) + str(number),
+            labels=labels,
+            gpus=gpus,
+            taints=(taint,) * is_tainted,
+            cordoned=is_cordoned,
+        )
+        for number, (labels, gpus, is_tainted, is_cordoned) in enumerate(nodes)
+    ]
