@@ -29,7 +29,8 @@ class Resource(Struct, frozen=True, kw_only=True):
     `brief` says of an object that `keep` rejects what matters nevertheless, given the times of its observation.
 
     `without` says what stays unknown while the resource is missing or forbidden, "" if it is required. `is_first`
-    resources classify pods and are accounted before them. The watch of a resource that `resumes` continues from the
+    resources classify pods and are accounted before them. A resource that is not read ahead is listed only once they
+    are accounted, and read only as fast as it is accounted itself: its objects may be large. The watch of a resource that `resumes` continues from the
     earlier process's checkpoint, because a list does not report when objects ended.
     """
 
@@ -43,6 +44,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     idle_seconds: float = IDLE_SECONDS
     without: str = ""
     is_first: bool = False
+    reads_ahead: bool = False
     resumes: bool = False
 
 
