@@ -130,7 +130,7 @@ async def test_of_more_clients_than_may_wait_each_is_answered_or_asked_to_try_ag
 
     async def ask(number: int) -> tuple[int, str | None, str]:
         path = "/report" if number >= many - 10 else f"/api/v1/report?top={number + 1}"
-        async with user(server, f"u{number}") as session, session.get(path) as answer:
+        async with user(url, f"u{number}") as session, session.get(path) as answer:
             if answer.status != 200:
                 refused.release()
             return answer.status, answer.headers.get("Retry-After"), answer.content_type
@@ -139,7 +139,7 @@ async def test_of_more_clients_than_may_wait_each_is_answered_or_asked_to_try_ag
     policy = AccessPolicy(tokens={digest(f"u{number}"): f"u{number}" for number in range(many)})
     what = site(routes=report_routes(runner, version="1"))
     async with serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: policy) as [address]:
-        server = f"http://{address}"
+        url = f"http://{address}"
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             first = [tasks.create_task(ask(number)) for number in range(many - 10)]
             for _ in range(9):

@@ -67,7 +67,7 @@ async def test_while_what_classifies_pods_is_listed_only_lists_that_are_read_ahe
     monkeypatch.setattr(cluster.faults, "listing", recorded)
     cluster.faults.hold_lists("namespaces")
     async with aggregating(settings, cluster) as (running, _):
-        await until(lambda: running.pipeline.intake.listed[Kind.NODES].is_set())
+        await until(running.pipeline.intake.listed[Kind.NODES].is_set)
         await asyncio.sleep(0.2)
         first = set(begun)
         cluster.faults.resume()

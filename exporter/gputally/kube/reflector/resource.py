@@ -29,9 +29,11 @@ class Resource(Struct, frozen=True, kw_only=True):
     `brief` says of an object that `keep` rejects what matters nevertheless, given the times of its observation.
 
     `without` says what stays unknown while the resource is missing or forbidden, "" if it is required. `is_first`
-    resources classify pods and are accounted before them. A resource that is not read ahead is listed only once they
-    are accounted, and read only as fast as it is accounted itself: its objects may be large. The watch of a resource that `resumes` continues from the
+    resources classify pods and are accounted before them. The watch of a resource that `resumes` continues from the
     earlier process's checkpoint, because a list does not report when objects ended.
+
+    A resource that `reads_ahead` is read while others are accounted. Any other one is listed after the first ones, and
+    read only as fast as it is accounted, as its objects may be large.
     """
 
     kind: Kind
