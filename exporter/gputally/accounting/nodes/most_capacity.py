@@ -11,7 +11,7 @@ from gputally.model.node import NodeRecord
 
 ALL: Final = ""
 """The key of all models together."""
-_MOST_MODELS: Final = 256
+MOST_MODELS: Final = 256
 """GPU models that are known apart; whoever sets labels of nodes names them."""
 
 
@@ -62,7 +62,7 @@ class MostCapacity(KeyedPart[ModelCapacity]):
         known, quantity = self.of(model), self._present[model]
         if quantity <= known.quantity and on_one_node <= known.on_one_node:
             return
-        if model in self.known or len(self.known) < _MOST_MODELS:
+        if model in self.known or len(self.known) < MOST_MODELS:
             most = max(known.quantity, quantity), max(known.on_one_node, on_one_node)
             self._store(model, ModelCapacity(gpu_model=model, quantity=most[0], on_one_node=most[1]))
 

@@ -38,8 +38,9 @@ Key = tuple[str, str]
 class Lacking(Struct, frozen=True, kw_only=True, gc=False):
     """The `pods` pods that `owner` has not created, for the job of `job_kind` and `job`; each of `quantity` µGPU.
 
-    `needs` are what decides on which nodes such a pod could run. `labels` are those of the template that the rules
-    read. `queue` is the queue that has not admitted a suspended Job, which waits since `since_us`.
+    `needs` are what decides on which nodes such a pod could run, None if the template says too much about that.
+    `labels` are those of the template that the rules read. `queue` is the queue that has not admitted a suspended Job,
+    which waits since `since_us`.
     """
 
     owner: Owner
@@ -101,7 +102,7 @@ def lacking_of_template(
     pod = Pod(metadata=template.metadata, spec=template.spec)
     try:
         quantity = requested(effective_units(pod, rules), rules)
-        needs = same(selection_of(template, rules)) if quantity else None
+        needs = selection_of(template, rules) if quantity else None
     except MalformedObject:
         return None
     if not quantity:
@@ -118,7 +119,7 @@ def lacking_of_template(
         quantity=quantity,
         class_name=template.spec.priority_class_name[:_MOST_NAME],
         gpu_model=gpu_model_selected(template.spec)[:_MOST_NAME],
-        needs=needs,
+        needs=same(needs) if needs else None,
         labels=tuple(sorted((key, labels[key][:_MOST_LABEL]) for key in keys & labels.keys())),
     )
 

@@ -31,6 +31,9 @@ _MAX_RULES: Final = 256
 """More tolerations, or requirements on nodes, than anyone writes; comparing them costs time."""
 _MAX_TEXT: Final = 8192
 """More characters in these than anyone writes: some hundred names of nodes. Keeping them costs memory."""
+MAX_RULES_OF_TEMPLATE: Final = 32
+MAX_TEXT_OF_TEMPLATE: Final = 1024
+"""Of a template, with the names of its resources: nothing but its size limits what it names, and many may be kept."""
 _MAX_NAMES: Final = 64
 """More gates or claims than anyone writes; some of them say enough."""
 _MAX_SHARED: Final = 16
@@ -60,8 +63,11 @@ def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
     )
 
 
-def selection_of(template: PodTemplate, rules: Rules) -> Needs:
-    """What decides on which nodes a pod of the template could run. Raises: MalformedObject for an invalid quantity."""
+def selection_of(template: PodTemplate, rules: Rules) -> Needs | None:
+    """What decides on which nodes a pod of the template could run; None if it is more than is kept of a template.
+
+    Raises: MalformedObject for an invalid quantity.
+    """
     spec = template.spec
     whole = PlaceableSpec(
         node_selector=spec.node_selector,
@@ -70,6 +76,11 @@ def selection_of(template: PodTemplate, rules: Rules) -> Needs:
         containers=tuple(PlaceableContainer(resources=each.resources) for each in spec.containers),
         tolerations=spec.tolerations,
     )
+    parts, tolerations = list(_parts(whole)), whole.tolerations or ()
+    names = {name for each in (*spec.containers, *(spec.init_containers or ())) for name in _quantities(each.resources)}
+    text = _length(whole, parts) + sum(map(len, names))
+    if len(parts) + len(tolerations) > MAX_RULES_OF_TEMPLATE or text > MAX_TEXT_OF_TEMPLATE:
+        return None
     return needs_of(PlaceablePod(metadata=PodMeta(), spec=whole), rules)
 
 
@@ -110,10 +121,12 @@ def _requests(container: Container) -> dict[str, int]:
 
 def _amounts(resources: Resources | None) -> dict[str, int]:
     """A limit without a request counts as one."""
-    if resources is None:
-        return {}
-    given = (resources.limits or {}) | (resources.requests or {})
-    return {name: amount_of(name, quantity) for name, quantity in given.items()}
+    return {name: amount_of(name, quantity) for name, quantity in _quantities(resources).items()}
+
+
+def _quantities(resources: Resources | None) -> Quantities:
+    """Requests, and limits of what is not requested."""
+    return (resources.limits or {}) | (resources.requests or {}) if resources else {}
 
 
 def _is_pod_level(resource: str) -> bool:
