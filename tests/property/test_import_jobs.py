@@ -16,12 +16,14 @@ from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gputally.accounting.prices.pricing import Pricing
 from gputally.config.rules_file import default_rules
+from gputally.errors import ConfigError
 from gputally.importing.import_jobs import Counts, FormerRuns, Plan, import_jobs, window_of
 from gputally.importing.imported_job import ImportedJob, JobClassifier
 from gputally.importing.job_file import JobFile, csv_format, sacct_format
@@ -169,7 +171,7 @@ def in_file(content: str) -> Iterator[Path]:
 def test_the_gpu_time_of_a_file_is_that_of_its_runs(file: SlurmFile) -> None:
     content = written(file)
     with in_file(content) as path:
-        jobs = JobFile(path, sacct_format(SlurmShares()), TimeBase(zone=ZoneInfo(file.zone)))
+        jobs = JobFile(path, sacct_format(SlurmShares(), trusts_names=True), TimeBase(zone=ZoneInfo(file.zone)))
         rows = list(jobs.rows())
 
     lines = [line for line in content.split("\n")[1:] if line not in ("", "\r")]
@@ -194,12 +196,28 @@ def test_the_gpu_time_of_a_file_is_that_of_its_runs(file: SlurmFile) -> None:
     assert jobs.is_certain is certain
 
 
+@given(slurm_files(), st.data())
+def test_no_name_is_read_as_a_row_that_no_job_had(file: SlurmFile, data: st.DataObject) -> None:
+    """A forged row has the right number of cells if the name is in the last column."""
+    row = file.delimiter.join(["99", "victim", *written(file).split("\n")[1].split(file.delimiter)[2:]])
+    forged = data.draw(st.sampled_from(["", row, f"\n{row}", f"x\n{row}{file.delimiter}y", f"x\n{row}\n"]))
+    runs = [run._replace(name=run.name + forged) for run in file.runs]
+    file = file._replace(runs=runs, name_at=data.draw(st.sampled_from([file.name_at, len(COLUMNS)])))
+    with in_file(written(file)) as path:
+        jobs = JobFile(path, sacct_format(SlurmShares()), TimeBase(zone=ZoneInfo(file.zone)))
+        if file.name_at is None:
+            assert len(list(jobs.rows())) == len(runs)
+        else:
+            with pytest.raises(ConfigError, match="JobName"):
+                list(jobs.rows())
+
+
 @settings(max_examples=40)
 @given(slurm_files(), st.integers(0, 5))
 def test_importing_a_file_in_parts_and_again_bills_each_run_once(file: SlurmFile, first: int) -> None:
     """Also if the ledger has the first run of each job under the UID of the job, as before runs were told apart."""
     with in_file(written(file)) as path:
-        jobs = JobFile(path, sacct_format(SlurmShares()), TimeBase(zone=ZoneInfo(file.zone)))
+        jobs = JobFile(path, sacct_format(SlurmShares(), trusts_names=True), TimeBase(zone=ZoneInfo(file.zone)))
         rows, again = [[each for each in jobs.rows() if isinstance(each, ImportedJob)] for _ in range(2)]
     if not rows:
         return

@@ -33,6 +33,7 @@ class Format(NamedTuple):
     """A kind of file: the columns that it must and may have, how a row becomes a job, and what rows say of other jobs.
 
     Texts in quotes may contain the `delimiter` (CSV); without one, the header shows it, and no text is quoted (sacct).
+    Then users can forge rows by what they write into `free_texts`: a file with such columns is refused.
     """
 
     columns: tuple[str, ...]
@@ -40,6 +41,7 @@ class Format(NamedTuple):
     job: Callable[[Cells], ImportedJob | None]
     notes: Callable[[], list[str]]
     delimiter: str | None
+    free_texts: tuple[str, ...] = ()
 
 
 def csv_format(delimiter: str = CSV_DELIMITER) -> Format:
@@ -47,10 +49,11 @@ def csv_format(delimiter: str = CSV_DELIMITER) -> Format:
     return Format(csv_jobs.COLUMNS, csv_jobs.OPTIONAL, csv_jobs.csv_job, list, delimiter)
 
 
-def sacct_format(shares: SlurmShares) -> Format:
-    """The output of sacct."""
+def sacct_format(shares: SlurmShares, *, trusts_names: bool = False) -> Format:
+    """The output of sacct, with names and other texts of users only if somebody `trusts_names`."""
     reader = slurm_jobs.SlurmJobs(shares)
-    return Format(slurm_jobs.COLUMNS, slurm_jobs.OPTIONAL, reader.job, reader.notes, None)
+    free_texts = () if trusts_names else slurm_jobs.FREE_TEXTS
+    return Format(slurm_jobs.COLUMNS, slurm_jobs.OPTIONAL, reader.job, reader.notes, None, free_texts)
 
 
 class JobFile:
@@ -61,7 +64,6 @@ class JobFile:
         self._form = form
         self._base = base
         self._repeated = _RepeatedHours(base)
-        self._free_texts: list[str] = []
 
     def rows(self) -> Iterator[ImportedJob | Rejected | None]:
         """One item for each row: the job, why it is rejected, or None if it had no GPU time.
@@ -87,11 +89,7 @@ class JobFile:
 
     def notes(self) -> list[str]:
         """What the result does not show."""
-        found = self._form.notes()
-        if self._free_texts:
-            names = ", ".join(self._free_texts)
-            found.append(f"has texts that users choose ({names}), which may look like other rows; export without them")
-        return [*self._repeated.notes(), *found]
+        return [*self._repeated.notes(), *self._form.notes()]
 
     @contextmanager
     def _opened(self) -> Iterator[IO[str]]:
@@ -113,13 +111,16 @@ class JobFile:
             match = _SACCT_HEADER.match(header)
             delimiter = match["delimiter"] if match else "|"
             names = header.split(delimiter)
-            self._free_texts = [name for name in names if name in slurm_jobs.FREE_TEXTS]
             rows = _sacct_rows(file, delimiter, len(names))
         else:
             names = _csv_header(header, delimiter)
             rows = _csv_rows(file, delimiter, len(names))
         names = [name.strip() for name in names]
         self._expect_columns(names, header)
+        if found := [name for name in names if name in self._form.free_texts]:
+            text = f"has texts that users choose ({', '.join(found)}): one with a line break can bill others as a row"
+            remedy = "export without them, or add --trust-names if you trust these users"
+            raise self._problem(f"{text} of its own; {remedy}", "line 1")
         return names, rows
 
     def _expect_columns(self, names: Sequence[str], header: str) -> None:

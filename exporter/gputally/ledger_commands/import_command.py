@@ -37,6 +37,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     delimiter: str | None
     shards_per_gpu: int | None
     mps_per_gpu: int | None
+    trust_names: bool | None
     source: str
     rejected: Path | None
 
@@ -75,7 +76,7 @@ def _format(options: ImportOptions, rules: Rules) -> Format:
     shares = SlurmShares(
         mig_basis=rules.mig_basis, shards_per_gpu=options.shards_per_gpu, mps_per_gpu=options.mps_per_gpu
     )
-    return sacct_format(shares)
+    return sacct_format(shares, trusts_names=bool(options.trust_names))
 
 
 def _only_rejected(rows: Iterable[object]) -> Counts:

@@ -44,7 +44,7 @@ examples:
 _COMMON: Final = ("ledger", "config", "prices", "time_zone", "rejected")
 _PROMETHEUS: Final = ("window", "matchers", "user", "password_file", "token_file", "ca_file")
 
-_SLURM: Final = ("shards_per_gpu", "mps_per_gpu")
+_SLURM: Final = ("shards_per_gpu", "mps_per_gpu", "trust_names")
 _UNUSED: Final = {
     "csv": (*_PROMETHEUS, *_SLURM),
     "sacct": (*_PROMETHEUS, "delimiter"),
@@ -87,6 +87,12 @@ def _add_flags(command: ArgumentParser) -> None:
     of_slurm = command.add_argument_group("Slurm").add_argument
     of_slurm("--shards-per-gpu", metavar="NUMBER", type=_parts, help="how many gres/shard a GPU has")
     of_slurm("--mps-per-gpu", metavar="NUMBER", type=_parts, help="how many gres/mps a GPU has, often 100")
+    of_slurm(
+        "--trust-names",
+        action="store_const",
+        const=True,
+        help="read files with texts that users choose, such as JobName, which can look like rows of other users",
+    )
     of_prometheus = command.add_argument_group("Prometheus").add_argument
     of_prometheus(
         "--window", metavar="PERIOD", help="what to import: 30d, 2026-10, 2026-10-01/2026-10-15 [default: 30d]"

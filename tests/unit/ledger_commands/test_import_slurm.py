@@ -20,6 +20,7 @@ from tests.unit.ledger_commands.sample import Result, Runner
 PLAIN = "JobIDRaw|Account|QOS|Partition|State|Submit|Start|End|AllocTRES|NodeList"
 NAMED = "JobIDRaw|JobName|Account|QOS|Partition|State|Submit|Start|End|AllocTRES|NodeList"
 DAY = "2026-10-01T00:00:00|2026-10-01T00:00:00|2026-10-01T10:00:00"
+TRUST = ("--trust-names",)
 BERLIN = ("--time-zone", "Europe/Berlin")
 RULES = default_rules()
 
@@ -60,7 +61,9 @@ class Importer:
 
 
 def test_a_quote_in_a_name_swallows_no_rows(imported: Importer) -> None:
-    status, out, _ = imported(NAMED, named(1, "a"), named(2, '"sweep'), named(3, "b", "blue"), named(4, 'eval"'))
+    status, out, _ = imported(
+        NAMED, named(1, "a"), named(2, '"sweep'), named(3, "b", "blue"), named(4, 'eval"'), flags=TRUST
+    )
 
     assert (status, out.partition(" ")[0]) == (0, "4")
     assert imported.hours() == {"red": Decimal(240), "blue": Decimal(80)}
@@ -68,26 +71,46 @@ def test_a_quote_in_a_name_swallows_no_rows(imported: Importer) -> None:
 
 @pytest.mark.parametrize("name", ["train|v2", f"x|red|normal|gpu|COMPLETED|{DAY}|gres/gpu=64|n1", "|"])
 def test_a_name_with_a_separator_is_rejected_and_bills_nobody(imported: Importer, path: Path, name: str) -> None:
-    status, out, err = imported(NAMED, named(1, "plain"), named(2, name, "blue"))
+    status, out, err = imported(NAMED, named(1, "plain"), named(2, name, "blue"), flags=TRUST)
 
     assert (status, out.rpartition("; ")[2]) == (9, "1 rejected\n")
     assert f"{path}: line 3: has {11 + name.count('|')} cells, but the header has 11; a text that users choose" in err
     assert imported.hours() == {"red": Decimal(80)}
 
 
-def test_a_line_break_in_a_name_is_rejected_and_columns_of_free_text_are_named(imported: Importer, path: Path) -> None:
-    status, out, err = imported(NAMED, named(1, "plain"), named(2, "two\nlines", "blue"), named(3, "\x85\u2028\r\x00"))
+@pytest.mark.parametrize("name", ["plain", f"x\n2|victim|normal|gpu|COMPLETED|{DAY}|gres/gpu=512|n1|y"])
+def test_a_file_with_texts_that_users_choose_is_refused_unless_they_are_trusted(
+    imported: Importer, path: Path, ledger: Path, name: str
+) -> None:
+    """In the last column, a name with a line break is two rows that have all their cells."""
+    lines = f"{PLAIN}|Comment|JobName", f"{row(1)}|a|{name}"
+
+    status, out, err = imported(*lines)
+
+    assert (status, out) == (2, "")
+    assert err == (
+        f"gputally: {path}: line 1: has texts that users choose (Comment, JobName): one with a line break can bill "
+        "others as a row of its own; export without them, or add --trust-names if you trust these users\n"
+    )
+    assert not ledger.exists()
+    imported(*lines, flags=TRUST)
+    assert imported.hours()["red"] == Decimal(80)
+
+
+def test_a_line_break_in_a_name_is_rejected(imported: Importer) -> None:
+    lines = named(1, "plain"), named(2, "two\nlines", "blue"), named(3, "\x85\u2028\r\x00")
+
+    status, out, err = imported(NAMED, *lines, flags=TRUST)
 
     assert (status, out.rpartition("; ")[2]) == (9, "2 rejected\n")
     assert [line.split(":")[1] for line in err.splitlines()[:2]] == [" line 3", " line 4"]
-    assert err.endswith(
-        f"{path}: has texts that users choose (JobName), which may look like other rows; export without them\n"
-    )
     assert imported.hours() == {"red": Decimal(160)}
 
 
 def test_bytes_that_are_not_utf8_spoil_only_the_cells_that_are_read(imported: Importer) -> None:
-    status, _, err = imported(NAMED, named(1, "caf\udce9"), named(2, "plain", "r\udce9d"), named(3, "plain", "a\x1bb"))
+    status, _, err = imported(
+        NAMED, named(1, "caf\udce9"), named(2, "plain", "r\udce9d"), named(3, "plain", "a\x1bb"), flags=TRUST
+    )
 
     assert status == 9
     assert "line 3, Account: 'r\\udce9d' has control characters, or is not text in UTF-8" in err
@@ -99,7 +122,7 @@ def test_bytes_that_are_not_utf8_spoil_only_the_cells_that_are_read(imported: Im
 def test_the_header_shows_the_delimiter(imported: Importer, delimiter: str) -> None:
     lines = [line.replace("|", delimiter) for line in (NAMED, named(1, "plain"))]
 
-    assert imported(*lines).status == 0
+    assert imported(*lines, flags=TRUST).status == 0
     assert imported.hours() == {"red": Decimal(80)}
 
 
@@ -294,6 +317,7 @@ def test_the_basis_of_mig_slices_is_that_of_the_configuration(imported: Importer
         ("gres/gpu:a100=4,gres/gpu=2", "gres/gpu=2 is less than the amounts of its types, 4"),
         ("gres/gpu=2,gres/gpu=2", "has gres/gpu twice"),
         ("gres/gpu:0g.10gb=1", "0g.10gb is not a MIG profile"),
+        ("gres/gpu:a100_0c.1g.10gb=1", "a100_0c.1g.10gb is not a MIG profile"),
         ("gres/shard=2", "gres/shard=2 is part of a GPU; say with --shards-per-gpu how many a GPU has"),
         ("gres/mps=50", "gres/mps=50 is part of a GPU; say with --mps-per-gpu how many a GPU has"),
         ("gres/gpu=1,gres/mps=50", "has gres/gpu and gres/mps; which of them are shares of the others is not known"),
