@@ -232,15 +232,22 @@ def test_a_ledger_from_before_runs_were_told_apart_bills_none_of_them_twice(
     assert imported.hours("job") == {"235": Decimal(72), "8": Decimal(80)}
 
 
-def test_a_job_in_such_a_ledger_whose_start_no_row_has_is_named(imported: Importer, path: Path, ledger: Path) -> None:
+def test_nothing_is_imported_if_no_row_has_the_start_of_a_job_in_such_a_ledger(
+    imported: Importer, path: Path, ledger: Path
+) -> None:
+    """The time zone of what was not imported does not bind the next import."""
     as_before(path, ledger, REQUEUED[1], row(8))
 
-    _, _, err = imported(PLAIN, REQUEUED[1], row(8), flags=BERLIN)
+    status, out, err = imported(PLAIN, *REQUEUED, row(8), row(9), flags=BERLIN)
 
+    assert (status, out.split(";")[0]) == (9, "0 jobs new, 0 changed, 0 unchanged")
     assert err == (
-        f"{path}: 2 jobs are in the ledger with a start that no row has; if it was another time zone or file, "
-        "they count twice: import into a new file\n"
+        f"{path}: 2 of its jobs are in the ledger with a start that no row has: runs may count twice, so nothing is "
+        "imported; use the --time-zone and all rows of that import, or import into a new file\n"
     )
+    assert imported.hours("job") == {"235": Decimal(24), "8": Decimal(80)}
+    assert imported(PLAIN, *REQUEUED, row(8), row(9)).status == 0
+    assert imported.hours("job") == {"235": Decimal(72), "8": Decimal(80), "9": Decimal(80)}
 
 
 def as_before(path: Path, ledger: Path, *lines: str) -> None:
