@@ -4,6 +4,7 @@ import csv
 import gzip
 import re
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -25,6 +26,8 @@ _SACCT_HEADER: Final = re.compile(r"\w+(?P<delimiter>[^\w ,:=./\[\]+-]+)", re.AS
 _NOT_UTF8: Final = re.compile("[\0\ud800-\udfff]")
 _LINE_BREAK: Final = re.compile("[\r\n]")
 
+_MOST_TEXT: Final = 1 << 17
+"""Characters of a row of CSV over several lines: so much is read again after a quote that is never closed."""
 Row = tuple[int, Sequence[str] | CellError]
 """The line where a row begins, and its cells, or why it has none."""
 
@@ -213,27 +216,71 @@ def _csv_header(header: str, delimiter: str) -> list[str]:
 
 
 def _csv_rows(file: IO[str], delimiter: str, columns: int) -> Iterator[Row]:
-    """Rows of which one part may be in quotes; a row over several lines is rejected if it may have swallowed others."""
-    reader, first = csv.reader(file, delimiter=delimiter, strict=True), 2
+    """Rows of which one part may be in quotes; a row over several lines is rejected if it may have swallowed others.
+
+    If a row ends in an error, such as that its quote is never closed, only its first line is rejected.
+    """
+    lines = _Lines(file)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
+        lines.begin()
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            yield (
-                first,
-                CellError("", f"{_lines(first, reader.line_num + 1)}{error}; close quotes, and double those in texts"),
-            )
+            where = "" if lines.first == lines.last else f" in line {lines.last}"
+            yield lines.first, CellError("", f"{error}{where}; close quotes, and double those in texts")
+            lines.go_back()
         else:
             if cells:
-                yield first, _checked(cells, columns, delimiter, _lines(first, reader.line_num + 1))
-        first = reader.line_num + 2
+                yield lines.first, _checked(cells, columns, delimiter, lines)
 
 
-def _checked(cells: Sequence[str], columns: int, delimiter: str, lines: str) -> Sequence[str] | CellError:
+class _Lines:
+    """The lines of a file after its header, of which those of the current row can be read again."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._row, self._again = deque[str](), deque[str]()
+        self._length = 0
+        self.first = 2
+        """The number of the line where the row begins."""
+
+    @property
+    def last(self) -> int:
+        """The number of the row's last line so far."""
+        return self.first + max(len(self._row) - 1, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        """Raises: csv.Error if the row is too long."""
+        if self._row and self._length > _MOST_TEXT:
+            raise csv.Error(f"the row has more than {_MOST_TEXT:,} characters")
+        line = self._again.popleft() if self._again else next(self._file)
+        self._row.append(line)
+        self._length += len(line)
+        return line
+
+    def begin(self) -> None:
+        """Begin another row."""
+        self.first += len(self._row)
+        self._row.clear()
+        self._length = 0
+
+    def go_back(self) -> None:
+        """End the row after its first line."""
+        while len(self._row) > 1:
+            self._again.appendleft(self._row.pop())
+
+
+def _checked(cells: Sequence[str], columns: int, delimiter: str, lines: _Lines) -> Sequence[str] | CellError:
     if any(delimiter in cell and _LINE_BREAK.search(cell) for cell in cells):
-        return CellError("", f"{lines}a text in quotes has a line break and '{delimiter}': it may be several rows")
+        return CellError(
+            "", f"up to line {lines.last}, a text in quotes has a line break and '{delimiter}': it may be several rows"
+        )
     if len(cells) != columns:
         return _miscounted(cells, columns, f"put texts that contain '{delimiter}' in quotes")
     return cells
@@ -241,7 +288,3 @@ def _checked(cells: Sequence[str], columns: int, delimiter: str, lines: str) -> 
 
 def _miscounted(cells: Sequence[str], columns: int, remedy: str) -> CellError:
     return CellError("", f"has {len(cells)} cells, but the header has {columns}; {remedy}")
-
-
-def _lines(first: int, last: int) -> str:
-    return "" if first == last else f"up to line {last}, "

@@ -138,20 +138,33 @@ def test_texts_in_quotes_may_contain_anything_else(imported: Importer) -> None:
             ['"sweep', "plain", 'eval"'],
             "line 3: up to line 5, a text in quotes has a line break and ',': it may be several",
         ),
-        (['"sweep', "plain", 'ev"al'], "line 3: up to line 5, ',' expected after '\"'; close quotes"),
-        (['"sweep', "plain", "eval"], "line 3: up to line 6, unexpected end of data; close quotes"),
+        (['"sweep', "plain", 'ev"al'], "line 3: ',' expected after '\"' in line 5; close quotes"),
+        (['"sweep', "plain", "eval"], "line 3: unexpected end of data in line 6; close quotes"),
     ],
 )
 def test_a_quote_that_a_program_did_not_double_takes_no_row_for_another(
     imported: Importer, names: list[str], problem: str
 ) -> None:
+    """If the file cannot be read that way, the lines after the first are rows of their own."""
     status, out, err = imported(
         lines(row(1), *[row(2 + number, "blue", name) for number, name in enumerate(names)], row(9))
     )
 
     assert (status, out.rpartition("; ")[2]) == (9, "1 rejected\n")
     assert err.startswith(f"{imported.path}: {problem}")
-    assert imported.hours() == {"red": Decimal(80 if "unexpected" in problem else 160)}
+    assert imported.hours() == {"red": Decimal(160)} | ({} if "several" in problem else {"blue": Decimal(160)})
+
+
+@pytest.mark.parametrize("opened", [[2], [2, 400], [2, 3, 4, 5], [2, 3000], [4000]])
+def test_an_open_quote_costs_only_its_own_row(imported: Importer, opened: list[int]) -> None:
+    """However many follow: no text has as many characters, or no row as many lines."""
+    rows = [row(number, "blue", '"open' if number in opened else "plain") for number in range(4001)]
+
+    status, out, _ = imported(lines(*rows))
+
+    counted = f"{4001 - len(opened):,} jobs new, 0 changed, 0 unchanged; 0 without GPUs or never started"
+    assert (status, out) == (9, f"{counted}; {len(opened)} rejected\n")
+    assert imported.hours() == {"blue": Decimal(80 * (4001 - len(opened)))}
 
 
 @pytest.mark.parametrize(
