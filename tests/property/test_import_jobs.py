@@ -116,7 +116,8 @@ def slurm_files(draw: st.DrawFn) -> SlurmFile:
             start, at = at, at + 60 * draw(st.integers(1, 150))
             micro, tres = draw(gpus())
             account, state = draw(st.sampled_from(["red", "blue"])), draw(st.sampled_from(ENDED))
-            runs.append(Run(job, account, submit, start, at, state, micro, tres, draw(HOSTILE)))
+            times = (submit, start, at) if micro or tres in NOT_CERTAIN else (at, start, submit)  # nobody reads them
+            runs.append(Run(job, account, *times, state, micro, tres, draw(HOSTILE)))
     name_at = draw(st.sampled_from([None, *range(1, 9), len(COLUMNS)]))  # at 9, its pieces could be a NodeList
     return SlurmFile(draw(st.permutations(runs)), zone, name_at, draw(st.sampled_from(["|", "\t", ";"])))
 
@@ -194,6 +195,8 @@ def test_the_gpu_time_of_a_file_is_that_of_its_runs(file: SlurmFile) -> None:
         assert (job.start_us // US_PER_SECOND, job.end_us // US_PER_SECOND) in readings
         certain &= len(readings) == 1
     assert jobs.is_certain is certain
+    without = [run for run in file.runs if not run.micro_gpus and run.tres not in NOT_CERTAIN and not spoils(run, file)]
+    assert sum(each is None for each in rows) == len(without)
 
 
 @given(slurm_files(), st.data())

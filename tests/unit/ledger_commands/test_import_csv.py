@@ -191,6 +191,12 @@ def test_what_no_report_could_show_is_rejected(imported: Importer, change: dict[
     assert imported.hours() == {"red": Decimal(80)}
 
 
+def test_a_row_without_gpus_is_never_rejected(imported: Importer) -> None:
+    status, out, _ = imported(lines(row(1), row(2, end="2026-09-01T00:00:00", gpus="0"), row(3, end="soon", gpus="0")))
+
+    assert (status, out.split("; ")[1]) == (0, "2 without GPUs or never started")
+
+
 @pytest.mark.parametrize(
     ("flag", "text", "problem"),
     [

@@ -216,6 +216,32 @@ def test_runs_that_restarts_counts_and_the_file_lacks_are_named(imported: Import
     assert all_of_them.err == ""
 
 
+BACKWARDS = "2026-10-01T05:00:00|2026-10-01T06:00:00|2026-10-01T01:00:00"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        row(2, times=BACKWARDS, tres="cpu=4"),
+        row(2, state="NEW_STATE", times="|never|", tres=""),
+        row("2.batch", times=BACKWARDS),
+        row("2.0", state="NEW_STATE", tres="gres/gpu=4K"),
+    ],
+)
+def test_rows_without_gpus_and_steps_are_never_rejected(imported: Importer, line: str) -> None:
+    status, out, err = imported(f"{PLAIN}|Restarts", f"{row(1)}|0", f"{line}|3")
+
+    assert (status, err, out.split("; ")[1:]) == (0, "", ["1 without GPUs or never started", "0 rejected\n"])
+
+
+@pytest.mark.parametrize("change", [{"times": BACKWARDS}, {"tres": "gres/gpu=4K"}, {"state": "NEW_STATE"}])
+def test_a_run_whose_row_is_rejected_is_in_the_file(imported: Importer, change: dict[str, str]) -> None:
+    _, out, err = imported(f"{PLAIN}|Restarts", f"{row(5, **change)}|0", f"{row(5)}|1")
+
+    assert out.endswith("; 1 rejected\n")
+    assert len(err.splitlines()) == 1
+
+
 def test_a_ledger_from_before_runs_were_told_apart_bills_none_of_them_twice(
     imported: Importer, path: Path, ledger: Path
 ) -> None:
