@@ -6,13 +6,12 @@ from datetime import UTC, datetime, tzinfo
 from itertools import pairwise, product
 from typing import Final, NamedTuple
 
+from gputally.model.printable import printable
 from gputally.model.units import US_PER_SECOND, to_us
 
 MOST_GPUS: Final = 1_000_000
 """GPUs of one job beyond which a number is taken for an error."""
 _DIGITS: Final = re.compile(r"\d{1,12}", re.ASCII)
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, separators of lines, and bytes that are not UTF-8."""
 _NEVER: Final = ("", "Unknown", "None", "N/A")
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199
 _AFTER_US: Final = to_us(datetime(_LAST_YEAR + 1, 1, 1, tzinfo=UTC))
@@ -80,9 +79,9 @@ class Cells:
     def text(self, column: str) -> str:
         """The text without surrounding blanks; empty without such a column."""
         text = self._cells.get(column, "").strip()
-        if text.isprintable() or not _CONTROL.search(text):
+        if text.isprintable():
             return text
-        raise CellError(column, f"'{shown(text)}' has control characters, or is not text in UTF-8")
+        raise CellError(column, f"'{shown(text)}' has characters that are not printable, or is not text in UTF-8")
 
     def name(self, column: str) -> str:
         """A text that must not be empty."""
@@ -199,5 +198,5 @@ def _preference(times: tuple[int | None, ...]) -> tuple[int, int, int]:
 
 
 def shown(text: str) -> str:
-    """A text of the file in a message: not longer than a line, without control characters."""
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text[:_SHOWN])
+    """A text of the file in a message: not longer than a line, and printable."""
+    return printable(text[:_SHOWN])

@@ -20,6 +20,7 @@ from gputally.ledger.records import Window
 from gputally.ledger_commands.import_output import NOT_ALL_STATUS, ImportOutput, finish_import
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
 from gputally.ledger_commands.report.report_scope import time_zone
+from gputally.model.printable import printable
 from gputally.model.rules import Rules
 from gputally.model.units import to_datetime
 
@@ -98,7 +99,7 @@ def _finish(options: ImportOptions, file: JobFile, counts: Counts, *, problem: s
     output = ImportOutput(str(options.file), "jobs", options.rejected, Rejected._fields)
     status = finish_import(output, counts, problem)
     for note in file.notes():
-        sys.stderr.write(f"{options.file}: {note}\n")
+        sys.stderr.write(f"{options.file}: {printable(note)}\n")
     return status if file.is_certain else NOT_ALL_STATUS
 
 

@@ -27,11 +27,11 @@ from gputally.importing.kube_state.prometheus_api import PrometheusAccess, Prome
 from gputally.ledger.open import open_import_ledger, reading_once
 from gputally.ledger.records import Window
 from gputally.ledger_commands.import_output import NOT_ALL_STATUS, ImportOutput, finish_import
-from gputally.ledger_commands.plain_text import printable
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
 from gputally.ledger_commands.report.report_notes import write_sampled
 from gputally.ledger_commands.report.report_scope import time_zone
 from gputally.model.pod import PodRecord
+from gputally.model.printable import printable
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.report.calendar.windows import parse_window

@@ -180,7 +180,9 @@ def test_an_open_quote_costs_only_its_own_row(imported: Importer, opened: list[i
         ({"gpus": "inf"}, "gpu_count: 'inf' is not a whole number"),
         ({"gpus": "-8"}, "gpu_count: '-8' is not a whole number"),
         ({"gpus": "٣"}, "gpu_count: '٣' is not a whole number"),
-        ({"tenant": "r\x1b[2J"}, "tenant: 'r\\x1b[2J' has control characters"),
+        ({"tenant": "r\x1b[2J"}, "tenant: 'r\\x1b[2J' has characters that are not printable"),
+        ({"tenant": "der\u202eeulb"}, "tenant: 'der\\u202eeulb' has characters that are not printable"),
+        ({"end": "\u202e1"}, "end: '\\u202e1' has characters that are not printable"),
     ],
 )
 def test_what_no_report_could_show_is_rejected(imported: Importer, change: dict[str, str], problem: str) -> None:

@@ -113,8 +113,8 @@ def test_bytes_that_are_not_utf8_spoil_only_the_cells_that_are_read(imported: Im
     )
 
     assert status == 9
-    assert "line 3, Account: 'r\\udce9d' has control characters, or is not text in UTF-8" in err
-    assert "line 4, Account: 'a\\x1bb' has control characters" in err
+    assert "line 3, Account: 'r\\udce9d' has characters that are not printable, or is not text in UTF-8" in err
+    assert "line 4, Account: 'a\\x1bb' has characters that are not printable" in err
     assert imported.hours() == {"red": Decimal(80)}
 
 
