@@ -14,7 +14,7 @@ from typing import IO, Final, NamedTuple
 from gputally.errors import ConfigError, Problem
 from gputally.importing import csv_jobs, slurm_jobs
 from gputally.importing.imported_job import ImportedJob
-from gputally.importing.row_cells import CellError, Cells, Rejected, RepeatedHour, TimeBase, shown
+from gputally.importing.row_cells import AmbiguousTime, CellError, Cells, Rejected, TimeBase, shown
 from gputally.importing.slurm_gpus import SlurmShares
 from gputally.model.units import GPU_HOUR
 
@@ -66,14 +66,14 @@ class JobFile:
         self._path = path
         self._form = form
         self._base = base
-        self._repeated = _RepeatedHours(base)
+        self._ambiguous = _AmbiguousTimes(base)
 
     def rows(self) -> Iterator[ImportedJob | Rejected | None]:
         """One item for each row: the job, why it is rejected, or None if it had no GPU time.
 
         Raises: ConfigError if the file cannot be read, or lacks a column.
         """
-        self._repeated = _RepeatedHours(self._base)
+        self._ambiguous = _AmbiguousTimes(self._base)
         try:
             with self._opened() as file:
                 names, rows = self._table(file)
@@ -88,11 +88,11 @@ class JobFile:
     @property
     def is_certain(self) -> bool:
         """Whether all imported times have one reading."""
-        return not self._repeated.count
+        return not self._ambiguous.count
 
     def notes(self) -> list[str]:
         """What the result does not show."""
-        return [*self._repeated.notes(), *self._form.notes()]
+        return [*self._ambiguous.notes(), *self._form.notes()]
 
     @contextmanager
     def _opened(self) -> Iterator[IO[str]]:
@@ -164,16 +164,16 @@ class JobFile:
             )
             return Rejected(line, self._form.columns[0], f"{shown(job.id)} is in an earlier row too; {what}")
         known.add(number)
-        if row.repeated:
-            self._repeated.add(line, row.repeated, job.quantity)
+        if row.ambiguous:
+            self._ambiguous.add(line, row.ambiguous, job.quantity)
         return job
 
     def _problem(self, text: str, where: str = "") -> ConfigError:
         return ConfigError([Problem(str(self._path), where, text)])
 
 
-class _RepeatedHours:
-    """Imported rows with a time of the hour that clocks repeat."""
+class _AmbiguousTimes:
+    """Imported rows with an ambiguous local time."""
 
     def __init__(self, base: TimeBase) -> None:
         self._zone = base.zone
@@ -181,23 +181,24 @@ class _RepeatedHours:
         self._gpu_time = 0
         self.count = 0
 
-    def add(self, line: int, found: RepeatedHour, quantity: int) -> None:
+    def add(self, line: int, found: AmbiguousTime, quantity: int) -> None:
         """Add a row with so many µGPU."""
         self.count += 1
-        self._gpu_time += found.unsure_us * quantity
+        self._gpu_time += found.uncertain_us * quantity
         if self.count <= _NAMED:
-            hours = found.unsure_us * quantity / GPU_HOUR
+            hours = found.uncertain_us * quantity / GPU_HOUR
             self._named.append(
-                f"line {line}, {found.column}: {found.text} was twice in {self._zone}; the shortest run counts, "
-                f"at most {hours:,.4f} GPU-hours are missing"
+                f"line {line}, {found.column}: {found.text} is ambiguous in {self._zone}; the shorter run is billed "
+                f"(up to {hours:,.4f} GPU-hours less)"
             )
 
     def notes(self) -> list[str]:
         """The first ones, and their sum."""
         if not self.count:
             return []
-        total = f"{self.count:,} jobs have a time that clocks showed twice; at most {self._gpu_time / GPU_HOUR:,.4f} "
-        return [*self._named, f"{total}GPU-hours are missing; export times in UTC or with an offset"]
+        total = f"{self.count:,} jobs have an ambiguous local time (end of daylight saving time)"
+        less = f"up to {self._gpu_time / GPU_HOUR:,.4f} GPU-hours less are billed"
+        return [*self._named, f"{total}; {less}; export times in UTC or with an offset"]
 
 
 def _sacct_rows(file: IO[str], delimiter: str, columns: int) -> Iterator[Row]:

@@ -124,6 +124,8 @@ def _time_us(text: str, base: TimeBase, flag: str) -> int:
     except ValueError as error:
         raise ConfigError([Problem("", f"--{flag}", str(error))]) from None
     if others:
-        problem = f"clocks showed {text} twice; add an offset, such as {text}+02:00"
+        problem = (
+            f"{text} is ambiguous in {base.zone} (end of daylight saving time); add an offset, such as {text}+02:00"
+        )
         raise ConfigError([Problem("", f"--{flag}", problem)])
     return first

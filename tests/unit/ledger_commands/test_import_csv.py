@@ -204,8 +204,16 @@ def test_a_row_without_gpus_is_never_rejected(imported: Importer) -> None:
     [
         ("--zero", "9999-12-31", "'9999-12-31' is not between 1970 and 2199"),
         ("--until", "2026-10-01T09:00:00", "is before the last time in the file, 2026-10-01T10:00:00 UTC"),
-        ("--until", "2026-10-25T02:30:00", "clocks showed 2026-10-25T02:30:00 twice; add an offset"),
-        ("--zero", "2026-03-29T02:30:00", "2026-03-29T02:30:00 does not exist in Europe/Berlin"),
+        (
+            "--until",
+            "2026-10-25T02:30:00",
+            "2026-10-25T02:30:00 is ambiguous in Europe/Berlin (end of daylight saving time); add an offset",
+        ),
+        (
+            "--zero",
+            "2026-03-29T02:30:00",
+            "2026-03-29T02:30:00 is nonexistent in Europe/Berlin (start of daylight saving time)",
+        ),
     ],
 )
 def test_a_flag_is_a_time_that_exists_once(
@@ -225,5 +233,6 @@ def test_ambiguous_local_times_of_csv_are_counted_too(imported: Importer) -> Non
     status, _, err = imported(lines(row(1, end="2026-10-25T02:30:00")), "--time-zone", "Europe/Berlin")
 
     assert status == 9
-    assert "1 jobs have a time that clocks showed twice; at most 8.0000 GPU-hours are missing" in err
+    total = "1 jobs have an ambiguous local time (end of daylight saving time); up to 8.0000 GPU-hours less are billed"
+    assert total in err
     assert imported.hours() == {"red": Decimal(8 * (24 * 24 + 2)) + 4}

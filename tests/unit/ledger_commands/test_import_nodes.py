@@ -71,10 +71,10 @@ def test_a_node_of_eight_gpus_has_no_more_after_another_machine_took_its_name(
     assert hours(run, ledger) == {"red": Decimal("39.753333")}
 
 
-@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
 @pytest.mark.parametrize("replaced_at", [10_815, 18_000])
 def test_each_machine_under_a_name_has_its_own_model_and_price(
-    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path, order: str, replaced_at: int
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path, order: tuple[str, str], replaced_at: int
 ) -> None:
     """Both in one part of the window, the second also across parts; whichever pod is read first."""
     first, second = order

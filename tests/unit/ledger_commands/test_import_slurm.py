@@ -371,7 +371,7 @@ def test_resources_that_are_not_gpus_are_named(imported: Importer, path: Path) -
 
 
 NIGHT = "2026-10-25T{}:00"
-"""Clocks in Berlin show the hour from 02:00 twice."""
+"""In Berlin, local times from 02:00 to 03:00 are ambiguous."""
 
 
 def night(submit: str, start: str, end: str) -> str:
@@ -387,7 +387,7 @@ def night(submit: str, start: str, end: str) -> str:
         (night("02:50", "02:10", "02:20"), Decimal(1) / 6),
     ],
 )
-def test_the_order_of_times_decides_the_repeated_hour(imported: Importer, times: str, hours: Decimal) -> None:
+def test_the_order_of_times_decides_between_ambiguous_times(imported: Importer, times: str, hours: Decimal) -> None:
     status, _, err = imported(PLAIN, row(1, times=times, tres="gres/gpu=1"), flags=BERLIN)
 
     assert (status, err) == (0, "")
@@ -412,16 +412,16 @@ def test_a_time_that_remains_ambiguous_is_counted_and_named(
     first, last = err.splitlines()
     assert first.startswith(f"{path}: line 2, {column}: 2026-10-25T02:")
     assert first.endswith(
-        f" was twice in Europe/Berlin; the shortest run counts, at most {missing}.0000 GPU-hours are missing"
+        f" is ambiguous in Europe/Berlin; the shorter run is billed (up to {missing}.0000 GPU-hours less)"
     )
     assert last == (
-        f"{path}: 1 jobs have a time that clocks showed twice; at most {missing}.0000 GPU-hours are missing; "
-        "export times in UTC or with an offset"
+        f"{path}: 1 jobs have an ambiguous local time (end of daylight saving time); up to {missing}.0000 GPU-hours "
+        "less are billed; export times in UTC or with an offset"
     )
     assert imported.hours() == {"red": Decimal(hours), "blue": Decimal(80)}
 
 
-def test_a_run_that_began_in_the_repeated_hour_stays_the_same_run_when_it_ends(imported: Importer) -> None:
+def test_a_run_that_began_at_an_ambiguous_time_stays_the_same_run_when_it_ends(imported: Importer) -> None:
     began = night("01:00", "02:50", "Unknown")
     imported(PLAIN, row(1, state="RUNNING", times=began), flags=BERLIN)
 
@@ -440,11 +440,11 @@ def test_a_time_with_an_offset_is_never_ambiguous(imported: Importer) -> None:
     assert imported.hours() == {"red": Decimal(8)}
 
 
-def test_a_time_that_clocks_skip_is_rejected(imported: Importer, path: Path) -> None:
+def test_a_nonexistent_local_time_is_rejected(imported: Importer, path: Path) -> None:
     times = "2026-03-29T00:00:00|2026-03-29T01:00:00|2026-03-29T02:30:00"
 
     status, _, err = imported(PLAIN, row(1, times=times), row(2), flags=BERLIN)
 
-    problem = "2026-03-29T02:30:00 does not exist in Europe/Berlin, whose clocks skip that hour; check --time-zone"
+    problem = "2026-03-29T02:30:00 is nonexistent in Europe/Berlin (start of daylight saving time); check --time-zone"
     assert (status, err) == (9, f"{path}: line 2, End: {problem}\n")
     assert imported.hours() == {"red": Decimal(80)}
