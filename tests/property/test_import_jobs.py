@@ -231,6 +231,9 @@ def test_importing_a_file_in_parts_and_again_bills_each_run_once(file: SlurmFile
     former = {job.id: job for job in reversed(rows[:first])}
     with TemporaryDirectory() as folder, SqliteImportLedger(Path(folder) / "history.db") as ledger:
         list(import_jobs(ledger, [replace(job, run_us=None) for job in former.values()], plan))
+        assert FormerRuns(ledger, classifier).missing(rows) == 0
+        others = [replace(job, start_us=job.start_us + 1, run_us=(job.run_us or 0) + 1) for job in rows]
+        assert FormerRuns(ledger, classifier).missing(others) == len(former)
         counts = [Counts()]
         for part in (rows[:first], rows, again):
             counts += import_jobs(ledger, FormerRuns(ledger, classifier).kept(part), plan)
