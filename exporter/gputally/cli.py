@@ -20,11 +20,11 @@ from gputally.ledger_commands.import_flags import add_import_command
 from gputally.ledger_commands.in_pod import remote_command, run_remotely
 from gputally.ledger_commands.invoices.period_flags import add_periods_command
 from gputally.ledger_commands.ledger_flags import add_ledger_commands
-from gputally.ledger_commands.plain_text import printable
 from gputally.ledger_commands.preemptions.preemption_flags import add_preemptions_command
 from gputally.ledger_commands.report.report_flags import add_report_command
 from gputally.ledger_commands.rerate.rerate_flags import add_rerate_command
 from gputally.ledger_commands.waits.wait_flags import add_waits_command
+from gputally.model.printable import printable
 from gputally.posture_command.posture_flags import add_posture_command
 from gputally.setting import Parser, add_flags
 from gputally.why_command.why_flags import add_fits_command, add_what_if_command, add_why_command

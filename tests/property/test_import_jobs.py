@@ -16,12 +16,14 @@ from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gputally.accounting.prices.pricing import Pricing
 from gputally.config.rules_file import default_rules
+from gputally.errors import ConfigError
 from gputally.importing.import_jobs import Counts, FormerRuns, Plan, import_jobs, window_of
 from gputally.importing.imported_job import ImportedJob, JobClassifier
 from gputally.importing.job_file import JobFile, csv_format, sacct_format
@@ -114,7 +116,8 @@ def slurm_files(draw: st.DrawFn) -> SlurmFile:
             start, at = at, at + 60 * draw(st.integers(1, 150))
             micro, tres = draw(gpus())
             account, state = draw(st.sampled_from(["red", "blue"])), draw(st.sampled_from(ENDED))
-            runs.append(Run(job, account, submit, start, at, state, micro, tres, draw(HOSTILE)))
+            times = (submit, start, at) if micro or tres in NOT_CERTAIN else (at, start, submit)  # nobody reads them
+            runs.append(Run(job, account, *times, state, micro, tres, draw(HOSTILE)))
     name_at = draw(st.sampled_from([None, *range(1, 9), len(COLUMNS)]))  # at 9, its pieces could be a NodeList
     return SlurmFile(draw(st.permutations(runs)), zone, name_at, draw(st.sampled_from(["|", "\t", ";"])))
 
@@ -169,7 +172,7 @@ def in_file(content: str) -> Iterator[Path]:
 def test_the_gpu_time_of_a_file_is_that_of_its_runs(file: SlurmFile) -> None:
     content = written(file)
     with in_file(content) as path:
-        jobs = JobFile(path, sacct_format(SlurmShares()), TimeBase(zone=ZoneInfo(file.zone)))
+        jobs = JobFile(path, sacct_format(SlurmShares(), trusts_names=True), TimeBase(zone=ZoneInfo(file.zone)))
         rows = list(jobs.rows())
 
     lines = [line for line in content.split("\n")[1:] if line not in ("", "\r")]
@@ -192,6 +195,24 @@ def test_the_gpu_time_of_a_file_is_that_of_its_runs(file: SlurmFile) -> None:
         assert (job.start_us // US_PER_SECOND, job.end_us // US_PER_SECOND) in readings
         certain &= len(readings) == 1
     assert jobs.is_certain is certain
+    without = [run for run in file.runs if not run.micro_gpus and run.tres not in NOT_CERTAIN and not spoils(run, file)]
+    assert sum(each is None for each in rows) == len(without)
+
+
+@given(slurm_files(), st.data())
+def test_no_name_is_read_as_a_row_that_no_job_had(file: SlurmFile, data: st.DataObject) -> None:
+    """A forged row has the right number of cells if the name is in the last column."""
+    row = file.delimiter.join(["99", "victim", *written(file).split("\n")[1].split(file.delimiter)[2:]])
+    forged = data.draw(st.sampled_from(["", row, f"\n{row}", f"x\n{row}{file.delimiter}y", f"x\n{row}\n"]))
+    runs = [run._replace(name=run.name + forged) for run in file.runs]
+    file = file._replace(runs=runs, name_at=data.draw(st.sampled_from([file.name_at, len(COLUMNS)])))
+    with in_file(written(file)) as path:
+        jobs = JobFile(path, sacct_format(SlurmShares()), TimeBase(zone=ZoneInfo(file.zone)))
+        if file.name_at is None:
+            assert len(list(jobs.rows())) == len(runs)
+        else:
+            with pytest.raises(ConfigError, match="JobName"):
+                list(jobs.rows())
 
 
 @settings(max_examples=40)
@@ -199,7 +220,7 @@ def test_the_gpu_time_of_a_file_is_that_of_its_runs(file: SlurmFile) -> None:
 def test_importing_a_file_in_parts_and_again_bills_each_run_once(file: SlurmFile, first: int) -> None:
     """Also if the ledger has the first run of each job under the UID of the job, as before runs were told apart."""
     with in_file(written(file)) as path:
-        jobs = JobFile(path, sacct_format(SlurmShares()), TimeBase(zone=ZoneInfo(file.zone)))
+        jobs = JobFile(path, sacct_format(SlurmShares(), trusts_names=True), TimeBase(zone=ZoneInfo(file.zone)))
         rows, again = [[each for each in jobs.rows() if isinstance(each, ImportedJob)] for _ in range(2)]
     if not rows:
         return
@@ -210,6 +231,9 @@ def test_importing_a_file_in_parts_and_again_bills_each_run_once(file: SlurmFile
     former = {job.id: job for job in reversed(rows[:first])}
     with TemporaryDirectory() as folder, SqliteImportLedger(Path(folder) / "history.db") as ledger:
         list(import_jobs(ledger, [replace(job, run_us=None) for job in former.values()], plan))
+        assert FormerRuns(ledger, classifier).missing(rows) == 0
+        others = [replace(job, start_us=job.start_us + 1, run_us=(job.run_us or 0) + 1) for job in rows]
+        assert FormerRuns(ledger, classifier).missing(others) == len(former)
         counts = [Counts()]
         for part in (rows[:first], rows, again):
             counts += import_jobs(ledger, FormerRuns(ledger, classifier).kept(part), plan)
@@ -296,3 +320,5 @@ def test_a_csv_file_without_quotes_bills_nothing_that_did_not_run(
     if all('"' not in name for name, *_ in jobs):
         assert found.keys() == {job for job in truths(jobs) if delimiter not in jobs[int(job)][0]}
     assert len(found) + sum(isinstance(each, Rejected) or each is None for each in rows) == len(rows)
+    if not any(isinstance(each, Rejected) and "it may be several rows" in each.reason for each in rows):
+        assert len(rows) == len(jobs)

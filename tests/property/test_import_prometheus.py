@@ -42,6 +42,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     node: str
     machine: str
     gpus: int
+    model: str
     since: int
     until: int | None
 
@@ -85,7 +86,8 @@ def machines(draw: st.DrawFn, node: str) -> list[Machine]:
 
 def _machine(draw: st.DrawFn, node: str, since: int, until: int | None, *, has_machine: bool) -> Machine:
     name = draw(st.sampled_from(["one", "two"])) if has_machine else ""
-    return Machine(node=node, machine=f"{node}-{name}" if name else "", gpus=8, since=since, until=until)
+    model = {"one": "A100", "two": "H100"}.get(name) or draw(st.sampled_from(["A100", "H100"]))
+    return Machine(node=node, machine=f"{node}-{name}" if name else "", gpus=8, model=model, since=since, until=until)
 
 
 @st.composite
@@ -177,9 +179,14 @@ def scraped(cluster: Cluster) -> FakePrometheus:
             continue
         state = KubeState(history, times, TARGET | {"instance": instance})
         for each in cluster.machines:
-            begin = max(float(each.since), since)
+            begin, labels = max(float(each.since), since), {"label_nvidia_com_gpu_product": each.model}
             state.node(
-                each.node, {}, gpus=each.gpus, since=begin, until=each.until, created=each.since, machine=each.machine
+                *(each.node, labels),
+                gpus=each.gpus,
+                since=begin,
+                until=each.until,
+                created=each.since,
+                machine=each.machine,
             )
         state.node("always", {}, gpus=8, since=since, created=START - 9)
         for pod in cluster.pods:
@@ -251,6 +258,8 @@ def check_rejected(cluster: Cluster, pod: LifeOfPod, record: PodRecord | None) -
 def check(cluster: Cluster, pod: LifeOfPod, record: PodRecord) -> None:
     """Compare the record with the truth."""
     times, ended = cluster.scrapes, cluster.end_of(pod)
+    on = next(each for each in cluster.machines if each.node == pod.node and _has(each, pod.scheduled or 0))
+    assert record.terms[0].gpu_model == on.model
     assert record.units == (("nvidia.com/gpu", pod.gpus),)
     assert record.scheduled_us == (pod.scheduled or 0) * US_PER_SECOND
     if ended is None or times[-1] < ended:

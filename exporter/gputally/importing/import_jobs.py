@@ -1,6 +1,6 @@
 """Imports jobs into a ledger of their own. Importing the same rows again changes nothing."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -109,37 +109,36 @@ class FormerRuns:
     def __init__(self, ledger: SqliteImportLedger, classifier: EntryClassifier[ImportedJob]) -> None:
         self._ledger = ledger
         self._uid = classifier.uid
-        self._known, self._found = set[str](), set[str]()
+
+    def missing(self, rows: Iterable[ImportedJob | Rejected | None]) -> int:
+        """How many jobs of these rows are in the ledger with a start that no row has: they may count twice."""
+        known, found = set[str](), set[str]()
+        for _, run, start_us in self._compared(rows):
+            if run and start_us is not None:
+                known.add(run.id)
+                if _began(run, start_us):
+                    found.add(run.id)
+        return len(known - found)
 
     def kept(self, rows: Iterable[ImportedJob | Rejected | None]) -> Iterator[ImportedJob | Rejected | None]:
         """The rows; such a run without what tells it apart."""
-        source = iter(rows)
-        if not self._ledger.complete_us():
-            yield from source  # nothing was imported
+        for row, run, start_us in self._compared(rows):
+            yield replace(run, run_us=None) if run and _began(run, start_us) else row
+
+    def _compared(
+        self, rows: Iterable[ImportedJob | Rejected | None]
+    ) -> Iterator[tuple[ImportedJob | Rejected | None, ImportedJob | None, int | None]]:
+        """Each row, its run if it is told apart, and the start that the ledger has of this job."""
+        source, is_empty = iter(rows), not self._ledger.complete_us()
         while batch := list(islice(source, BATCH)):
-            former = [_without_run(row) for row in batch]
-            starts = self._ledger.starts_us(self._uid(job) for job in former if job)
-            self._known |= starts.keys()
-            for row, job in zip(batch, former, strict=True):
-                yield job if job and isinstance(row, ImportedJob) and self._is_former(row, job, starts) else row
-
-    def _is_former(self, row: ImportedJob, job: ImportedJob, starts: Mapping[str, int]) -> bool:
-        if (start_us := starts.get(uid := self._uid(job))) is None or start_us not in (row.run_us, row.start_us):
-            return False
-        self._found.add(uid)
-        return True
-
-    def notes(self) -> list[str]:
-        """What may count twice."""
-        if not (missing := len(self._known - self._found)):
-            return []
-        text = f"{missing:,} jobs are in the ledger with a start that no row has; if it was another time zone or file"
-        return [f"{text}, they count twice: import into a new file"]
+            runs = [row if isinstance(row, ImportedJob) and row.run_us is not None else None for row in batch]
+            uids = [self._uid(replace(run, run_us=None)) if run and not is_empty else "" for run in runs]
+            starts = self._ledger.starts_us(filter(None, uids))
+            yield from ((row, run, starts.get(uid)) for row, run, uid in zip(batch, runs, uids, strict=True))
 
 
-def _without_run(row: ImportedJob | Rejected | None) -> ImportedJob | None:
-    """The run as it was identified before: by its job alone."""
-    return replace(row, run_us=None) if isinstance(row, ImportedJob) and row.run_us is not None else None
+def _began(run: ImportedJob, start_us: int | None) -> bool:
+    return start_us is not None and start_us in (run.run_us, run.start_us)
 
 
 def _add(ledger: SqliteImportLedger, jobs: list[Entry], plan: Plan[Entry], counts: Counts) -> None:

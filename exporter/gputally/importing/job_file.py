@@ -4,6 +4,7 @@ import csv
 import gzip
 import re
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -13,7 +14,7 @@ from typing import IO, Final, NamedTuple
 from gputally.errors import ConfigError, Problem
 from gputally.importing import csv_jobs, slurm_jobs
 from gputally.importing.imported_job import ImportedJob
-from gputally.importing.row_cells import CellError, Cells, Rejected, RepeatedHour, TimeBase, shown
+from gputally.importing.row_cells import AmbiguousTime, CellError, Cells, Rejected, TimeBase, shown
 from gputally.importing.slurm_gpus import SlurmShares
 from gputally.model.units import GPU_HOUR
 
@@ -25,6 +26,8 @@ _SACCT_HEADER: Final = re.compile(r"\w+(?P<delimiter>[^\w ,:=./\[\]+-]+)", re.AS
 _NOT_UTF8: Final = re.compile("[\0\ud800-\udfff]")
 _LINE_BREAK: Final = re.compile("[\r\n]")
 
+_MOST_TEXT: Final = 1 << 17
+"""Characters of a row of CSV over several lines: so much is read again after a quote that is never closed."""
 Row = tuple[int, Sequence[str] | CellError]
 """The line where a row begins, and its cells, or why it has none."""
 
@@ -33,6 +36,7 @@ class Format(NamedTuple):
     """A kind of file: the columns that it must and may have, how a row becomes a job, and what rows say of other jobs.
 
     Texts in quotes may contain the `delimiter` (CSV); without one, the header shows it, and no text is quoted (sacct).
+    Then users can forge rows by what they write into `free_texts`: a file with such columns is refused.
     """
 
     columns: tuple[str, ...]
@@ -40,6 +44,7 @@ class Format(NamedTuple):
     job: Callable[[Cells], ImportedJob | None]
     notes: Callable[[], list[str]]
     delimiter: str | None
+    free_texts: tuple[str, ...] = ()
 
 
 def csv_format(delimiter: str = CSV_DELIMITER) -> Format:
@@ -47,10 +52,11 @@ def csv_format(delimiter: str = CSV_DELIMITER) -> Format:
     return Format(csv_jobs.COLUMNS, csv_jobs.OPTIONAL, csv_jobs.csv_job, list, delimiter)
 
 
-def sacct_format(shares: SlurmShares) -> Format:
-    """The output of sacct."""
+def sacct_format(shares: SlurmShares, *, trusts_names: bool = False) -> Format:
+    """The output of sacct, with names and other texts of users only if somebody `trusts_names`."""
     reader = slurm_jobs.SlurmJobs(shares)
-    return Format(slurm_jobs.COLUMNS, slurm_jobs.OPTIONAL, reader.job, reader.notes, None)
+    free_texts = () if trusts_names else slurm_jobs.FREE_TEXTS
+    return Format(slurm_jobs.COLUMNS, slurm_jobs.OPTIONAL, reader.job, reader.notes, None, free_texts)
 
 
 class JobFile:
@@ -60,15 +66,14 @@ class JobFile:
         self._path = path
         self._form = form
         self._base = base
-        self._repeated = _RepeatedHours(base)
-        self._free_texts: list[str] = []
+        self._ambiguous = _AmbiguousTimes(base)
 
     def rows(self) -> Iterator[ImportedJob | Rejected | None]:
         """One item for each row: the job, why it is rejected, or None if it had no GPU time.
 
         Raises: ConfigError if the file cannot be read, or lacks a column.
         """
-        self._repeated = _RepeatedHours(self._base)
+        self._ambiguous = _AmbiguousTimes(self._base)
         try:
             with self._opened() as file:
                 names, rows = self._table(file)
@@ -83,15 +88,11 @@ class JobFile:
     @property
     def is_certain(self) -> bool:
         """Whether all imported times have one reading."""
-        return not self._repeated.count
+        return not self._ambiguous.count
 
     def notes(self) -> list[str]:
         """What the result does not show."""
-        found = self._form.notes()
-        if self._free_texts:
-            names = ", ".join(self._free_texts)
-            found.append(f"has texts that users choose ({names}), which may look like other rows; export without them")
-        return [*self._repeated.notes(), *found]
+        return [*self._ambiguous.notes(), *self._form.notes()]
 
     @contextmanager
     def _opened(self) -> Iterator[IO[str]]:
@@ -113,13 +114,16 @@ class JobFile:
             match = _SACCT_HEADER.match(header)
             delimiter = match["delimiter"] if match else "|"
             names = header.split(delimiter)
-            self._free_texts = [name for name in names if name in slurm_jobs.FREE_TEXTS]
             rows = _sacct_rows(file, delimiter, len(names))
         else:
             names = _csv_header(header, delimiter)
             rows = _csv_rows(file, delimiter, len(names))
         names = [name.strip() for name in names]
         self._expect_columns(names, header)
+        if found := [name for name in names if name in self._form.free_texts]:
+            text = f"has texts that users choose ({', '.join(found)}): one with a line break can bill others as a row"
+            remedy = "export without them, or add --trust-names if you trust these users"
+            raise self._problem(f"{text} of its own; {remedy}", "line 1")
         return names, rows
 
     def _expect_columns(self, names: Sequence[str], header: str) -> None:
@@ -160,16 +164,16 @@ class JobFile:
             )
             return Rejected(line, self._form.columns[0], f"{shown(job.id)} is in an earlier row too; {what}")
         known.add(number)
-        if row.repeated:
-            self._repeated.add(line, row.repeated, job.quantity)
+        if row.ambiguous:
+            self._ambiguous.add(line, row.ambiguous, job.quantity)
         return job
 
     def _problem(self, text: str, where: str = "") -> ConfigError:
         return ConfigError([Problem(str(self._path), where, text)])
 
 
-class _RepeatedHours:
-    """Imported rows with a time of the hour that clocks repeat."""
+class _AmbiguousTimes:
+    """Imported rows with an ambiguous local time."""
 
     def __init__(self, base: TimeBase) -> None:
         self._zone = base.zone
@@ -177,23 +181,24 @@ class _RepeatedHours:
         self._gpu_time = 0
         self.count = 0
 
-    def add(self, line: int, found: RepeatedHour, quantity: int) -> None:
+    def add(self, line: int, found: AmbiguousTime, quantity: int) -> None:
         """Add a row with so many µGPU."""
         self.count += 1
-        self._gpu_time += found.unsure_us * quantity
+        self._gpu_time += found.uncertain_us * quantity
         if self.count <= _NAMED:
-            hours = found.unsure_us * quantity / GPU_HOUR
+            hours = found.uncertain_us * quantity / GPU_HOUR
             self._named.append(
-                f"line {line}, {found.column}: {found.text} was twice in {self._zone}; the shortest run counts, "
-                f"at most {hours:,.4f} GPU-hours are missing"
+                f"line {line}, {found.column}: {found.text} is ambiguous in {self._zone}; the shorter run is billed "
+                f"(up to {hours:,.4f} GPU-hours less)"
             )
 
     def notes(self) -> list[str]:
         """The first ones, and their sum."""
         if not self.count:
             return []
-        total = f"{self.count:,} jobs have a time that clocks showed twice; at most {self._gpu_time / GPU_HOUR:,.4f} "
-        return [*self._named, f"{total}GPU-hours are missing; export times in UTC or with an offset"]
+        total = f"{self.count:,} jobs have an ambiguous local time (end of daylight saving time)"
+        less = f"up to {self._gpu_time / GPU_HOUR:,.4f} GPU-hours less are billed"
+        return [*self._named, f"{total}; {less}; export times in UTC or with an offset"]
 
 
 def _sacct_rows(file: IO[str], delimiter: str, columns: int) -> Iterator[Row]:
@@ -212,27 +217,71 @@ def _csv_header(header: str, delimiter: str) -> list[str]:
 
 
 def _csv_rows(file: IO[str], delimiter: str, columns: int) -> Iterator[Row]:
-    """Rows of which one part may be in quotes; a row over several lines is rejected if it may have swallowed others."""
-    reader, first = csv.reader(file, delimiter=delimiter, strict=True), 2
+    """Rows of which one part may be in quotes; a row over several lines is rejected if it may have swallowed others.
+
+    If a row ends in an error, such as that its quote is never closed, only its first line is rejected.
+    """
+    lines = _Lines(file)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
+        lines.begin()
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            yield (
-                first,
-                CellError("", f"{_lines(first, reader.line_num + 1)}{error}; close quotes, and double those in texts"),
-            )
+            where = "" if lines.first == lines.last else f" in line {lines.last}"
+            yield lines.first, CellError("", f"{error}{where}; close quotes, and double those in texts")
+            lines.go_back()
         else:
             if cells:
-                yield first, _checked(cells, columns, delimiter, _lines(first, reader.line_num + 1))
-        first = reader.line_num + 2
+                yield lines.first, _checked(cells, columns, delimiter, lines)
 
 
-def _checked(cells: Sequence[str], columns: int, delimiter: str, lines: str) -> Sequence[str] | CellError:
+class _Lines:
+    """The lines of a file after its header, of which those of the current row can be read again."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._row, self._again = deque[str](), deque[str]()
+        self._length = 0
+        self.first = 2
+        """The number of the line where the row begins."""
+
+    @property
+    def last(self) -> int:
+        """The number of the row's last line so far."""
+        return self.first + max(len(self._row) - 1, 0)
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        """Raises: csv.Error if the row is too long."""
+        if self._row and self._length > _MOST_TEXT:
+            raise csv.Error(f"the row has more than {_MOST_TEXT:,} characters")
+        line = self._again.popleft() if self._again else next(self._file)
+        self._row.append(line)
+        self._length += len(line)
+        return line
+
+    def begin(self) -> None:
+        """Begin another row."""
+        self.first += len(self._row)
+        self._row.clear()
+        self._length = 0
+
+    def go_back(self) -> None:
+        """End the row after its first line."""
+        while len(self._row) > 1:
+            self._again.appendleft(self._row.pop())
+
+
+def _checked(cells: Sequence[str], columns: int, delimiter: str, lines: _Lines) -> Sequence[str] | CellError:
     if any(delimiter in cell and _LINE_BREAK.search(cell) for cell in cells):
-        return CellError("", f"{lines}a text in quotes has a line break and '{delimiter}': it may be several rows")
+        return CellError(
+            "", f"up to line {lines.last}, a text in quotes has a line break and '{delimiter}': it may be several rows"
+        )
     if len(cells) != columns:
         return _miscounted(cells, columns, f"put texts that contain '{delimiter}' in quotes")
     return cells
@@ -240,7 +289,3 @@ def _checked(cells: Sequence[str], columns: int, delimiter: str, lines: str) -> 
 
 def _miscounted(cells: Sequence[str], columns: int, remedy: str) -> CellError:
     return CellError("", f"has {len(cells)} cells, but the header has {columns}; {remedy}")
-
-
-def _lines(first: int, last: int) -> str:
-    return "" if first == last else f"up to line {last}, "

@@ -6,13 +6,12 @@ from datetime import UTC, datetime, tzinfo
 from itertools import pairwise, product
 from typing import Final, NamedTuple
 
+from gputally.model.printable import printable
 from gputally.model.units import US_PER_SECOND, to_us
 
 MOST_GPUS: Final = 1_000_000
 """GPUs of one job beyond which a number is taken for an error."""
 _DIGITS: Final = re.compile(r"\d{1,12}", re.ASCII)
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, separators of lines, and bytes that are not UTF-8."""
 _NEVER: Final = ("", "Unknown", "None", "N/A")
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199
 _AFTER_US: Final = to_us(datetime(_LAST_YEAR + 1, 1, 1, tzinfo=UTC))
@@ -48,12 +47,12 @@ class TimeBase(NamedTuple):
     zone: tzinfo = UTC
 
 
-class RepeatedHour(NamedTuple):
-    """A time that the clocks showed twice, of a job that may have run longer by `unsure_us`."""
+class AmbiguousTime(NamedTuple):
+    """An ambiguous local time (end of daylight saving time), of a job that may have run longer by `uncertain_us`."""
 
     column: str
     text: str
-    unsure_us: int
+    uncertain_us: int
 
 
 class JobTimes(NamedTuple):
@@ -74,15 +73,15 @@ class Cells:
     def __init__(self, cells: Mapping[str, str], base: TimeBase) -> None:
         self._cells = cells
         self._base = base
-        self.repeated: RepeatedHour | None = None
+        self.ambiguous: AmbiguousTime | None = None
         """What is not certain of the job's times."""
 
     def text(self, column: str) -> str:
         """The text without surrounding blanks; empty without such a column."""
         text = self._cells.get(column, "").strip()
-        if text.isprintable() or not _CONTROL.search(text):
+        if text.isprintable():
             return text
-        raise CellError(column, f"'{shown(text)}' has control characters, or is not text in UTF-8")
+        raise CellError(column, f"'{shown(text)}' has characters that are not printable, or is not text in UTF-8")
 
     def name(self, column: str) -> str:
         """A text that must not be empty."""
@@ -102,8 +101,8 @@ class Cells:
     def times(self, submit: str, start: str, end: str, *, submit_is_reset: bool = False) -> JobTimes:
         """The times of a job, in their order; without a date if the cell is empty or says so.
 
-        Of a time that the clocks showed twice, the order of the times decides. Where that leaves several readings, the
-        shortest run counts, then the earliest, and `repeated` says so. With `submit_is_reset`, a job may have been
+        Of an ambiguous local time, the order of the times decides. Where that leaves several readings, the
+        shortest run counts, then the earliest, and `ambiguous` says so. With `submit_is_reset`, a job may have been
         submitted again after its start, which then decides nothing.
         """
         submits = self._readings(submit)
@@ -120,7 +119,7 @@ class Cells:
         if len(runs) > 1:
             column = start if len({began for began, _ in runs}) > 1 else end
             lengths = [_run_us(each) for each in runs]
-            self.repeated = RepeatedHour(column, self.text(column), max(lengths) - min(lengths))
+            self.ambiguous = AmbiguousTime(column, self.text(column), max(lengths) - min(lengths))
         return JobTimes(*chosen, run_us=starts[0])
 
     def _optional_readings(self, column: str) -> tuple[int | None, ...]:
@@ -140,7 +139,7 @@ class Cells:
 
 
 def readings(text: str, base: TimeBase) -> tuple[int, ...]:
-    """The instants that `text` may be, in µs: two in the hour that clocks repeat, otherwise one.
+    """The instants that `text` may be, in µs: two if it is an ambiguous local time, otherwise one.
 
     It is a number of seconds since the zero of the file, or a date and time in ISO 8601. Raises: ValueError.
     """
@@ -160,7 +159,7 @@ def readings(text: str, base: TimeBase) -> tuple[int, ...]:
 
 
 def _local(time: datetime, text: str) -> tuple[int, ...]:
-    """The instants of a local time. Raises: ValueError for one in the hour that clocks skip."""
+    """The instants of a local time: two if it is ambiguous. Raises: ValueError for a nonexistent one."""
     again = time.replace(fold=1)
     before, after = time.utcoffset(), again.utcoffset()
     assert before is not None
@@ -169,7 +168,7 @@ def _local(time: datetime, text: str) -> tuple[int, ...]:
         return (to_us(time),)
     if before > after:  # see PEP 495: the first offset is that before the clocks change
         return to_us(time), to_us(again)
-    raise ValueError(f"{text} does not exist in {time.tzinfo}, whose clocks skip that hour; check --time-zone")
+    raise ValueError(f"{text} is nonexistent in {time.tzinfo} (start of daylight saving time); check --time-zone")
 
 
 def _within(us: int, text: str) -> int:
@@ -199,5 +198,5 @@ def _preference(times: tuple[int | None, ...]) -> tuple[int, int, int]:
 
 
 def shown(text: str) -> str:
-    """A text of the file in a message: not longer than a line, without control characters."""
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text[:_SHOWN])
+    """A text of the file in a message: not longer than a line, and printable."""
+    return printable(text[:_SHOWN])

@@ -27,6 +27,7 @@ _USAGE: Final = ("gpumem", "gpuutil")
 _COUNT: Final = re.compile(r"\d{1,18}", re.ASCII)
 _SLICE: Final = re.compile(r"(?:(?P<model>.*?)[_-])?(?P<profile>(?:\d{1,2}c\.)?\d{1,2}g\.\d{1,4}gb)(?:\W.*)?", re.ASCII)
 """A GPU type that is a MIG slice, such as a100_1g.10gb."""
+_NO_SLICE: Final = re.compile(r"\b0+[cg]")
 _MEMORY_GB: Final = re.compile(r"(\d{1,4})gb", re.ASCII)
 _MIB_PER_GB: Final = 1024
 
@@ -121,12 +122,12 @@ def _unit(kind: str, basis: MigBasis) -> int:
     model, profile = _slice(kind)
     if not profile:
         return GPU
+    if _NO_SLICE.search(profile):
+        raise CellError(COLUMN, f"{shown(kind)} is not a MIG profile")
     node = {gfd.PRODUCT: model.upper().replace("_", "-")}
     if memory := _MEMORY_GB.search(model.lower()):
         node[gfd.MEMORY] = str(int(memory[1]) * _MIB_PER_GB)
-    if unit := slice_of(profile, node, basis):
-        return unit
-    raise CellError(COLUMN, f"{shown(kind)} is not a MIG profile")
+    return slice_of(profile, node, basis)
 
 
 def _slice(kind: str) -> tuple[str, str]:

@@ -1,8 +1,9 @@
 """`gputally import`: jobs of the time before the installation."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -19,8 +20,14 @@ from gputally.ledger.records import Window
 from gputally.ledger_commands.import_output import NOT_ALL_STATUS, ImportOutput, finish_import
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
 from gputally.ledger_commands.report.report_scope import time_zone
+from gputally.model.printable import printable
 from gputally.model.rules import Rules
 from gputally.model.units import to_datetime
+
+_MISSING: Final = (
+    "of its jobs are in the ledger with a start that no row has: runs may count twice, so nothing is imported; use the "
+    "--time-zone and all rows of that import, or import into a new file"
+)
 
 
 class ImportOptions(Struct, frozen=True, kw_only=True):
@@ -37,6 +44,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     delimiter: str | None
     shards_per_gpu: int | None
     mps_per_gpu: int | None
+    trust_names: bool | None
     source: str
     rejected: Path | None
 
@@ -61,12 +69,14 @@ def import_file(options: ImportOptions) -> int:
         )
         counts = Counts()
         with open_import_ledger(options.ledger) as ledger:
+            former = FormerRuns(ledger, classifier)
             if options.format == "sacct":
                 ledger.expect_zone(options.source, options.time_zone)
-            former = FormerRuns(ledger, classifier)
+                if missing := former.missing(file.rows()):
+                    return _finish(options, file, _only_rejected(file.rows()), problem=f"{missing:,} {_MISSING}")
             for counts in import_jobs(ledger, former.kept(file.rows()), plan):
                 progress(f"{counts.imported:,} jobs ...")
-    return _finish(options, file, counts, notes=former.notes())
+    return _finish(options, file, counts)
 
 
 def _format(options: ImportOptions, rules: Rules) -> Format:
@@ -75,7 +85,7 @@ def _format(options: ImportOptions, rules: Rules) -> Format:
     shares = SlurmShares(
         mig_basis=rules.mig_basis, shards_per_gpu=options.shards_per_gpu, mps_per_gpu=options.mps_per_gpu
     )
-    return sacct_format(shares)
+    return sacct_format(shares, trusts_names=bool(options.trust_names))
 
 
 def _only_rejected(rows: Iterable[object]) -> Counts:
@@ -85,13 +95,11 @@ def _only_rejected(rows: Iterable[object]) -> Counts:
     )
 
 
-def _finish(
-    options: ImportOptions, file: JobFile, counts: Counts, *, problem: str = "", notes: Sequence[str] = ()
-) -> int:
+def _finish(options: ImportOptions, file: JobFile, counts: Counts, *, problem: str = "") -> int:
     output = ImportOutput(str(options.file), "jobs", options.rejected, Rejected._fields)
     status = finish_import(output, counts, problem)
-    for note in (*file.notes(), *notes):
-        sys.stderr.write(f"{options.file}: {note}\n")
+    for note in file.notes():
+        sys.stderr.write(f"{options.file}: {printable(note)}\n")
     return status if file.is_certain else NOT_ALL_STATUS
 
 
@@ -116,6 +124,8 @@ def _time_us(text: str, base: TimeBase, flag: str) -> int:
     except ValueError as error:
         raise ConfigError([Problem("", f"--{flag}", str(error))]) from None
     if others:
-        problem = f"clocks showed {text} twice; add an offset, such as {text}+02:00"
+        problem = (
+            f"{text} is ambiguous in {base.zone} (end of daylight saving time); add an offset, such as {text}+02:00"
+        )
         raise ConfigError([Problem("", f"--{flag}", problem)])
     return first

@@ -29,8 +29,8 @@ Prometheus with kube-state-metrics: the GPU pods of --window, up to the last scr
 exact; an end that only scrapes show is charged up to the last scrape with the pod, and the result states the largest
 error. docs/import.md lists the series.
 
-exit status: 0 all rows imported, 9 some rows rejected, or with a local time that clocks showed twice; each is named
-with its line, column and reason, 11 the Prometheus does not answer, or lacks a series
+exit status: 0 all rows imported, 9 some rows rejected, or with an ambiguous local time (end of daylight saving time),
+or more allocated than a node has; each is named with the reason, 11 the Prometheus does not answer, or lacks a series
 
 examples:
   gputally import jobs.csv --ledger history.db --prices.file prices.yaml
@@ -44,7 +44,7 @@ examples:
 _COMMON: Final = ("ledger", "config", "prices", "time_zone", "rejected")
 _PROMETHEUS: Final = ("window", "matchers", "user", "password_file", "token_file", "ca_file")
 
-_SLURM: Final = ("shards_per_gpu", "mps_per_gpu")
+_SLURM: Final = ("shards_per_gpu", "mps_per_gpu", "trust_names")
 _UNUSED: Final = {
     "csv": (*_PROMETHEUS, *_SLURM),
     "sacct": (*_PROMETHEUS, "delimiter"),
@@ -87,6 +87,8 @@ def _add_flags(command: ArgumentParser) -> None:
     of_slurm = command.add_argument_group("Slurm").add_argument
     of_slurm("--shards-per-gpu", metavar="NUMBER", type=_parts, help="how many gres/shard a GPU has")
     of_slurm("--mps-per-gpu", metavar="NUMBER", type=_parts, help="how many gres/mps a GPU has, often 100")
+    text = "read texts that users choose, such as JobName, which can look like rows of others"
+    of_slurm("--trust-names", action="store_const", const=True, help=text)
     of_prometheus = command.add_argument_group("Prometheus").add_argument
     of_prometheus(
         "--window", metavar="PERIOD", help="what to import: 30d, 2026-10, 2026-10-01/2026-10-15 [default: 30d]"

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from gputally.importing.import_jobs import Counts
-from gputally.ledger_commands.plain_text import csv_line, printable
+from gputally.ledger_commands.plain_text import csv_line
+from gputally.model.printable import printable
 
 _SHOWN: Final = 20
 """Rejected rows that are printed."""

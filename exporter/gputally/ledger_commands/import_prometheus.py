@@ -26,12 +26,12 @@ from gputally.importing.kube_state.pod_samples import RejectedSeries
 from gputally.importing.kube_state.prometheus_api import PrometheusAccess, PrometheusApi, TimeSpan, us_of
 from gputally.ledger.open import open_import_ledger, reading_once
 from gputally.ledger.records import Window
-from gputally.ledger_commands.import_output import ImportOutput, finish_import
-from gputally.ledger_commands.plain_text import printable
+from gputally.ledger_commands.import_output import NOT_ALL_STATUS, ImportOutput, finish_import
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
 from gputally.ledger_commands.report.report_notes import write_sampled
 from gputally.ledger_commands.report.report_scope import time_zone
 from gputally.model.pod import PodRecord
+from gputally.model.printable import printable
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_datetime
 from gputally.report.calendar.windows import parse_window
@@ -72,7 +72,7 @@ def import_prometheus(options: PrometheusImport) -> int:
         _say_how_exact(options.ledger, result.scan)
     for each in (*result.notes, *sorted(f"the answer may be incomplete: {text}" for text in result.warnings)):
         sys.stderr.write(f"{options.url}: {printable(each)}\n")
-    return status
+    return NOT_ALL_STATUS if result.has_excess else status
 
 
 class _Task(NamedTuple):
@@ -85,12 +85,13 @@ class _Task(NamedTuple):
 
 
 class _Result(NamedTuple):
-    """What was imported; without a scan, there were no pods."""
+    """What was imported, and whether that is more than nodes have; without a scan, there were no pods."""
 
     scan: HistoryScan | None
     counts: Counts
     notes: Sequence[str]
     warnings: Collection[str]
+    has_excess: bool = False
 
 
 async def _import(task: _Task, access: PrometheusAccess, progress: ProgressLine) -> _Result:
@@ -113,7 +114,8 @@ async def _import(task: _Task, access: PrometheusAccess, progress: ProgressLine)
                     import_rows(ledger, rows, plan, counts)
                     rows = []
             import_rows(ledger, rows, plan, counts)
-        return _Result(scan, counts, [*reader.notes(), *scan.nodes.notes(), *allocated.notes()], api.warnings)
+        notes = [*reader.notes(), *scan.nodes.notes(), *allocated.notes()]
+        return _Result(scan, counts, notes, api.warnings, bool(allocated.excesses()))
 
 
 def _window_of(scan: HistoryScan) -> Window:

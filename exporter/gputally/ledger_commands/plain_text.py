@@ -10,6 +10,7 @@ from typing import Any, Final, TextIO
 from msgspec import json
 
 from gputally.errors import LedgerError
+from gputally.model.printable import printable
 from gputally.model.units import to_datetime
 
 _ENCODER: Final = json.Encoder(decimal_format="number")
@@ -89,18 +90,13 @@ def age(seconds: float) -> str:
     return f"{seconds:.0f} s ago"
 
 
-def printable(text: str) -> str:
-    """`text` without control characters: what the ledger contains must not control the terminal."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
-
-
 def csv_line(row: Row) -> str:
     """As in RFC 4180, but with a newline at the end; every CSV file that a person may open has its lines from here.
 
     Text that a spreadsheet would compute gets an apostrophe before it, and so does text that begins with one: a reader
-    removes it from every text. Numbers stay as they are.
+    removes it from every text. Numbers stay as they are, also as a text with a minus and digits.
     """
-    cells = [_quoted(_inert(text)) for text in _texts(row)]
+    cells = [_text(each) if isinstance(each, int | float | Decimal) else _quoted(_inert(_text(each))) for each in row]
     return (2 * _QUOTE if cells == [""] else ",".join(cells)) + "\n"  # many readers skip an empty line
 
 

@@ -10,9 +10,9 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 from yarl import URL
 
 from gputally.errors import AggregatorRefused, AggregatorUnreachable, NotFound
-from gputally.ledger_commands.plain_text import printable
 from gputally.model.allocations_document import PATH, VERSION, AllocationsDocument
 from gputally.model.placement.why_document import NOT_FOUND_HEADER
+from gputally.model.printable import printable
 from gputally.top.api_documents import of_version
 from gputally.top.authorization import Credentials
 from gputally.top.options import Service

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gputally.ledger_commands.plain_text import printable
 from gputally.model.allocations_document import AllocationsDocument, UnaccountedCount
+from gputally.model.printable import printable
 from gputally.top.groups import Group, capacity, groups, jobs, offered, total
 
 _CHROME: Final = 2

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from gputally.ledger_commands.plain_text import printable
+from gputally.model.printable import printable
 from gputally.pending_api.forecasts.manifest_pods import READERS
 from gputally.posture_command.manifest_documents import ManifestObject
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import (
     PendingDocument,
     PendingFinding,
@@ -11,6 +10,7 @@ from gputally.model.placement.pending_document import (
     PendingReason,
     PendingTenant,
 )
+from gputally.model.printable import printable
 from gputally.pending_api.words.amount_words import count_words, gpu_words, money_range, pod_words
 from gputally.pending_api.words.duration_words import duration
 from gputally.pending_api.words.gang_words import gang_words

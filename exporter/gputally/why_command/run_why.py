@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from gputally.errors import ConfigError, NotFound, Problem
-from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import PENDING_VERSION, PendingDocument
 from gputally.model.placement.why_document import WHY_VERSION, WhyDocument
+from gputally.model.printable import printable
 from gputally.top.api_documents import of_version
 from gputally.top.client import InvalidQuestion, connected
 from gputally.top.flags import access_problems, credentials_from, service_from

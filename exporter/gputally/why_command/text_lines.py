@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gputally.ledger_commands.plain_text import printable
+from gputally.model.printable import printable
 
 _HEAD: Final = 12
 """Columns of the headings."""

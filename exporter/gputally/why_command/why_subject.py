@@ -4,9 +4,9 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from gputally.errors import ConfigError, Problem
-from gputally.ledger_commands.plain_text import printable
 from gputally.model.placement.pending_document import PENDING_PATH
 from gputally.model.placement.why_document import WHY_PATH
+from gputally.model.printable import printable
 
 _POD_WORDS: Final = frozenset({"pod", "pods", "po"})
 _JOB_WORDS: Final = frozenset({"job", "jobs", "job.batch"})

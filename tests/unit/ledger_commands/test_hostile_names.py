@@ -3,10 +3,12 @@
 import argparse
 import csv
 import io
+import math
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
@@ -175,6 +177,16 @@ def test_a_reader_restores_every_text_and_computes_none(name: str) -> None:
     expect_text(line)
     [row] = csv.reader(io.StringIO(line, newline=""))
     assert [each.removeprefix("'") for each in row] == [name, "-1.5", "-7", "3", ""]
+
+
+@given(st.floats() | st.integers() | st.decimals(allow_nan=False))
+@example(-1e-7)
+@example(-math.inf)
+@example(Decimal("-1.50"))
+def test_no_number_is_changed(number: float | Decimal) -> None:
+    text = f"{number:f}" if isinstance(number, Decimal) else f"{number}"
+
+    assert csv_line((number, f"{-1.5:.2f}")) == f"{text},-1.50\n"
 
 
 @given(st.text(st.sampled_from("\\|_*`[]<>&~#a1 \n\x1b")) | st.text())

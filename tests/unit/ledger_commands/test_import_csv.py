@@ -138,20 +138,33 @@ def test_texts_in_quotes_may_contain_anything_else(imported: Importer) -> None:
             ['"sweep', "plain", 'eval"'],
             "line 3: up to line 5, a text in quotes has a line break and ',': it may be several",
         ),
-        (['"sweep', "plain", 'ev"al'], "line 3: up to line 5, ',' expected after '\"'; close quotes"),
-        (['"sweep', "plain", "eval"], "line 3: up to line 6, unexpected end of data; close quotes"),
+        (['"sweep', "plain", 'ev"al'], "line 3: ',' expected after '\"' in line 5; close quotes"),
+        (['"sweep', "plain", "eval"], "line 3: unexpected end of data in line 6; close quotes"),
     ],
 )
 def test_a_quote_that_a_program_did_not_double_takes_no_row_for_another(
     imported: Importer, names: list[str], problem: str
 ) -> None:
+    """If the file cannot be read that way, the lines after the first are rows of their own."""
     status, out, err = imported(
         lines(row(1), *[row(2 + number, "blue", name) for number, name in enumerate(names)], row(9))
     )
 
     assert (status, out.rpartition("; ")[2]) == (9, "1 rejected\n")
     assert err.startswith(f"{imported.path}: {problem}")
-    assert imported.hours() == {"red": Decimal(80 if "unexpected" in problem else 160)}
+    assert imported.hours() == {"red": Decimal(160)} | ({} if "several" in problem else {"blue": Decimal(160)})
+
+
+@pytest.mark.parametrize("opened", [[2], [2, 400], [2, 3, 4, 5], [2, 3000], [4000]])
+def test_an_open_quote_costs_only_its_own_row(imported: Importer, opened: list[int]) -> None:
+    """However many follow: no text has as many characters, or no row as many lines."""
+    rows = [row(number, "blue", '"open' if number in opened else "plain") for number in range(4001)]
+
+    status, out, _ = imported(lines(*rows))
+
+    counted = f"{4001 - len(opened):,} jobs new, 0 changed, 0 unchanged; 0 without GPUs or never started"
+    assert (status, out) == (9, f"{counted}; {len(opened)} rejected\n")
+    assert imported.hours() == {"blue": Decimal(80 * (4001 - len(opened)))}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +180,9 @@ def test_a_quote_that_a_program_did_not_double_takes_no_row_for_another(
         ({"gpus": "inf"}, "gpu_count: 'inf' is not a whole number"),
         ({"gpus": "-8"}, "gpu_count: '-8' is not a whole number"),
         ({"gpus": "٣"}, "gpu_count: '٣' is not a whole number"),
-        ({"tenant": "r\x1b[2J"}, "tenant: 'r\\x1b[2J' has control characters"),
+        ({"tenant": "r\x1b[2J"}, "tenant: 'r\\x1b[2J' has characters that are not printable"),
+        ({"tenant": "der\u202eeulb"}, "tenant: 'der\\u202eeulb' has characters that are not printable"),
+        ({"end": "\u202e1"}, "end: '\\u202e1' has characters that are not printable"),
     ],
 )
 def test_what_no_report_could_show_is_rejected(imported: Importer, change: dict[str, str], problem: str) -> None:
@@ -178,13 +193,27 @@ def test_what_no_report_could_show_is_rejected(imported: Importer, change: dict[
     assert imported.hours() == {"red": Decimal(80)}
 
 
+def test_a_row_without_gpus_is_never_rejected(imported: Importer) -> None:
+    status, out, _ = imported(lines(row(1), row(2, end="2026-09-01T00:00:00", gpus="0"), row(3, end="soon", gpus="0")))
+
+    assert (status, out.split("; ")[1]) == (0, "2 without GPUs or never started")
+
+
 @pytest.mark.parametrize(
     ("flag", "text", "problem"),
     [
         ("--zero", "9999-12-31", "'9999-12-31' is not between 1970 and 2199"),
         ("--until", "2026-10-01T09:00:00", "is before the last time in the file, 2026-10-01T10:00:00 UTC"),
-        ("--until", "2026-10-25T02:30:00", "clocks showed 2026-10-25T02:30:00 twice; add an offset"),
-        ("--zero", "2026-03-29T02:30:00", "2026-03-29T02:30:00 does not exist in Europe/Berlin"),
+        (
+            "--until",
+            "2026-10-25T02:30:00",
+            "2026-10-25T02:30:00 is ambiguous in Europe/Berlin (end of daylight saving time); add an offset",
+        ),
+        (
+            "--zero",
+            "2026-03-29T02:30:00",
+            "2026-03-29T02:30:00 is nonexistent in Europe/Berlin (start of daylight saving time)",
+        ),
     ],
 )
 def test_a_flag_is_a_time_that_exists_once(
@@ -204,5 +233,6 @@ def test_ambiguous_local_times_of_csv_are_counted_too(imported: Importer) -> Non
     status, _, err = imported(lines(row(1, end="2026-10-25T02:30:00")), "--time-zone", "Europe/Berlin")
 
     assert status == 9
-    assert "1 jobs have a time that clocks showed twice; at most 8.0000 GPU-hours are missing" in err
+    total = "1 jobs have an ambiguous local time (end of daylight saving time); up to 8.0000 GPU-hours less are billed"
+    assert total in err
     assert imported.hours() == {"red": Decimal(8 * (24 * 24 + 2)) + 4}

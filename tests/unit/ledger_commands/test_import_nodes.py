@@ -10,6 +10,7 @@ from gputally.model.allocation import End
 from tests.fakes.kube_state import KubeState
 from tests.fakes.prometheus_history import FakePrometheus
 from tests.unit.ledger_commands.pod_history import (
+    PRICES,
     SCRAPES,
     T0,
     allocations,
@@ -68,6 +69,30 @@ def test_a_node_of_eight_gpus_has_no_more_after_another_machine_took_its_name(
     assert (status, err) == (0, "")
     assert allocations(ledger)["a"].end_by is End.NODE
     assert hours(run, ledger) == {"red": Decimal("39.753333")}
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize("replaced_at", [10_815, 18_000])
+def test_each_machine_under_a_name_has_its_own_model_and_price(
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path, order: tuple[str, str], replaced_at: int
+) -> None:
+    """Both in one part of the window, the second also across parts; whichever pod is read first."""
+    first, second = order
+    state.node("n1", A100, until=THREE, created=T0 - 86_400)
+    state.node("n1", H100, since=T0 + replaced_at, created=T0 + replaced_at)
+    state.pod(running(first, removed=11_000))
+    at = replaced_at + 60
+    state.pod(life(second, created=at, scheduled=at, started=at + 5, ended=at + 1800, removed=at + 1900))
+    prices = ledger.with_name("prices.yaml")
+    prices.write_text(PRICES)
+
+    assert imported(run, history, ledger, "--prices.file", prices).status == 0
+
+    found = {
+        row["gpu_model"]: (Decimal(row["gpu_hours"]), Decimal(row["cost"])) for row in rows(run, ledger, "gpu_model")
+    }
+    assert {model: round(cost / hours, 4) for model, (hours, cost) in found.items()} == {"A100": 2, "H100": 4}
+    assert found["H100"][0] == 4
 
 
 class Return(NamedTuple):
@@ -177,8 +202,9 @@ def test_more_than_a_node_has_is_named_with_the_node_and_the_time(
     state.pod(running("a"))
     state.pod(running("b", created=10_850, scheduled=10_860, started=10_870))
 
-    err = imported(run, history, ledger).err
+    status, _, err = imported(run, history, ledger)
 
+    assert status == 9
     assert "node n1: 16 nvidia.com/gpu allocated, but it has 8; 23.82 device-hours too many from " in err
     assert "from 2025-10-01 03:01:00 to 2025-10-01 05:59:37 UTC" in err
 

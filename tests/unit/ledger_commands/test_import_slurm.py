@@ -20,6 +20,7 @@ from tests.unit.ledger_commands.sample import Result, Runner
 PLAIN = "JobIDRaw|Account|QOS|Partition|State|Submit|Start|End|AllocTRES|NodeList"
 NAMED = "JobIDRaw|JobName|Account|QOS|Partition|State|Submit|Start|End|AllocTRES|NodeList"
 DAY = "2026-10-01T00:00:00|2026-10-01T00:00:00|2026-10-01T10:00:00"
+TRUST = ("--trust-names",)
 BERLIN = ("--time-zone", "Europe/Berlin")
 RULES = default_rules()
 
@@ -60,7 +61,9 @@ class Importer:
 
 
 def test_a_quote_in_a_name_swallows_no_rows(imported: Importer) -> None:
-    status, out, _ = imported(NAMED, named(1, "a"), named(2, '"sweep'), named(3, "b", "blue"), named(4, 'eval"'))
+    status, out, _ = imported(
+        NAMED, named(1, "a"), named(2, '"sweep'), named(3, "b", "blue"), named(4, 'eval"'), flags=TRUST
+    )
 
     assert (status, out.partition(" ")[0]) == (0, "4")
     assert imported.hours() == {"red": Decimal(240), "blue": Decimal(80)}
@@ -68,30 +71,50 @@ def test_a_quote_in_a_name_swallows_no_rows(imported: Importer) -> None:
 
 @pytest.mark.parametrize("name", ["train|v2", f"x|red|normal|gpu|COMPLETED|{DAY}|gres/gpu=64|n1", "|"])
 def test_a_name_with_a_separator_is_rejected_and_bills_nobody(imported: Importer, path: Path, name: str) -> None:
-    status, out, err = imported(NAMED, named(1, "plain"), named(2, name, "blue"))
+    status, out, err = imported(NAMED, named(1, "plain"), named(2, name, "blue"), flags=TRUST)
 
     assert (status, out.rpartition("; ")[2]) == (9, "1 rejected\n")
     assert f"{path}: line 3: has {11 + name.count('|')} cells, but the header has 11; a text that users choose" in err
     assert imported.hours() == {"red": Decimal(80)}
 
 
-def test_a_line_break_in_a_name_is_rejected_and_columns_of_free_text_are_named(imported: Importer, path: Path) -> None:
-    status, out, err = imported(NAMED, named(1, "plain"), named(2, "two\nlines", "blue"), named(3, "\x85\u2028\r\x00"))
+@pytest.mark.parametrize("name", ["plain", f"x\n2|victim|normal|gpu|COMPLETED|{DAY}|gres/gpu=512|n1|y"])
+def test_a_file_with_texts_that_users_choose_is_refused_unless_they_are_trusted(
+    imported: Importer, path: Path, ledger: Path, name: str
+) -> None:
+    """In the last column, a name with a line break is two rows that have all their cells."""
+    lines = f"{PLAIN}|Comment|JobName", f"{row(1)}|a|{name}"
+
+    status, out, err = imported(*lines)
+
+    assert (status, out) == (2, "")
+    assert err == (
+        f"gputally: {path}: line 1: has texts that users choose (Comment, JobName): one with a line break can bill "
+        "others as a row of its own; export without them, or add --trust-names if you trust these users\n"
+    )
+    assert not ledger.exists()
+    imported(*lines, flags=TRUST)
+    assert imported.hours()["red"] == Decimal(80)
+
+
+def test_a_line_break_in_a_name_is_rejected(imported: Importer) -> None:
+    lines = named(1, "plain"), named(2, "two\nlines", "blue"), named(3, "\x85\u2028\r\x00")
+
+    status, out, err = imported(NAMED, *lines, flags=TRUST)
 
     assert (status, out.rpartition("; ")[2]) == (9, "2 rejected\n")
     assert [line.split(":")[1] for line in err.splitlines()[:2]] == [" line 3", " line 4"]
-    assert err.endswith(
-        f"{path}: has texts that users choose (JobName), which may look like other rows; export without them\n"
-    )
     assert imported.hours() == {"red": Decimal(160)}
 
 
 def test_bytes_that_are_not_utf8_spoil_only_the_cells_that_are_read(imported: Importer) -> None:
-    status, _, err = imported(NAMED, named(1, "caf\udce9"), named(2, "plain", "r\udce9d"), named(3, "plain", "a\x1bb"))
+    status, _, err = imported(
+        NAMED, named(1, "caf\udce9"), named(2, "plain", "r\udce9d"), named(3, "plain", "a\x1bb"), flags=TRUST
+    )
 
     assert status == 9
-    assert "line 3, Account: 'r\\udce9d' has control characters, or is not text in UTF-8" in err
-    assert "line 4, Account: 'a\\x1bb' has control characters" in err
+    assert "line 3, Account: 'r\\udce9d' has characters that are not printable, or is not text in UTF-8" in err
+    assert "line 4, Account: 'a\\x1bb' has characters that are not printable" in err
     assert imported.hours() == {"red": Decimal(80)}
 
 
@@ -99,7 +122,7 @@ def test_bytes_that_are_not_utf8_spoil_only_the_cells_that_are_read(imported: Im
 def test_the_header_shows_the_delimiter(imported: Importer, delimiter: str) -> None:
     lines = [line.replace("|", delimiter) for line in (NAMED, named(1, "plain"))]
 
-    assert imported(*lines).status == 0
+    assert imported(*lines, flags=TRUST).status == 0
     assert imported.hours() == {"red": Decimal(80)}
 
 
@@ -193,6 +216,32 @@ def test_runs_that_restarts_counts_and_the_file_lacks_are_named(imported: Import
     assert all_of_them.err == ""
 
 
+BACKWARDS = "2026-10-01T05:00:00|2026-10-01T06:00:00|2026-10-01T01:00:00"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        row(2, times=BACKWARDS, tres="cpu=4"),
+        row(2, state="NEW_STATE", times="|never|", tres=""),
+        row("2.batch", times=BACKWARDS),
+        row("2.0", state="NEW_STATE", tres="gres/gpu=4K"),
+    ],
+)
+def test_rows_without_gpus_and_steps_are_never_rejected(imported: Importer, line: str) -> None:
+    status, out, err = imported(f"{PLAIN}|Restarts", f"{row(1)}|0", f"{line}|3")
+
+    assert (status, err, out.split("; ")[1:]) == (0, "", ["1 without GPUs or never started", "0 rejected\n"])
+
+
+@pytest.mark.parametrize("change", [{"times": BACKWARDS}, {"tres": "gres/gpu=4K"}, {"state": "NEW_STATE"}])
+def test_a_run_whose_row_is_rejected_is_in_the_file(imported: Importer, change: dict[str, str]) -> None:
+    _, out, err = imported(f"{PLAIN}|Restarts", f"{row(5, **change)}|0", f"{row(5)}|1")
+
+    assert out.endswith("; 1 rejected\n")
+    assert len(err.splitlines()) == 1
+
+
 def test_a_ledger_from_before_runs_were_told_apart_bills_none_of_them_twice(
     imported: Importer, path: Path, ledger: Path
 ) -> None:
@@ -209,15 +258,22 @@ def test_a_ledger_from_before_runs_were_told_apart_bills_none_of_them_twice(
     assert imported.hours("job") == {"235": Decimal(72), "8": Decimal(80)}
 
 
-def test_a_job_in_such_a_ledger_whose_start_no_row_has_is_named(imported: Importer, path: Path, ledger: Path) -> None:
+def test_nothing_is_imported_if_no_row_has_the_start_of_a_job_in_such_a_ledger(
+    imported: Importer, path: Path, ledger: Path
+) -> None:
+    """The time zone of what was not imported does not bind the next import."""
     as_before(path, ledger, REQUEUED[1], row(8))
 
-    _, _, err = imported(PLAIN, REQUEUED[1], row(8), flags=BERLIN)
+    status, out, err = imported(PLAIN, *REQUEUED, row(8), row(9), flags=BERLIN)
 
+    assert (status, out.split(";")[0]) == (9, "0 jobs new, 0 changed, 0 unchanged")
     assert err == (
-        f"{path}: 2 jobs are in the ledger with a start that no row has; if it was another time zone or file, "
-        "they count twice: import into a new file\n"
+        f"{path}: 2 of its jobs are in the ledger with a start that no row has: runs may count twice, so nothing is "
+        "imported; use the --time-zone and all rows of that import, or import into a new file\n"
     )
+    assert imported.hours("job") == {"235": Decimal(24), "8": Decimal(80)}
+    assert imported(PLAIN, *REQUEUED, row(8), row(9)).status == 0
+    assert imported.hours("job") == {"235": Decimal(72), "8": Decimal(80), "9": Decimal(80)}
 
 
 def as_before(path: Path, ledger: Path, *lines: str) -> None:
@@ -294,6 +350,7 @@ def test_the_basis_of_mig_slices_is_that_of_the_configuration(imported: Importer
         ("gres/gpu:a100=4,gres/gpu=2", "gres/gpu=2 is less than the amounts of its types, 4"),
         ("gres/gpu=2,gres/gpu=2", "has gres/gpu twice"),
         ("gres/gpu:0g.10gb=1", "0g.10gb is not a MIG profile"),
+        ("gres/gpu:a100_0c.1g.10gb=1", "a100_0c.1g.10gb is not a MIG profile"),
         ("gres/shard=2", "gres/shard=2 is part of a GPU; say with --shards-per-gpu how many a GPU has"),
         ("gres/mps=50", "gres/mps=50 is part of a GPU; say with --mps-per-gpu how many a GPU has"),
         ("gres/gpu=1,gres/mps=50", "has gres/gpu and gres/mps; which of them are shares of the others is not known"),
@@ -314,7 +371,7 @@ def test_resources_that_are_not_gpus_are_named(imported: Importer, path: Path) -
 
 
 NIGHT = "2026-10-25T{}:00"
-"""Clocks in Berlin show the hour from 02:00 twice."""
+"""In Berlin, local times from 02:00 to 03:00 are ambiguous."""
 
 
 def night(submit: str, start: str, end: str) -> str:
@@ -330,7 +387,7 @@ def night(submit: str, start: str, end: str) -> str:
         (night("02:50", "02:10", "02:20"), Decimal(1) / 6),
     ],
 )
-def test_the_order_of_times_decides_the_repeated_hour(imported: Importer, times: str, hours: Decimal) -> None:
+def test_the_order_of_times_decides_between_ambiguous_times(imported: Importer, times: str, hours: Decimal) -> None:
     status, _, err = imported(PLAIN, row(1, times=times, tres="gres/gpu=1"), flags=BERLIN)
 
     assert (status, err) == (0, "")
@@ -355,16 +412,16 @@ def test_a_time_that_remains_ambiguous_is_counted_and_named(
     first, last = err.splitlines()
     assert first.startswith(f"{path}: line 2, {column}: 2026-10-25T02:")
     assert first.endswith(
-        f" was twice in Europe/Berlin; the shortest run counts, at most {missing}.0000 GPU-hours are missing"
+        f" is ambiguous in Europe/Berlin; the shorter run is billed (up to {missing}.0000 GPU-hours less)"
     )
     assert last == (
-        f"{path}: 1 jobs have a time that clocks showed twice; at most {missing}.0000 GPU-hours are missing; "
-        "export times in UTC or with an offset"
+        f"{path}: 1 jobs have an ambiguous local time (end of daylight saving time); up to {missing}.0000 GPU-hours "
+        "less are billed; export times in UTC or with an offset"
     )
     assert imported.hours() == {"red": Decimal(hours), "blue": Decimal(80)}
 
 
-def test_a_run_that_began_in_the_repeated_hour_stays_the_same_run_when_it_ends(imported: Importer) -> None:
+def test_a_run_that_began_at_an_ambiguous_time_stays_the_same_run_when_it_ends(imported: Importer) -> None:
     began = night("01:00", "02:50", "Unknown")
     imported(PLAIN, row(1, state="RUNNING", times=began), flags=BERLIN)
 
@@ -383,11 +440,11 @@ def test_a_time_with_an_offset_is_never_ambiguous(imported: Importer) -> None:
     assert imported.hours() == {"red": Decimal(8)}
 
 
-def test_a_time_that_clocks_skip_is_rejected(imported: Importer, path: Path) -> None:
+def test_a_nonexistent_local_time_is_rejected(imported: Importer, path: Path) -> None:
     times = "2026-03-29T00:00:00|2026-03-29T01:00:00|2026-03-29T02:30:00"
 
     status, _, err = imported(PLAIN, row(1, times=times), row(2), flags=BERLIN)
 
-    problem = "2026-03-29T02:30:00 does not exist in Europe/Berlin, whose clocks skip that hour; check --time-zone"
+    problem = "2026-03-29T02:30:00 is nonexistent in Europe/Berlin (start of daylight saving time); check --time-zone"
     assert (status, err) == (9, f"{path}: line 2, End: {problem}\n")
     assert imported.hours() == {"red": Decimal(80)}

@@ -7,7 +7,8 @@ from typing import Final
 from gputally.accounting.nodes.gpu_model import UNKNOWN
 from gputally.importing.kube_state import pod_samples, sampled_node, series_names
 from gputally.importing.kube_state.history_scan import HistoryScan, Progress
-from gputally.importing.kube_state.pod_classifier import PodContext, classified
+from gputally.importing.kube_state.node_lives import MachineLife
+from gputally.importing.kube_state.pod_classifier import MachineKey, PodContext, classified
 from gputally.importing.kube_state.pod_samples import (
     OF_A_POD,
     TERMINAL,
@@ -72,10 +73,10 @@ class HistoryReader:
     def _row(self, record: PodRecord, context: PodContext, scan: HistoryScan) -> PodRow:
         """The pod as far as its machine lasted, with its classification."""
         life = scan.nodes.of_pod(record.node, record.scheduled_us or 0)
-        key = record.node, life.first_s if life else 0.0
+        key = _machine(record, life)
         if (facts := context.nodes.get(key)) is None:
             offered = life.offered if life else {}
-            labels = context.node_labels.get(record.node, {})
+            labels = context.node_labels.get(key, {})
             facts = sampled_node.sampled_node(record.node, labels, offered, self._rules, self._price_labels)
             context.nodes[key] = facts
             self._nodes += 1
@@ -168,22 +169,22 @@ class HistoryReader:
 
     async def _extend(self, context: PodContext, records: Collection[PodRecord], scan: HistoryScan, chunk: int) -> None:
         """Add the labels of the pods' nodes, and the controllers of their ReplicaSets."""
-        nodes: defaultdict[int, set[str]] = defaultdict(set)
+        machines: defaultdict[TimeSpan, set[MachineKey]] = defaultdict(set)
         for record in records:
-            if record.node not in context.node_labels:
-                life = scan.nodes.of_pod(record.node, record.scheduled_us or 0)
-                nodes[min(chunk, scan.chunk_at(life.seen_s)) if life else chunk].add(record.node)
-        for number, names in nodes.items():
-            await self._add_node_labels(context, names, scan.chunks[number])
+            life = scan.nodes.of_pod(record.node, record.scheduled_us or 0)
+            if (key := _machine(record, life)) not in context.node_labels:
+                machines[scan.span_of(record.node, life, chunk)].add(key)
+        for span, keys in machines.items():
+            await self._add_node_labels(context, keys, span)
         sets = {record.owner.name for record in records if record.owner and record.owner.kind == "ReplicaSet"}
         if sets:
             await self._add_controllers(context, sets, scan.chunks[chunk])
 
-    async def _add_node_labels(self, context: PodContext, nodes: Collection[str], chunk: TimeSpan) -> None:
-        """A node that left before its pods did has its labels in an earlier chunk."""
-        metric = sampled_node.NODE_LABELS
-        found = await self._api.last(f"{metric}{{node=~{series_names.any_of(nodes)}}}", chunk)
-        context.node_labels |= {name: {} for name in nodes} | await self._newest(found, metric, "node", chunk)
+    async def _add_node_labels(self, context: PodContext, machines: Collection[MachineKey], span: TimeSpan) -> None:
+        metric, names = sampled_node.NODE_LABELS, {name for name, _ in machines}
+        found = await self._api.last(f"{metric}{{node=~{series_names.any_of(names)}}}", span)
+        newest = await self._newest(found, metric, "node", span)
+        context.node_labels |= {key: newest.get(key[0], {}) for key in machines}
 
     async def _add_controllers(self, context: PodContext, sets: Collection[str], chunk: TimeSpan) -> None:
         for each in await self._api.last(f"kube_replicaset_owner{{replicaset=~{series_names.any_of(sets)}}}", chunk):
@@ -191,6 +192,10 @@ class HistoryReader:
             if each.metric.get("owner_is_controller") == "true" and kind and name:
                 key = series_names.field(each.metric, "namespace"), series_names.field(each.metric, "replicaset")
                 context.controllers[key] = OwnerReference(kind=kind, name=name, uid="", controller=True)
+
+
+def _machine(record: PodRecord, life: MachineLife | None) -> MachineKey:
+    return record.node, life.first_s if life else 0.0
 
 
 def _kubernetes_part(series: SampledSeries) -> tuple[tuple[str, str], ...]:

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from gputally.errors import PrometheusError
 from gputally.importing.kube_state import pod_samples, series_names
-from gputally.importing.kube_state.node_lives import NodeLives
+from gputally.importing.kube_state.node_lives import MachineLife, NodeLives
 from gputally.importing.kube_state.node_scan import limits_of, read_lives, scan_nodes
 from gputally.importing.kube_state.pod_samples import RejectedSeries
 from gputally.importing.kube_state.prometheus_api import PrometheusApi, SampledSeries, TimeSpan
@@ -43,6 +43,19 @@ class HistoryScan(Struct, frozen=True, kw_only=True):
     def chunk_at(self, at_s: float) -> int:
         """The number of the chunk that has a sample of this time."""
         return min(bisect_left([chunk.end_s for chunk in self.chunks], at_s), len(self.chunks) - 1)
+
+    def span_of(self, node: str, life: MachineLife | None, chunk: int) -> TimeSpan:
+        """The last part of the window, up to this chunk, that has samples of a machine, without those of others.
+
+        A machine that left before its pods did has its samples in an earlier chunk.
+        """
+        if life is None:
+            return self.chunks[chunk]
+        span = self.chunks[min(max(chunk, self.chunk_at(life.first_s)), self.chunk_at(life.seen_s))]
+        others = [each for each in self.nodes.lives[node] if each is not life]
+        before_s = max((each.seen_s for each in others if each.seen_s < life.first_s), default=span.start_s)
+        is_last = all(each.seen_s < life.first_s for each in others)
+        return TimeSpan(max(span.start_s, before_s), span.end_s if is_last else min(span.end_s, life.seen_s))
 
     def batches(self, size: int) -> Iterator[tuple[int, list[str]]]:
         """The pods by chunk, at most `size` in a batch, in a fixed order."""

@@ -19,15 +19,18 @@ from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.request import limited
 
+MachineKey = tuple[str, float]
+"""The name of a node and the time (s) of the machine's first sample under it; 0 if no scrape showed the machine."""
+
 
 class PodContext(Struct, kw_only=True):
-    """What pods refer to: nodes, namespaces, and the controllers of ReplicaSets, by (namespace, name).
+    """What pods refer to: machines, namespaces, and the controllers of ReplicaSets, by (namespace, name).
 
-    `nodes` are the facts of machines, by the name of the node and the first sample.
+    `nodes` are the facts of machines, which follow from `node_labels`.
     """
 
-    node_labels: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    nodes: dict[tuple[str, float], NodeFacts] = field(default_factory=dict)
+    node_labels: dict[MachineKey, Mapping[str, str]] = field(default_factory=dict)
+    nodes: dict[MachineKey, NodeFacts] = field(default_factory=dict)
     namespace_labels: dict[str, Mapping[str, str]] = field(default_factory=dict)
     namespace_annotations: dict[str, Mapping[str, str]] = field(default_factory=dict)
     controllers: dict[tuple[str, str], OwnerReference] = field(default_factory=dict)

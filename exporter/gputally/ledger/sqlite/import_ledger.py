@@ -40,6 +40,7 @@ class SqliteImportLedger(SqliteLedger):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
+        self._zone: tuple[str, str] | None = None
         try:
             self.bind(IMPORTED)
         except LedgerError:
@@ -67,18 +68,16 @@ class SqliteImportLedger(SqliteLedger):
     def expect_zone(self, source: str, zone: str) -> None:
         """The local times of a source are read in one time zone: in another, its runs would count twice.
 
-        Raises: LedgerError for another one than before.
+        The first jobs that are added determine it. Raises: LedgerError for another one than theirs.
         """
-        key = f"time_zone {source}"
-        with converted_errors(self.path), self._transaction():
-            known = self._meta(key)
-            if known is None:
-                self._connection.execute("INSERT INTO meta VALUES (?, ?)", (key, zone))
-            elif known != zone:
-                raise LedgerError(
-                    f"{self.path}: has jobs of '{source}' by --time-zone {known}; by {zone} they would start at other "
-                    "times and count twice. Import into a new file, or another cluster with --source"
-                )
+        self._zone = f"time_zone {source}", zone
+        with converted_errors(self.path):
+            known = self._meta(self._zone[0])
+        if known not in (None, zone):
+            raise LedgerError(
+                f"{self.path}: has jobs of '{source}' by --time-zone {known}; by {zone} they would start at other "
+                "times and count twice. Import into a new file, or another cluster with --source"
+            )
 
     def add(self, records: Mapping[str, PodRecord], digests: Mapping[str, int], window: Window) -> None:
         """Add new revisions of allocations, all or none. From now on the ledger covers at least `window`."""
@@ -90,3 +89,5 @@ class SqliteImportLedger(SqliteLedger):
             )
             self._connection.executemany(_KEEP, [(digests[uid], uid) for uid in records])
             self._connection.execute(_START, {"start": str(window.start_us)})
+            if self._zone:
+                self._connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", self._zone)

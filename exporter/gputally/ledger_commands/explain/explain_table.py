@@ -9,10 +9,10 @@ from typing import Final
 from gputally.accounting.prices.price_key import PriceKey
 from gputally.ledger.records import AllocationRecord, GapSubject, ObservationGap, Window
 from gputally.ledger_commands.explain.explain_rows import Amounts, Explanation, totals_of, uncharged
-from gputally.ledger_commands.plain_text import printable
 from gputally.ledger_commands.report.report_text import Scope
 from gputally.model.allocation import End, Segment
 from gputally.model.price import Price
+from gputally.model.printable import printable
 from gputally.model.units import to_datetime
 from gputally.report.explanation import ExplainedPod, ExplainedSegment
 from gputally.report.rounding import gpus

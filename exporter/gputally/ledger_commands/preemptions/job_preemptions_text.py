@@ -6,9 +6,10 @@ from typing import Final, TextIO
 
 from msgspec import structs
 
-from gputally.ledger_commands.plain_text import printable, write_document, write_rows
+from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.preemptions.preemptions_text import costs, document, lost, lost_total, plain
 from gputally.ledger_commands.report.report_text import Scope
+from gputally.model.printable import printable
 from gputally.report.disruption_rows import PLACES
 from gputally.report.job_preemptions.job_preemption import JobPreemption
 from gputally.report.job_preemptions.record_rows import JobPreemptionRow, record_row

@@ -8,8 +8,9 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.ledger_commands.plain_text import printable, write_document, write_rows
+from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.report.report_text import Scope, document_head
+from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row

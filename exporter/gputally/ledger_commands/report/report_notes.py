@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, TextIO
 
-from gputally.ledger_commands.plain_text import printable
+from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
 from gputally.report.sampled_ends import SampledLine
 

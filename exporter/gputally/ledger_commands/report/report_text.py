@@ -8,8 +8,9 @@ from typing import Any, Final, TextIO
 from msgspec import Struct, structs
 
 from gputally.ledger.records import LedgerState, Window
-from gputally.ledger_commands.plain_text import markdown, markdown_table, printable, write_document, write_rows
+from gputally.ledger_commands.plain_text import markdown, markdown_table, write_document, write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
+from gputally.model.printable import printable
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.units import to_datetime
 from gputally.report.bill import Bill
