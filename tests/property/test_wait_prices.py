@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.model.kube import Kind, Pod
+from gputally.model.kube import Job, Kind, Pod
 from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.wait import Wait
 from gputally.model.price import Basis
@@ -80,10 +82,7 @@ def test_a_wait_costs_what_the_pod_would_cost_on_the_nodes_that_it_selects(
 ) -> None:
     replay = Replay(rules=RULES, book=book_of(rules), opened=0)
     replay.relist(Kind.NODES, *forms(before), at=1, since=None)
-    replay.relist_objects(Kind.PODS, *(pod(number, each) for number, each in enumerate(pods)), at=2)
-    for number, each in enumerate(pods):
-        job = parallel_job(f"j{number}", queue="q", suspend=True, template={"spec": each.spec()})
-        replay.see_object(Kind.JOBS, job, at=2)
+    see_all(replay, pods, at=2)
     replay.scrape(5)
     assert of_pods(replay) == of_jobs(replay) == [expected(rules, before, each) for each in pods]
 
@@ -97,11 +96,129 @@ def test_a_wait_costs_what_the_pod_would_cost_on_the_nodes_that_it_selects(
     assert +Counter({model: quantity // GPU for model, quantity in wanted.items()}) == models(before, after, pods)
     assert of_pods(replay) == of_jobs(replay) == [expected(rules, after, each) for each in pods]
 
-    replay.restart()
-    replay.relist(Kind.NODES, *forms(after, others=lasting), at=96, since=95)
-    replay.relist_objects(Kind.PODS, *(pod(number, each) for number, each in enumerate(pods)), at=97)
-    replay.scrape(98)
-    assert of_pods(replay) == [expected(rules, after, each) for each in pods]
+    replay.restart(at=120)
+    see_all(replay, pods, at=121)
+    replay.scrape(125)
+    replay.relist(Kind.NODES, *forms(after, others=lasting), at=130, since=95)
+    replay.scrape(135)
+    assert of_pods(replay) == of_jobs(replay) == [expected(rules, after, each) for each in pods]
+    assert charged_since(replay, 96) == {(number, expected(rules, after, each)) for number, each in enumerate(pods)}
+
+
+HONEST = st.lists(
+    st.tuples(
+        st.builds(Waits, SELECTORS, st.sampled_from([1, 4]), st.booleans(), st.booleans()),
+        st.integers(5, 40),
+        st.integers(1, 30),
+        st.sampled_from(["waits", "bound", "deleted"]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+"""What waits, since when and for how long if it does not last."""
+MANY = st.lists(st.tuples(SELECTORS, st.sampled_from([1, 2, 4, 9]), st.integers(5, 40)), max_size=20)
+"""Pods that differ from each other: all are to be looked up."""
+
+
+@given(LISTS, NODES, HONEST, MANY, st.booleans())
+@examples(100)
+def test_however_much_others_ask_for_a_wait_costs_the_same(
+    rules: list[Priced],
+    nodes: Nodes,
+    honest: list[tuple[Waits, int, int, str]],
+    many: list[tuple[Mapping[str, str], int, int]],
+    late: bool,  # noqa: FBT001 - drawn: whether the nodes are listed last
+) -> None:
+    """Prices are looked up in turn, which take many rounds here."""
+    with patch("gputally.accounting.waiting.wait_prices.MOST_LOOKS", 2):
+        alone, attacked = (played(rules, nodes, honest, each, late=late) for each in ((), many))
+    for found in (alone.memory, attacked.memory):
+        assert not any(each.awaits_price for each in found.uncreated_waits.values())
+        assert not any(each.wait.awaits_price for each in found.waits.values())
+    assert waits_of(attacked, "ml") == waits_of(alone, "ml")
+
+
+def played(
+    rules: Sequence[Priced],
+    nodes: Nodes,
+    honest: Sequence[tuple[Waits, int, int, str]],
+    many: Sequence[tuple[Mapping[str, str], int, int]],
+    *,
+    late: bool,
+) -> Replay:
+    replay = Replay(rules=RULES, book=book_of(rules), opened=0)
+    for at in range(1, 80):
+        if at == (12 if late else 1):
+            replay.relist(Kind.NODES, *forms(nodes), at=at, since=None)
+        if at == 2:
+            replay.relist(Kind.PODS, at=at, since=None)
+        for number, (selector, gpus, since) in enumerate(many):
+            if at == since:
+                see(replay, f"h{number}", Waits(selector, gpus, tolerates=False, by_affinity=True), "hostile", at=at)
+        for number, (waits, since, lasts, end) in enumerate(honest):
+            if at == since:
+                see(replay, f"p{number}", waits, "ml", at=at)
+            elif at == since + lasts and end != "waits":
+                lose(replay, f"p{number}", waits, at=at, node="n0" if nodes and end == "bound" else "")
+        replay.fleet.advance(us(at))
+        if at % 3 == 0:
+            replay.fleet.waiting.judge(at_us=us(at))
+    for _ in range(len(many) + len(honest)):
+        replay.fleet.waiting.judge(at_us=us(80))
+        replay.fleet.uncreated.read()
+    replay.scrape(80)
+    return replay
+
+
+def see(replay: Replay, name: str, waits: Waits, namespace: str, *, at: int) -> None:
+    """A pod, and a Job that a queue holds back."""
+    replay.see_object(Kind.PODS, as_pod(manifest_of(name, waits, namespace, at)), at=at)
+    replay.see_object(Kind.JOBS, job_of(name, waits, namespace), at=at)
+
+
+def lose(replay: Replay, name: str, waits: Waits, *, at: int, node: str) -> None:
+    """Both are over: the pod is bound to `node`, or deleted."""
+    manifest = manifest_of(name, waits, "ml", at)
+    if node:
+        bound = PodForm(name=name, node=node, scheduled=at).manifest()
+        bound["metadata"]["resourceVersion"] = "2"
+        bound["spec"] = manifest["spec"] | {"nodeName": node}
+        replay.see_object(Kind.PODS, as_pod(bound), at=at)
+    else:
+        replay.lose_object(Kind.PODS, as_pod(manifest), at=at)
+    replay.lose_object(Kind.JOBS, job_of(name, waits, "ml"), at=at)
+
+
+def manifest_of(name: str, waits: Waits, namespace: str, at: int) -> Json:
+    return PodForm(name=name, namespace=namespace, created=at).manifest() | {"spec": waits.spec()}
+
+
+def job_of(name: str, waits: Waits, namespace: str) -> Job:
+    job = parallel_job(f"j{name}", queue="q", suspend=True, template={"spec": waits.spec()})
+    return replace(job, metadata=replace(job.metadata, namespace=namespace))
+
+
+def waits_of(replay: Replay, namespace: str) -> tuple[dict[object, Wait], dict[object, UncreatedWait]]:
+    pods = {key: each.wait for key, each in replay.memory.waits.items() if each.namespace == namespace}
+    jobs = {key: each for key, each in replay.memory.uncreated_waits.items() if each.namespace == namespace}
+    return pods, jobs
+
+
+def see_all(replay: Replay, pods: Sequence[Waits], *, at: int) -> None:
+    """The pods and Jobs."""
+    jobs = (
+        parallel_job(f"j{number}", queue="q", suspend=True, template={"spec": each.spec()})
+        for number, each in enumerate(pods)
+    )
+    replay.relist_objects(Kind.JOBS, *jobs, at=at)
+    replay.relist_objects(Kind.PODS, *(pod(number, each) for number, each in enumerate(pods)), at=at)
+
+
+def charged_since(replay: Replay, at: int) -> set[tuple[int, tuple[int | None, int | None]]]:
+    """The prices of the waits of each pod and Job after that time."""
+    waits: list[tuple[str, Wait | UncreatedWait]] = [(row.uid, row.wait) for row in replay.memory.waits.values()]
+    waits += [(each.uid, each) for each in replay.memory.uncreated_waits.values()]
+    return {(int(uid[-1]), _prices(each)) for uid, each in waits if each.to_us is None or each.to_us > us(at)}
 
 
 def pod(number: int, waits: Waits) -> Pod:

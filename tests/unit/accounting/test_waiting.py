@@ -169,9 +169,9 @@ def test_an_impossible_request_takes_no_share_from_the_pods_behind_the_same_hold
     shares.restore("impossible", to, created_us=0, quantity=0, charged=0)
     shares.put("b", to, created_us=1, quantity=3)
 
-    assert shares.settle() == {"impossible", "b"}
-    assert shares.share("impossible") == (None, 0, ())
-    assert shares.share("b") == (Occupant("gold", "red"), 3, ("h",))
+    assert shares.recompute() == {"impossible", "b"}
+    assert shares.occupant_share("impossible") == (None, 0, ())
+    assert shares.occupant_share("b") == (Occupant("gold", "red"), 3, ("h",))
 
 
 def test_the_pod_that_has_waited_for_longest_is_charged_first_and_its_place_passes_to_the_next() -> None:
