@@ -4,7 +4,7 @@ It is all live state but for what was charged: after a restart, the Jobs and Eve
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,13 +27,15 @@ from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.model.kube import Event, Kind, Object
 from gputally.model.observation import WorkloadResolved
 from gputally.model.owner import Owner
-from gputally.model.placement.needs import Needs
 from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+
+if TYPE_CHECKING:
+    from gputally.model.placement.needs import Needs
 
 _RENEW_US: Final = 60 * US_PER_SECOND
 
