@@ -153,7 +153,8 @@ def played(
         if end != "waits":
             node = "n0" if nodes and end == "bound" else ""
             steps.append((at + lasts, partial(lose, replay, f"p{number}", waits, at=at + lasts, node=node)))
-    for _, step in sorted([*steps, *((at, partial(judge, replay, at)) for at in range(END))], key=itemgetter(0)):
+    steps += [(at, partial(judge, replay, at)) for at in range(END)]
+    for _, step in sorted(steps, key=itemgetter(0)):
         step()
     for _ in range(len(many) + len(honest)):
         judge(replay, END)

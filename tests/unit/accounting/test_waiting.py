@@ -213,6 +213,24 @@ def test_what_an_ended_pod_held_is_charged_to_nobody_even_while_no_reason_is_kno
     assert occupants(replay, "b") == [Occupant("gold", "ml"), None]
 
 
+def test_a_new_process_charges_the_holders_that_are_left_if_the_first_one_is_gone() -> None:
+    replay = Replay(opened=0)
+    replay.relist(Kind.NODES, NODE, at=1, since=None)
+    holders = [replace(HOLDER, name=name, gpus=4) for name in "ac"]
+    replay.relist(Kind.PODS, *holders, at=10, since=None)
+    replay.see(replace(WAITS, gpus=8), at=21)
+    replay.scrape(30)
+    assert replay.fleet.waiting.book.known["uid-b"].holders == ("uid-a", "uid-c")
+
+    replay.lose(holders[0], at=31)
+    replay.flush()
+    replay.restart()
+    assert "uid-a" not in replay.fleet.pods.records
+    replay.scrape(34)
+    last = replay.fleet.waiting.book.known["uid-b"].waits[-1]
+    assert (last.occupant, last.by_occupant) == (Occupant("gold", "ml"), 4_000_000)
+
+
 def test_a_wait_costs_what_the_same_pod_would_cost_on_the_nodes_that_it_selects() -> None:
     replay = new_replay(book=book(h100=36, default=18))
     replay.see(NodeForm(name="n2", gpus=8, labels={"nvidia.com/gpu.product": "A100"}, taints=(TAINT,)), at=15)

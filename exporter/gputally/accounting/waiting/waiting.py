@@ -78,6 +78,8 @@ class Waiting(StatePart[PodWait]):
         self._terms = book.terms
         self._unjudged: set[str] = set()
         """UIDs of pending pods that were not judged yet, or that changed."""
+        self._lacks_prices = False
+        """Whether the last `judge` has not asked for all prices that it could ask for."""
         self._judged_us = self._price_changes = 0
         self._turn: list[str] = []
 
@@ -218,8 +220,7 @@ class Waiting(StatePart[PodWait]):
     @property
     def is_behind(self) -> bool:
         """Whether `judge` has left some pods for the next call."""
-        lacks_prices = bool(self.book.unpriced) and not self._terms.prices.may_look
-        is_behind = bool(self._unjudged) or self.verdicts.is_behind or self.fitting.is_behind or lacks_prices
+        is_behind = bool(self._unjudged) or self.verdicts.is_behind or self.fitting.is_behind or self._lacks_prices
         return self.live.is_judgeable and is_behind
 
     def drain(self) -> dict[str, PodWait | None]:
@@ -268,6 +269,7 @@ class Waiting(StatePart[PodWait]):
             changed.update(self._renewed())
             self.fitting.step()
         waits = dict(self._waits(chain(self._unpriced(), changed), at_us))
+        self._lacks_prices = bool(self.book.unpriced) and not self._terms.prices.may_look
         for uid in self.shares.recompute() - waits.keys():
             if (known := self.book.known.get(uid)) and known.waits and known.waits[-1].to_us is None:
                 waits[uid] = known.waits[-1]
