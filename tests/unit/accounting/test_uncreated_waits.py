@@ -302,6 +302,8 @@ def test_after_a_restart_the_last_prices_count_until_the_nodes_are_listed() -> N
     found.restart(at=160)
     found.relist_objects(Kind.JOBS, job, at=161)
     found.scrape(165)
+    [shown] = found.fleet.uncreated.workloads().described()
+    assert shown.prices.lowest, "what is shown is what is charged"
     found.relist(Kind.NODES, NODE, at=170, since=100)
     found.scrape(200)
 

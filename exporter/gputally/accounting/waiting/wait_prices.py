@@ -23,7 +23,7 @@ MOST_LOOKS: Final = 10_000
 _MOST_RANGES: Final = 4096
 
 
-class _Found(NamedTuple):
+class _Lookup(NamedTuple):
     """What the nodes are that a pod selects, None if it selects none that exists, as of this state of the nodes."""
 
     places: int
@@ -46,7 +46,7 @@ class WaitPrices:
         self._rules = rules
         self._pricing = pricing
         self._named_only = pricing.book.without_default() if pricing.book else None
-        self._found: WeakKeyDictionary[Needs, _Found] = WeakKeyDictionary()
+        self._found: WeakKeyDictionary[Needs, _Lookup] = WeakKeyDictionary()
         self._ranges: dict[tuple[bool, _Assets, str], PriceRange] = {}
         self._known: tuple[object, ...] = ()
         self._changes = 0
@@ -75,7 +75,7 @@ class WaitPrices:
         """
         if self._pricing.book is None or self._named_only is None or needs is None or TOO_MANY in needs.unmodelled:
             return PriceRange()
-        if (found := self._found_for(impersonal(needs), is_urgent=is_urgent)) is None:
+        if (found := self._lookup(impersonal(needs), is_urgent=is_urgent)) is None:
             return None
         if found.assets is not None:
             return self._range(self._pricing.book, found.assets, tier)
@@ -88,14 +88,16 @@ class WaitPrices:
         price = book.price_of(terms.asset, tier=terms.tier, at_us=self._pricing.now_us) if book else None
         return PriceRange(price)
 
-    def _found_for(self, needs: Needs, *, is_urgent: bool) -> _Found | None:
+    def _lookup(self, needs: Needs, *, is_urgent: bool) -> _Lookup | None:
+        if self.room.lacks_nodes:
+            return None
         known = self._found.get(needs)
-        if known and known.places == self.room.places and not self.room.lacks_nodes:
+        if known and known.places == self.room.places:
             return known
-        if not self.may_look and (self.room.lacks_nodes or not is_urgent):
+        if not (is_urgent or self.may_look):
             return None
         before = self.room.answers.looked_at
-        found = self._found[needs] = _Found(self.room.places, assets_for(needs, self.room))
+        found = self._found[needs] = _Lookup(self.room.places, assets_for(needs, self.room))
         self._looks += self.room.answers.looked_at - before
         return found
 
