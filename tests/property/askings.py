@@ -13,7 +13,7 @@ from tests.core.kueue import kueue_workload, unreserved
 from tests.core.manifests import GPU_NAME
 from tests.core.policies import budget, quota
 from tests.core.refusals import exceeded, failed_create, parallel_job
-from tests.property.hostile import AMOUNTS, NAMESPACE
+from tests.property.hostile import AMOUNTS, NAMESPACE, SELECTORS
 from tests.property.node_lives import LATEST
 
 Draw = st.DrawFn
@@ -46,6 +46,10 @@ def askings(draw: Draw) -> list[Asking]:
 def _job(draw: Draw, name: str) -> tuple[Kind, Object]:
     model, sizes = draw(st.sampled_from(MODELS)), (draw(st.sampled_from(AMOUNTS)), draw(st.sampled_from(PARALLEL)))
     found = parallel_job(name, gpus=sizes[0], parallelism=sizes[1], queue="q", suspend=True, model=model)
+    template = found.spec.template
+    if draw(st.booleans()):
+        spec = replace(template.spec, node_selector=draw(SELECTORS))
+        found = replace(found, spec=replace(found.spec, template=replace(template, spec=spec)))
     return Kind.JOBS, _moved(found)
 
 

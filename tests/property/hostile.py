@@ -35,6 +35,10 @@ RESOURCES = (
 HUGE_GRACE = (0, 1, 30, 2**31, 10**9)
 KINDS = ("../../pods#", "?watch=true#", "Job", "ReplicaSet", "Pod", "名", "\u202e", "K" * 300)
 LABELS = ("queue", "pod-template-hash", "batch.kubernetes.io/job-name", "ray.io/cluster", "kueue.x-k8s.io/queue-name")
+SELECTORS = st.dictionaries(
+    st.sampled_from(("pool", "rack", "nvidia.com/gpu.product")), st.sampled_from(("a", "b", "H100")), max_size=2
+)
+"""Labels that nodes may have or not: pods that select them in different ways cannot be looked up together."""
 _VALUES = st.text(ascii_letters + digits, min_size=1, max_size=63)
 
 
@@ -76,6 +80,7 @@ def _life(draw: Draw, name: str, rights: Rights) -> list[tuple[int, PodForm, boo
         resource=draw(st.sampled_from(RESOURCES)),
         tier=draw(st.sampled_from(("", "gold", "lead"))),
         labels=draw(_labels(rights)),
+        node_selector=draw(SELECTORS),
         owners=draw(_owners(name)),
     )
     if rights.hold and draw(st.booleans()):

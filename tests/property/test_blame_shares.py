@@ -17,11 +17,12 @@ from tests.property.examples import LONG, examples
 
 NODES: Final = ("n1", "n2")
 GPUS: Final = 8
+IMPOSSIBLE: Final = 10**9
 TIERS: Final = {"gold": 20, "lead": 10, "iron": 0}
 """With their priorities."""
 STEPS = st.one_of(
     st.tuples(st.just("wait"), st.integers(1, 9), st.sampled_from(sorted(TIERS))),
-    st.tuples(st.just("wait"), st.integers(1, 9), st.sampled_from(sorted(TIERS))),
+    st.tuples(st.just("wait"), st.sampled_from([1, 8, 9, IMPOSSIBLE]), st.sampled_from(sorted(TIERS))),
     st.tuples(st.just("many"), st.integers(1, 4), st.sampled_from(sorted(TIERS))),
     st.tuples(st.just("hold"), st.integers(1, 4), st.sampled_from(sorted(TIERS))),
     st.tuples(st.just("hold"), st.integers(1, 4), st.sampled_from(sorted(TIERS))),

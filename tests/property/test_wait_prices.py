@@ -1,15 +1,19 @@
 """A wait costs what the same pod would cost on the nodes that it selects, whatever the price book matches on."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
+from operator import itemgetter
 from typing import Final, NamedTuple
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.model.kube import Kind, Pod
+from gputally.model.kube import Job, Kind, Pod
 from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.wait import Wait
 from gputally.model.price import Basis
@@ -80,10 +84,7 @@ def test_a_wait_costs_what_the_pod_would_cost_on_the_nodes_that_it_selects(
 ) -> None:
     replay = Replay(rules=RULES, book=book_of(rules), opened=0)
     replay.relist(Kind.NODES, *forms(before), at=1, since=None)
-    replay.relist_objects(Kind.PODS, *(pod(number, each) for number, each in enumerate(pods)), at=2)
-    for number, each in enumerate(pods):
-        job = parallel_job(f"j{number}", queue="q", suspend=True, template={"spec": each.spec()})
-        replay.see_object(Kind.JOBS, job, at=2)
+    see_all(replay, pods, at=2)
     replay.scrape(5)
     assert of_pods(replay) == of_jobs(replay) == [expected(rules, before, each) for each in pods]
 
@@ -97,11 +98,134 @@ def test_a_wait_costs_what_the_pod_would_cost_on_the_nodes_that_it_selects(
     assert +Counter({model: quantity // GPU for model, quantity in wanted.items()}) == models(before, after, pods)
     assert of_pods(replay) == of_jobs(replay) == [expected(rules, after, each) for each in pods]
 
-    replay.restart()
-    replay.relist(Kind.NODES, *forms(after, others=lasting), at=96, since=95)
-    replay.relist_objects(Kind.PODS, *(pod(number, each) for number, each in enumerate(pods)), at=97)
-    replay.scrape(98)
-    assert of_pods(replay) == [expected(rules, after, each) for each in pods]
+    replay.restart(at=120)
+    see_all(replay, pods, at=121)
+    replay.scrape(125)
+    replay.relist(Kind.NODES, *forms(after, others=lasting), at=130, since=95)
+    replay.scrape(135)
+    assert of_pods(replay) == of_jobs(replay) == [expected(rules, after, each) for each in pods]
+    assert charged_since(replay, 96) == {(number, expected(rules, after, each)) for number, each in enumerate(pods)}
+
+
+HONEST = st.lists(
+    st.tuples(
+        st.builds(Waits, SELECTORS, st.sampled_from([1, 4]), st.booleans(), st.booleans()),
+        st.integers(4, 8),
+        st.integers(1, 10),
+        st.sampled_from(["waits", "bound", "deleted"]),
+    ),
+    min_size=1,
+    max_size=3,
+)
+"""What waits, since when and for how long if it does not last."""
+MANY = st.lists(st.builds(Waits, SELECTORS, st.integers(1, 9), st.booleans(), st.booleans()), min_size=9, max_size=20)
+"""Pods that differ from each other: all are to be looked up."""
+END: Final = 25
+Honest = tuple[Waits, int, int, str]
+
+
+@given(LISTS.filter(bool), NODES.filter(bool), HONEST, MANY, st.booleans())
+@examples(100)
+def test_however_much_others_ask_for_a_wait_costs_the_same(
+    rules: list[Priced],
+    nodes: Nodes,
+    honest: list[Honest],
+    many: list[Waits],
+    late: bool,  # noqa: FBT001 - drawn: whether the nodes are listed last
+) -> None:
+    """Prices are looked up in turn, which take many rounds here."""
+    with patch("gputally.accounting.waiting.wait_prices.MOST_LOOKS", 1):
+        alone, attacked = (played(rules, nodes, honest, each, late=late) for each in ((), many))
+    assert priced(attacked, "ml") == priced(alone, "ml")
+
+
+def played(
+    rules: Sequence[Priced], nodes: Nodes, honest: Sequence[Honest], many: Sequence[Waits], *, late: bool
+) -> Replay:
+    replay = Replay(rules=RULES, book=book_of(rules), opened=0)
+    steps: list[tuple[int, Callable[[], None]]] = [
+        (7 if late else 1, lambda: replay.relist(Kind.NODES, *forms(nodes), at=7 if late else 1, since=None)),
+        (2, lambda: replay.relist(Kind.PODS, at=2, since=None)),
+        *((4, partial(see, replay, f"h{number}", waits, "hostile", at=4)) for number, waits in enumerate(many)),
+    ]
+    for number, (waits, at, lasts, end) in enumerate(honest):
+        steps.append((at, partial(see, replay, f"p{number}", waits, "ml", at=at)))
+        if end != "waits":
+            node = "n0" if nodes and end == "bound" else ""
+            steps.append((at + lasts, partial(lose, replay, f"p{number}", waits, at=at + lasts, node=node)))
+    steps += [(at, partial(judge, replay, at)) for at in range(END)]
+    for _, step in sorted(steps, key=itemgetter(0)):
+        step()
+    for _ in range(len(many) + len(honest)):
+        judge(replay, END)
+    replay.scrape(END)
+    return replay
+
+
+def judge(replay: Replay, at: int) -> None:
+    replay.fleet.advance(us(at))
+    replay.fleet.waiting.judge(at_us=us(at))
+    replay.fleet.uncreated.read()
+
+
+def see(replay: Replay, name: str, waits: Waits, namespace: str, *, at: int) -> None:
+    """A pod, and a Job that a queue holds back."""
+    replay.see_object(Kind.PODS, as_pod(manifest_of(name, waits, namespace, at)), at=at)
+    replay.see_object(Kind.JOBS, job_of(name, waits, namespace), at=at)
+
+
+def lose(replay: Replay, name: str, waits: Waits, *, at: int, node: str) -> None:
+    """Both are over: the pod is bound to `node`, or deleted."""
+    manifest = manifest_of(name, waits, "ml", at)
+    if node:
+        bound = PodForm(name=name, node=node, scheduled=at).manifest()
+        bound["metadata"]["resourceVersion"] = "2"
+        bound["spec"] = manifest["spec"] | {"nodeName": node}
+        replay.see_object(Kind.PODS, as_pod(bound), at=at)
+    else:
+        replay.lose_object(Kind.PODS, as_pod(manifest), at=at)
+    replay.lose_object(Kind.JOBS, job_of(name, waits, "ml"), at=at)
+
+
+def manifest_of(name: str, waits: Waits, namespace: str, at: int) -> Json:
+    return PodForm(name=name, namespace=namespace, created=at).manifest() | {"spec": waits.spec()}
+
+
+def job_of(name: str, waits: Waits, namespace: str) -> Job:
+    job = parallel_job(f"j{name}", queue="q", suspend=True, template={"spec": waits.spec()})
+    return replace(job, metadata=replace(job.metadata, namespace=namespace))
+
+
+def priced(replay: Replay, namespace: str) -> Counter[tuple[object, ...]]:
+    """µGPU·µs by pod or Job and its prices."""
+    waits: list[tuple[str, Wait | UncreatedWait, int]] = [
+        (row.uid, row.wait, row.wait.quantity) for row in replay.memory.waits.values() if row.namespace == namespace
+    ]
+    waits += [
+        (each.uid, each, each.whole) for each in replay.memory.uncreated_waits.values() if each.namespace == namespace
+    ]
+    found = Counter[tuple[object, ...]]()
+    for uid, each, quantity in waits:
+        end_us = us(END) if each.to_us is None else each.to_us
+        found[uid, *_prices(each)] += quantity * (end_us - each.from_us)
+    return found
+
+
+def see_all(replay: Replay, pods: Sequence[Waits], *, at: int) -> None:
+    """The pods and Jobs."""
+    jobs = (
+        parallel_job(f"j{number}", queue="q", suspend=True, template={"spec": each.spec()})
+        for number, each in enumerate(pods)
+    )
+    replay.relist_objects(Kind.JOBS, *jobs, at=at)
+    replay.relist_objects(Kind.PODS, *(pod(number, each) for number, each in enumerate(pods)), at=at)
+
+
+def charged_since(replay: Replay, at: int) -> set[tuple[int, tuple[int | None, int | None]]]:
+    """The prices of the waits of each pod and Job after that time."""
+    waits: list[tuple[str, Wait | UncreatedWait]] = [(row.uid, row.wait) for row in replay.memory.waits.values()]
+    waits += [(each.uid, each) for each in replay.memory.uncreated_waits.values()]
+    return {(int(uid[-1]), _prices(each)) for uid, each in waits if each.to_us is None or each.to_us > us(at)}
 
 
 def pod(number: int, waits: Waits) -> Pod:

@@ -247,7 +247,7 @@ class Fleet:
     def _reclassify(self, changed: Reclassified | None, *, at_us: int) -> None:
         if changed:
             self.pods.reclassify(changed, at_us=at_us)
-            self.waiting.shares.node_changed(changed.name)
+            self.waiting.node_reclassified(changed.name)
             self.usage.reclassify(changed, at_us=at_us)
 
     def _deleted(self, event: Deleted, found: Object) -> None:

@@ -15,13 +15,15 @@ from gputally.placement.policy.budgets import NO_BUDGETS
 class Room:
     """All nodes with GPUs, by name. Pods may be known before their nodes.
 
-    `is_complete` says whether the pods without GPUs are known, so that free CPU, memory and pods per node are right.
+    `is_complete` says whether the pods without GPUs are known, so that free CPU, memory and pods per node are right;
+    `lacks_nodes`, that nodes may be missing until a list is complete.
     `budgets` are those that preemptions prefer to respect; none unless they were given.
     """
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeRoom] = {}
         self.is_complete = True
+        self.lacks_nodes = False
         self.budgets = NO_BUDGETS
         self.stopping: set[str] = set()
         """Names of nodes on which pods are stopping."""

@@ -103,8 +103,24 @@ def test_an_occupant_that_still_holds_its_gpus_changes_once_a_minute_at_most() -
 
     last = known.waits[-1]
     keeps = replay.fleet.waiting._keeps_occupant
-    assert keeps("uid-b", last, last, other, at_us=last.from_us + us(59) - us(0))
-    assert not keeps("uid-b", last, last, other, at_us=last.from_us + us(60) - us(0))
+    assert keeps(known, last, other, at_us=last.from_us + us(59) - us(0))
+    assert not keeps(known, last, other, at_us=last.from_us + us(60) - us(0))
+
+
+def test_the_minute_begins_with_the_occupant_whatever_else_of_the_wait_changes() -> None:
+    replay = new_replay(*(replace(WAITS, name=name, gpus=6, created=10) for name in "y"))
+    replay.see(replace(WAITS, gpus=6), at=21)
+    replay.scrape(21)
+    replay.lose(replace(WAITS, name="y", gpus=6, created=10), at=50)
+    replay.scrape(51)
+    known = replay.fleet.waiting.book.known["uid-b"]
+    assert [(each.by_occupant, each.from_us) for each in known.waits] == [(2_000_000, us(20)), (6_000_000, us(51))]
+
+    last = known.waits[-1]
+    other = Blame(last.cause, Occupant("silver", "ml"), "n1", ("uid-other",))
+    keeps = replay.fleet.waiting._keeps_occupant
+    assert keeps(known, last, other, at_us=us(79))
+    assert not keeps(known, last, other, at_us=us(80))
 
 
 def test_another_cause_changes_the_occupant_at_once() -> None:

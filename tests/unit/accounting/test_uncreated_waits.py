@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
@@ -14,14 +15,19 @@ from gputally.model.placement.verdict import Reason
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
 from gputally.model.units import GPU_SECOND
-from tests.core.manifests import GPU_NAME, PodForm, us
+from tests.core.manifests import GPU_NAME, NodeForm, PodForm, us
 from tests.core.policies import quota
 from tests.core.refusals import exceeded, failed_create, parallel_job
 from tests.core.replay import Replay
+from tests.property.price_lists import book_of
+from tests.told import Prices
 from tests.unit.accounting.test_uncreated import ADMISSION, EVENTS, HOUR, owner, refused_job, resolved, workload
 
 WATCHED = Rules(watched=(EVENTS,))
 CUSTOM = {"kind": "PyTorchJob", "apiVersion": "kubeflow.org/v1"}
+BY_POOL = book_of(Prices(models={}, tiers={}, labels={"pool": ((0, Fraction(3600)),)}))
+NODE = NodeForm(name="n1", gpus=8, labels={"nvidia.com/gpu.product": "H100", "pool": "a"})
+"""Whoever selects its model pays by its pool."""
 GPUS = 32
 """Of four pods with eight GPUs."""
 
@@ -264,6 +270,7 @@ def test_the_cost_is_that_of_the_model_that_the_pods_select() -> None:
         prices=(DatedPrice(from_us=0, per_gpu_hour=Decimal(36)),),
     )
     found = Replay(rules=WATCHED, book=PriceBook(currency="EUR", basis=Basis.GPU, rules=(rule,)))
+    found.relist(Kind.NODES, at=50, since=None)
     for name, model in (("train", "H100"), ("other", "")):
         found.see_object(Kind.JOBS, parallel_job(name, model=model), at=60)
         found.see_object(EVENTS, failed_create(exceeded(), name=name), at=60)
@@ -283,3 +290,35 @@ def test_a_process_without_the_feature_charges_nothing_more() -> None:
 
     [(labels, series)] = off.totals.truth(Total.UNCREATED)
     assert (labels, series.at(us(500))) == (("train", "quota"), 40 * GPUS * GPU_SECOND)
+
+
+def test_after_a_restart_the_last_prices_count_until_the_nodes_are_listed() -> None:
+    found = Replay(rules=Rules(known_tiers=("train",)), book=BY_POOL, opened=0)
+    found.relist(Kind.NODES, NODE, at=1, since=None)
+    job = parallel_job(gpus=4, queue="q", suspend=True, model="H100")
+    found.relist_objects(Kind.JOBS, job, at=2)
+    found.scrape(100)
+
+    found.restart(at=160)
+    found.relist_objects(Kind.JOBS, job, at=161)
+    found.scrape(165)
+    [shown] = found.fleet.uncreated.workloads().described()
+    assert shown.prices.lowest, "what is shown is what is charged"
+    found.relist(Kind.NODES, NODE, at=170, since=100)
+    found.scrape(200)
+
+    assert found.gpu_seconds(200, Total.UNCREATED) == {("train", "quota"): 16 * 198}
+    assert found.money(200, Total.UNCREATED_COST) == {("train", "quota", "EUR"): 16 * 198}
+    assert found.gpu_seconds(200, Total.UNCREATED_UNPRICED) == {}
+
+
+def test_a_job_that_is_seen_before_the_nodes_costs_the_same_for_all_of_its_time() -> None:
+    found = Replay(rules=Rules(known_tiers=("train",)), book=BY_POOL, opened=0)
+    found.relist_objects(Kind.JOBS, parallel_job(gpus=4, queue="q", suspend=True, model="H100"), at=2)
+    found.scrape(5)
+    assert found.gpu_seconds(5, Total.UNCREATED_UNPRICED) == {("train", "quota"): 16 * 3}
+
+    found.relist(Kind.NODES, NODE, at=10, since=None)
+    found.scrape(20)
+    assert found.money(20, Total.UNCREATED_COST) == {("train", "quota", "EUR"): 16 * 18}
+    assert found.gpu_seconds(20, Total.UNCREATED_UNPRICED) == {}

@@ -169,9 +169,9 @@ def test_an_impossible_request_takes_no_share_from_the_pods_behind_the_same_hold
     shares.restore("impossible", to, created_us=0, quantity=0, charged=0)
     shares.put("b", to, created_us=1, quantity=3)
 
-    assert shares.settle() == {"impossible", "b"}
-    assert shares.share("impossible") == (None, 0, ())
-    assert shares.share("b") == (Occupant("gold", "red"), 3, ("h",))
+    assert shares.recompute() == {"impossible", "b"}
+    assert shares.occupant_share("impossible") == (None, 0, ())
+    assert shares.occupant_share("b") == (Occupant("gold", "red"), 3, ("h",))
 
 
 def test_the_pod_that_has_waited_for_longest_is_charged_first_and_its_place_passes_to_the_next() -> None:
@@ -211,6 +211,24 @@ def test_what_an_ended_pod_held_is_charged_to_nobody_even_while_no_reason_is_kno
 
     assert reasons(replay)[-1] == (Reason.CAPACITY, 34, None)
     assert occupants(replay, "b") == [Occupant("gold", "ml"), None]
+
+
+def test_a_new_process_charges_the_holders_that_are_left_if_the_first_one_is_gone() -> None:
+    replay = Replay(opened=0)
+    replay.relist(Kind.NODES, NODE, at=1, since=None)
+    holders = [replace(HOLDER, name=name, gpus=4) for name in "ac"]
+    replay.relist(Kind.PODS, *holders, at=10, since=None)
+    replay.see(replace(WAITS, gpus=8), at=21)
+    replay.scrape(30)
+    assert replay.fleet.waiting.book.known["uid-b"].holders == ("uid-a", "uid-c")
+
+    replay.lose(holders[0], at=31)
+    replay.flush()
+    replay.restart()
+    assert "uid-a" not in replay.fleet.pods.records
+    replay.scrape(34)
+    last = replay.fleet.waiting.book.known["uid-b"].waits[-1]
+    assert (last.occupant, last.by_occupant) == (Occupant("gold", "ml"), 4_000_000)
 
 
 def test_a_wait_costs_what_the_same_pod_would_cost_on_the_nodes_that_it_selects() -> None:

@@ -9,8 +9,10 @@ from gputally.accounting.uncreated.workloads import Workloads
 from gputally.model.kube import OwnerReference
 from gputally.model.owner import Owner
 from gputally.model.placement.situation import QuotaState
+from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
+from gputally.model.placement.wait import CAUSE_OF
 from gputally.model.price import PriceRange
 from gputally.model.units import GPU
 from gputally.pending_api.pages.pending_page import pending_page
@@ -55,8 +57,31 @@ MINE = uncreated()
 def now(*workloads: UncreatedWorkload) -> PendingNow:
     pods = [holds("serve", 8, on="n1", tier="serving", priority=800), waits("a", 8)]
     tenants = {(each.owner.namespace, each.labels): each.tenant for each in workloads}
-    prices = {(each.needs, each.tier): each.prices for each in workloads}
-    return world([node("n1")], pods)._replace(uncreated=Workloads(workloads, tenants, prices))
+    known = {(each.owner.namespace, each.owner.reference.uid): each for each in workloads}
+    charged = [wait_of(each) for each in workloads if each.charged]
+    by_key = {each.key: each for each in charged}
+    return world([node("n1")], pods)._replace(uncreated=Workloads(known, tenants, by_key))
+
+
+def wait_of(workload: UncreatedWorkload) -> UncreatedWait:
+    """As it is charged."""
+    return UncreatedWait(
+        namespace=workload.owner.namespace,
+        uid=workload.owner.reference.uid,
+        kind=workload.owner.reference.kind,
+        name=workload.owner.reference.name,
+        job_kind=workload.job_kind,
+        job=workload.job,
+        tier=workload.tier,
+        tenant=workload.tenant,
+        pods=workload.charged_pods,
+        quantity=workload.quantity,
+        reason=workload.reason,
+        cause=CAUSE_OF[workload.reason],
+        from_us=workload.since_us,
+        shown=workload.tier,
+        price=workload.prices.lowest,
+    )
 
 
 def asked(**query: str) -> PendingRequest:

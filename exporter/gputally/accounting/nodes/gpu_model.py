@@ -1,9 +1,10 @@
 """The GPU model of a node from its labels, and of a GPU from its driver, in one spelling, so that series join."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gputally.model.kube import PodSpec
+from gputally.model.objects.affinity import NodeSelectorTerm
 from gputally.shares import gke
 
 UNKNOWN = "unknown"
@@ -50,16 +51,18 @@ def gpu_model_selected(spec: PodSpec) -> str:
     """The GPU model that the pod's node selector or affinity requires; "" for none or alternatives."""
     if spec.node_selector is None and spec.affinity is None:
         return ""
-    required = dict(_required_labels(spec)) | (spec.node_selector or {})
-    model = gpu_model_of(required)
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
+    model = gpu_model_of(required_labels(terms) | (spec.node_selector or {}))
     return "" if model == UNKNOWN else model
 
 
-def _required_labels(spec: PodSpec) -> Iterator[tuple[str, str]]:
-    """Labels that the required node affinity limits to one value; alternatives limit none."""
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
-    if len(terms) == 1:
-        for each in terms[0].match_expressions or ():
-            if each.operator == "In" and each.values and len(each.values) == 1:
-                yield each.key, each.values[0]
+def required_labels(terms: Sequence[NodeSelectorTerm]) -> dict[str, str]:
+    """Labels that the terms of a required node affinity limit to one value; alternatives limit none."""
+    if len(terms) != 1:
+        return {}
+    return {
+        each.key: each.values[0]
+        for each in terms[0].match_expressions or ()
+        if each.operator == "In" and each.values and len(each.values) == 1
+    }

@@ -4,7 +4,7 @@ It is all live state but for what was charged: after a restart, the Jobs and Eve
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,11 +28,15 @@ from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.model.kube import Event, Kind, Object
 from gputally.model.observation import WorkloadResolved
 from gputally.model.owner import Owner
+from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+
+if TYPE_CHECKING:
+    from gputally.model.placement.needs import Needs
 
 _RENEW_US: Final = 60 * US_PER_SECOND
 
@@ -71,6 +75,8 @@ class Uncreated(StatePart[Struct]):
         """Of these, nothing says how many GPUs their pods request, if any."""
         self._uncharged: dict[Key, Reason] = {}
         """The same, and those whose Event states an incredible number."""
+        self._unpriced: dict[Key, tuple[Needs | None, str]] = {}
+        """The needs and tiers of those that are charged before their prices are found out, in order of their turn."""
         self._outdated: dict[Key, int] = {}  # since when
         self._wanted: set[Owner] = set()
         self._sums = Sums(waits.terms.shown_tier)
@@ -107,7 +113,7 @@ class Uncreated(StatePart[Struct]):
         self._settle(key, before_us=at_us)
         if lacking:
             self._lacking[key] = lacking
-        elif not self._lacking.pop(key, None) and not self.failed.of(*key) and not self.waits.knows(key):
+        elif not self._lacking.pop(key, None) and not self.failed.of(*key) and not self.waits.of(key):
             return
         else:
             self._forget(key)
@@ -171,14 +177,10 @@ class Uncreated(StatePart[Struct]):
     def workloads(self) -> Workloads:
         """All workloads that lack pods. Whoever wants to know may finish the list in a thread."""
         self._renew()
-        known = (*self._known.values(), *self._unmeasured.values())
-        places = {(each.owner.namespace, each.labels) for each in known}
-        asked = {(each.needs, each.tier) for each in known}
-        return Workloads(
-            known,
-            tenants={place: self._namespaces.tenant_in(*place) for place in places},
-            prices={each: self._terms.prices.of(*each) for each in asked},
-        )
+        known = self._known | self._unmeasured
+        places = {(each.owner.namespace, each.labels) for each in known.values()}
+        tenants = {place: self._namespaces.tenant_in(*place) for place in places}
+        return Workloads(known, tenants=tenants, waits=dict(self.waits.known))
 
     def read(self) -> UncreatedNow | None:
         """The sums; None without the feature."""
@@ -251,9 +253,17 @@ class Uncreated(StatePart[Struct]):
             self._outdate(*self._known, at_us=self._now_us)
         for namespace in self._policy.quotas.drain_changed():
             self._outdate(*map(key_of, self.failed.in_namespace(namespace)), at_us=self._now_us)
+        self._ask_for_prices()
         for key, at_us in self._outdated.items():
             self._renew_one(key, at_us)
         self._outdated.clear()
+
+    def _ask_for_prices(self) -> None:
+        """Whoever waits for the longest time comes first."""
+        for key in tuple(self._unpriced) if self._terms.prices.may_look else ():
+            if not self._terms.prices.may_look:
+                return
+            self._renew_one(key, self._outdated.get(key, self._now_us))
 
     def _renew_one(self, key: Key, at_us: int) -> None:
         before, lacking = self._known.pop(key, None), self._lacking.get(key)
@@ -285,14 +295,36 @@ class Uncreated(StatePart[Struct]):
         is_queued = bool(lacking and lacking.queue)
         silent_us = refusal.at_us + RETRIED_US if refusal and not is_queued else self._now_us
         if silent_us < self._now_us:
+            self._find_out(key, at_us=at_us)
             self.waits.pause(key, end_us=silent_us, at_us=at_us)
         if workload is None or not workload.charged:
+            self._find_out(key, at_us=at_us)
             is_known = not (lacking or refusal) or self._evaluation.is_admitted(key)
             self.waits.lacks_nothing(key, is_known=is_known, at_us=at_us)
         elif silent_us >= self._now_us and (self._knows_pods or not workload.is_at_least):
-            tenant = self._namespaces.tenant_in(key[0], workload.labels)
-            wait = self._terms.uncreated(workload, tenant, uid=key[1], is_queued=is_queued)
+            last, wait = self.waits.of(key), self._wait(key, workload, is_queued=is_queued)
+            if last and wait.awaits_price and not last.equals_but_for_time(wait):  # the last one ends
+                wait = self._wait(key, workload, is_queued=is_queued, is_urgent=True)
             self.waits.charge(wait, since_us=workload.since_us, at_us=at_us)
+
+    def _wait(
+        self, key: Key, workload: UncreatedWorkload, *, is_queued: bool, is_urgent: bool = False
+    ) -> UncreatedWait:
+        """With the prices that were charged last, as long as those of now are not found out."""
+        last, asked = self.waits.of(key), (workload.needs, workload.tier)
+        prices = self._terms.prices.of(*asked, is_urgent=is_urgent)
+        if prices is not None:
+            self._unpriced.pop(key, None)
+        else:
+            self._unpriced[key] = asked
+            prices = last.prices if last and not last.awaits_price else None
+        tenant = self._namespaces.tenant_in(key[0], workload.labels)
+        return self._terms.uncreated(workload, tenant, prices, uid=key[1], is_queued=is_queued)
+
+    def _find_out(self, key: Key, *, at_us: int) -> None:
+        """The prices of a wait that ends: nobody asks for them later."""
+        if (asked := self._unpriced.pop(key, None)) and (prices := self._terms.prices.of(*asked, is_urgent=True)):
+            self.waits.price(key, prices, at_us=at_us)
 
     def _quota_key(self, workload: UncreatedWorkload | None) -> tuple[str, str] | None:
         """The complete tier and tenant of the watched quota that refuses the pods."""

@@ -16,6 +16,7 @@ from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.lacking import Key
 from gputally.model.placement.uncreated_wait import UncreatedWait, key_of
+from gputally.model.price import PriceRange
 from gputally.model.units import US_PER_HOUR
 
 RowKey = tuple[str, str, int]
@@ -55,6 +56,8 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         if last is None:
             self._begin(wait, max(at_us, self._totals.accounting_start_us), at_us=at_us)
             return
+        if not wait.awaits_price:
+            last = self._priced(last, wait.prices, at_us=at_us)
         if last.to_us is None and last.equals_but_for_time(wait):
             return
         is_pause = last.to_us is not None
@@ -69,6 +72,19 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         else:
             self._put(last, replace(last, to_us=begin_us), at_us=at_us)
             self._begin(wait, begin_us, at_us=at_us)
+
+    def price(self, key: Key, prices: PriceRange, *, at_us: int) -> None:
+        """What a wait costs was found out, just before it ends."""
+        if last := self.known.get(key_of(*key)):
+            self._priced(last, prices, at_us=at_us)
+
+    def _priced(self, last: UncreatedWait, prices: PriceRange, *, at_us: int) -> UncreatedWait:
+        """The wait with these prices for all of its time, if they were not found out yet."""
+        if last.awaits_price:
+            lowest, highest = prices
+            last, before = replace(last, price=lowest, highest=highest, awaits_price=False), last
+            self._put(before, last, at_us=at_us)
+        return last
 
     def pause(self, key: Key, *, end_us: int, at_us: int) -> None:
         """The refusal of the pods is not confirmed since `end_us`; what else they waited for has ended at `at_us`."""
@@ -96,9 +112,9 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         if last and (is_known or last.to_us is None):
             self.finish(last.key, at_us=at_us)
 
-    def knows(self, key: Key) -> bool:
-        """Whether a wait of the workload lasts, or is paused."""
-        return key_of(*key) in self.known
+    def of(self, key: Key) -> UncreatedWait | None:
+        """The wait of the workload that lasts, or is paused."""
+        return self.known.get(key_of(*key))
 
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`."""

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gputally.model.placement.needs import Needs
+from gputally.accounting.uncreated.lacking import Key
+from gputally.model.placement.uncreated_wait import UncreatedWait, key_of
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.price import PriceRange
 
@@ -13,22 +14,22 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Workloads(NamedTuple):
-    """Workloads, tenants by namespace and labels, and prices by needs and tier. Everything is immutable."""
+    """Workloads, tenants by namespace and labels, and what is charged, by key. Nobody changes it."""
 
-    known: tuple[UncreatedWorkload, ...] = ()
+    known: Mapping[Key, UncreatedWorkload] = {}
     tenants: Mapping[tuple[str, Labels], str] = {}
-    prices: Mapping[tuple[Needs | None, str], PriceRange] = {}
+    waits: Mapping[str, UncreatedWait] = {}
 
     def described(self) -> list[UncreatedWorkload]:
-        """With their tenants and prices, the oldest first; at the end those of which no request is known."""
+        """With their tenants and charged prices, the oldest first; at the end those of which no request is known."""
         found = [
-            replace(
-                each,
-                tenant=self.tenants[each.owner.namespace, each.labels],
-                prices=self.prices[each.needs, each.tier] if each.charged else PriceRange(),
-            )
-            for each in self.known
+            replace(each, tenant=self.tenants[each.owner.namespace, each.labels], prices=self._prices(key))
+            for key, each in self.known.items()
         ]
         return sorted(
             found, key=lambda each: (not each.quantity, each.since_us, each.owner.namespace, each.owner.reference.uid)
         )
+
+    def _prices(self, key: Key) -> PriceRange:
+        wait = self.waits.get(key_of(*key))
+        return wait.prices if wait else PriceRange()

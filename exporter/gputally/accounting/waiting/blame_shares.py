@@ -110,8 +110,8 @@ class BlameShares:
         if name in self._nodes:
             self._outdated.add(name)
 
-    def share(self, uid: str) -> tuple[Occupant | None, int, tuple[str, ...]]:
-        """Who is charged for the wait of a pod, for how many µGPU, and for which pods; as of the last `settle`."""
+    def occupant_share(self, uid: str) -> tuple[Occupant | None, int, tuple[str, ...]]:
+        """Who is charged for the wait of a pod, for how many µGPU, and for which pods; as of the last `recompute`."""
         if known := self._of.get(uid):
             blame, group = known
             if charged := self._nodes[blame.node].charged.get(uid):
@@ -123,7 +123,7 @@ class BlameShares:
         known = self._of.get(uid)
         return known is not None and any(self._held(each) for each in known[1].holders)
 
-    def settle(self) -> set[str]:
+    def recompute(self) -> set[str]:
         """Share anew what has changed; returns the pods whose share is another one than at the last call."""
         for name in self._outdated:
             if node := self._nodes.get(name):

@@ -17,7 +17,7 @@ from gputally.accounting.waiting.taken_from import taken_from
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.needs import PODS, Taken
+from gputally.model.placement.needs import PODS, Place, Taken
 from gputally.model.placement.wait import PodWait
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
@@ -32,9 +32,9 @@ _RESIZING: Final = ("PodResizePending", "PodResizeInProgress")
 class LiveRoom:
     """The room, and the names of the nodes that have `changed` since somebody looked.
 
-    `lacks_nodes` and `lacks_pods` say that objects may be missing until a list is complete; `late` are the nodes of
-    which pods may be missing besides. If it `is_resumed`, the watches list nothing. `nodes` are those with GPUs and
-    without.
+    `lacks_pods` says that pods may be missing until a list is complete, as `lacks_nodes` of the room does; `late` are
+    the nodes of which pods may be missing besides. If it `is_resumed`, the watches list nothing. `nodes` are those with
+    GPUs and without.
     """
 
     def __init__(self, room: Room, rules: Rules, nodes: Nodes, *, is_resumed: bool) -> None:
@@ -42,7 +42,7 @@ class LiveRoom:
         self.changed: set[str] = set()
         self.places_changed = False
         """Whether any of these was added, deleted or changed itself, and not only its pods."""
-        self.lacks_nodes = self.lacks_pods = True
+        self.room.lacks_nodes = self.lacks_pods = True
         self.late: set[str] = set()
         self._listing: set[str] = set()
         """The late nodes in the list beside the watches."""
@@ -59,7 +59,7 @@ class LiveRoom:
     @property
     def needs_list(self) -> bool:
         """Whether a list beside the watches is needed."""
-        return bool(self.late) or (self._is_resumed and (self.lacks_nodes or self.lacks_pods))
+        return bool(self.late) or (self._is_resumed and (self.room.lacks_nodes or self.lacks_pods))
 
     @property
     def is_complete(self) -> bool:
@@ -69,7 +69,7 @@ class LiveRoom:
     @property
     def is_judgeable(self) -> bool:
         """Whether all nodes with GPUs and all pods with GPUs are known."""
-        return not self.lacks_nodes and (self._is_resumed or not self.lacks_pods)
+        return not self.room.lacks_nodes and (self._is_resumed or not self.lacks_pods)
 
     def node_seen(self, node: Node, *, at_us: int) -> None:
         """A node was added or has changed. Raises: MalformedObject for an invalid quantity."""
@@ -86,11 +86,20 @@ class LiveRoom:
             if not self._young.has_all(name, until_us=until_us, at_us=now_us):
                 self.late.add(name)
         if place != (new := replace(place_of(node), asset=self._nodes.asset_at(name))):
-            self.room.put_node(new)
-            self.changed.add(name)
-            self.places_changed = True
+            self._put(new)
         self._names[uid] = name
         self._young.forget(name)
+
+    def node_reclassified(self, name: str) -> None:
+        """What is known of a node has changed without it, such as by a label that has expired."""
+        known = self.room.nodes.get(name)
+        if known and known.place and known.place.asset != (asset := self._nodes.asset_at(name)):
+            self._put(replace(known.place, asset=asset))
+
+    def _put(self, place: Place) -> None:
+        self.room.put_node(place)
+        self.changed.add(place.name)
+        self.places_changed = True
 
     def node_gone(self, uid: str) -> None:
         """A node was deleted. Its pods stay known, since its kubelet may register it again."""
@@ -181,7 +190,7 @@ class LiveRoom:
         self._touched = None
         self.late -= self._listing
         if had_all:
-            self.lacks_nodes = self.lacks_pods = False
+            self.room.lacks_nodes = self.lacks_pods = False
 
     def pods_listed(self, uids: Collection[str]) -> None:
         """The watch has listed exactly these pods, of those that matter."""
@@ -194,7 +203,7 @@ class LiveRoom:
         """The watch has listed exactly these nodes."""
         for uid in self._names.keys() - uids:
             self.node_gone(uid)
-        self.lacks_nodes = False
+        self.room.lacks_nodes = False
 
     def advance(self, now_us: int) -> None:
         """Forget the pods of nodes that have turned out to have no GPUs."""

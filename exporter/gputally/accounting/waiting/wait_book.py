@@ -6,7 +6,7 @@ happened, corrects the counters by the difference.
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -18,10 +18,12 @@ from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.waiting.wait_terms import WaitTerms
 from gputally.model.history import alike
-from gputally.model.placement.verdict import Reason
 from gputally.model.placement.wait import PodWait, Wait, WaitRow
 from gputally.model.pod import PodRecord
 from gputally.model.price import PriceRange
+
+if TYPE_CHECKING:
+    from gputally.model.placement.needs import Needs
 
 MOST_WAITS: Final = 32
 """How many of the latest waits of a pod are kept and can be corrected; the ledger has all."""
@@ -50,6 +52,8 @@ class WaitBook(KeyedDocuments[PodWait]):
         self._same: dict[Wait, Wait] = {}
         """Waits charged since the last `post`: pods of one tenant that wait for the same share them."""
         self._rows: dict[tuple[str, int], WaitRow | None] = {}
+        self.unpriced: dict[str, Needs] = {}
+        """By UID, the needs of pods whose prices are not found out yet, in order of their turn."""
 
     def tier_of(self, uid: str) -> str | None:
         """The exported tier of a pod that waits; None for any other."""
@@ -59,14 +63,14 @@ class WaitBook(KeyedDocuments[PodWait]):
     def charge(self, record: PodRecord, wait: Wait, *, holders: tuple[str, ...] = (), at_us: int) -> None:
         """From `at_us` on, a pending pod waits as in `wait`, whose times do not matter; the first one since it exists.
 
-        Prices count for the time before the first verdict, too. `holders` are the pods that it is charged to. A later
-        change at the same instant replaces an earlier one. Nothing is charged for the time after the last wait has
-        ended, in which the feature was off.
+        Prices count for the time in which they were not found out yet, too. `holders` are the pods that it is charged
+        to. A later change at the same instant replaces an earlier one. Nothing is charged for the time after the last
+        wait has ended, in which the feature was off.
         """
         known = self.known.get(record.uid)
         waits = known.waits if known else ()
-        if waits and waits[-1].to_us is None:
-            waits = _with_prices_of(wait, waits)
+        if not wait.awaits_price:
+            waits = _priced(waits, wait.prices)
         if not waits or waits[-1].to_us is not None or not waits[-1].equals_but_for_time(wait):
             waits = self._followed(record, waits, wait, at_us=at_us)
         self._keep(record, waits, holders=holders, at_us=at_us)
@@ -83,7 +87,7 @@ class WaitBook(KeyedDocuments[PodWait]):
     def settle(self, record: PodRecord, tenant: str, *, end_us: int, at_us: int) -> None:
         """The wait of a pod ended at `end_us`; if it was never charged, all of it was for its scheduler."""
         if known := self.known.get(record.uid):
-            waits = known.waits
+            waits = self._found_out(record, known.waits)
         else:
             prices = self.terms.prices.on_node(record) if record.terms else PriceRange()
             waits = (replace(self.terms.wait_of(record, tenant, prices), from_us=self._start_us(record)),)
@@ -97,6 +101,7 @@ class WaitBook(KeyedDocuments[PodWait]):
     def forget(self, uid: str) -> None:
         """Nothing can change about the wait of this pod any more: it is bound, or deleted."""
         self._remove(uid)
+        self.unpriced.pop(uid, None)
 
     def post(self) -> None:
         """Add what was charged since the last call to the counters."""
@@ -126,6 +131,16 @@ class WaitBook(KeyedDocuments[PodWait]):
             last = tuple(replace(each, from_us=at_us, to_us=at_us) for each in known.waits[-1:])
             self._store(uid, replace(known, waits=last))
         self.post()
+
+    def _found_out(self, record: PodRecord, waits: tuple[Wait, ...]) -> tuple[Wait, ...]:
+        """The waits of a pod that waits no longer, of which none awaits its price; it may be that of the pod's node."""
+        needs = self.unpriced.pop(record.uid, None)
+        if not any(each.awaits_price for each in waits):
+            return waits
+        prices = self.terms.prices_of(record, needs, is_urgent=True) if needs else None
+        if prices is None:
+            prices = self.terms.prices.on_node(record) if record.terms else PriceRange()
+        return _priced(waits, prices)
 
     def _start_us(self, record: PodRecord) -> int:
         return max(record.created_us, self._totals.accounting_start_us)
@@ -173,12 +188,15 @@ class WaitBook(KeyedDocuments[PodWait]):
         self._store(uid, PodWait(uid=uid, namespace=pod.namespace, name=pod.name, waits=latest, holders=holders))
 
 
-def _with_prices_of(wait: Wait, waits: tuple[Wait, ...]) -> tuple[Wait, ...]:
-    """The waits with these prices, if the last one began before anything was known."""
-    last = waits[-1]
-    if last.reason is not Reason.UNKNOWN or (last.price, last.highest) == (wait.price, wait.highest):
+def _priced(waits: tuple[Wait, ...], prices: PriceRange) -> tuple[Wait, ...]:
+    """The waits, with these prices where they were not found out yet."""
+    if not any(each.awaits_price for each in waits):
         return waits
-    return *waits[:-1], replace(last, price=wait.price, highest=wait.highest)
+    lowest, highest = prices
+    return tuple(
+        replace(each, price=lowest, highest=highest, awaits_price=False) if each.awaits_price else each
+        for each in waits
+    )
 
 
 def _ended(waits: Sequence[Wait], end_us: int) -> tuple[Wait, ...]:

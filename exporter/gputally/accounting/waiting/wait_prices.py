@@ -1,16 +1,15 @@
 """The prices of waits: what the same pod would cost on the nodes that it selects."""
 
-from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from gputally.accounting.nodes.gpu_model import UNKNOWN
+from gputally.accounting.nodes.gpu_model import UNKNOWN, required_labels
 from gputally.accounting.nodes.node_facts import NO_POOL, asset_of
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
-from gputally.model.placement.needs import Needs
+from gputally.model.placement.needs import TOO_MANY, Needs
 from gputally.model.pod import PodRecord
 from gputally.model.price import Asset, PriceRange, range_of
 from gputally.model.rules import Rules
@@ -19,9 +18,16 @@ from gputally.placement.objects.same_needs import impersonal
 from gputally.placement.room import Room
 
 _Assets = frozenset[Asset]
-_MOST_LOOKS: Final = 10_000
+MOST_LOOKS: Final = 10_000
 """Nodes, or groups of them, that are looked at between two calls of `renew`: anyone may create pods that all differ."""
 _MOST_RANGES: Final = 4096
+
+
+class _Lookup(NamedTuple):
+    """What the nodes are that a pod selects, None if it selects none that exists, as of this state of the nodes."""
+
+    places: int
+    assets: _Assets | None
 
 
 class WaitPrices:
@@ -30,6 +36,9 @@ class WaitPrices:
     Where a pod selects nodes that exist, their prices count, of those that are large enough. Where it selects none that
     exists, such as of a pool that has scaled to zero, a node with the labels that it selects counts, but only by rules
     that name such a label: the default price is that of nodes, and says nothing about what is not known.
+
+    What is not found out yet is None, never no price: whoever asks keeps the prices that it has, asks again, and
+    charges for the time before it, too. Verdicts look at nodes as well, but take nothing from what is left for prices.
     """
 
     def __init__(self, room: Room, rules: Rules, pricing: Pricing) -> None:
@@ -37,16 +46,15 @@ class WaitPrices:
         self._rules = rules
         self._pricing = pricing
         self._named_only = pricing.book.without_default() if pricing.book else None
-        self._assets: WeakKeyDictionary[Needs, tuple[int, _Assets | None]] = WeakKeyDictionary()
-        """With the state of the nodes for which it holds."""
+        self._found: WeakKeyDictionary[Needs, _Lookup] = WeakKeyDictionary()
         self._ranges: dict[tuple[bool, _Assets, str], PriceRange] = {}
         self._known: tuple[object, ...] = ()
         self._changes = 0
-        self._end = 0
+        self._looks = 0
 
     def renew(self) -> int:
         """Allow further looks at nodes; returns another number whenever the prices of many waits may have changed."""
-        self._end = self.room.answers.looked_at + _MOST_LOOKS
+        self._looks = 0
         known = len(self._pricing.changes), frozenset(+self.room.assets)
         if known != self._known:
             self._known = known
@@ -54,13 +62,23 @@ class WaitPrices:
             self._ranges.clear()
         return self._changes
 
-    def of(self, needs: Needs | None, tier: str) -> PriceRange:
-        """The prices of the pods with these needs, of that tier; without needs, nothing is known."""
-        if self._pricing.book is None or self._named_only is None or needs is None:
+    @property
+    def may_look(self) -> bool:
+        """Whether everything that is asked for now is found out."""
+        return not self.room.lacks_nodes and self._looks < MOST_LOOKS
+
+    def of(self, needs: Needs | None, tier: str, *, is_urgent: bool = False) -> PriceRange | None:
+        """The prices of the pods with these needs, of that tier; without needs, or with some left out, none.
+
+        None if they are not found out yet, as too many different pods wait for their turn, or nodes are missing. Prices
+        that nobody can ask for later are urgent: they wait for no turn.
+        """
+        if self._pricing.book is None or self._named_only is None or needs is None or TOO_MANY in needs.unmodelled:
             return PriceRange()
-        found = self._assets_for(impersonal(needs))
-        if found is not None:
-            return self._range(self._pricing.book, found, tier)
+        if (found := self._lookup(impersonal(needs), is_urgent=is_urgent)) is None:
+            return None
+        if found.assets is not None:
+            return self._range(self._pricing.book, found.assets, tier)
         asset = self._selected(needs)
         return self._range(self._named_only, frozenset({asset}), tier) if asset else PriceRange()
 
@@ -70,15 +88,17 @@ class WaitPrices:
         price = book.price_of(terms.asset, tier=terms.tier, at_us=self._pricing.now_us) if book else None
         return PriceRange(price)
 
-    def _assets_for(self, needs: Needs) -> _Assets | None:
-        """As last found out; too many different pods wait for their turn without a price."""
-        known = self._assets.get(needs)
-        if known and known[0] == self.room.places:
-            return known[1]
-        if self.room.answers.looked_at >= self._end:
-            return known[1] if known else frozenset()
-        found = assets_for(needs, self.room)
-        self._assets[needs] = self.room.places, found
+    def _lookup(self, needs: Needs, *, is_urgent: bool) -> _Lookup | None:
+        if self.room.lacks_nodes:
+            return None
+        known = self._found.get(needs)
+        if known and known.places == self.room.places:
+            return known
+        if not (is_urgent or self.may_look):
+            return None
+        before = self.room.answers.looked_at
+        found = self._found[needs] = _Lookup(self.room.places, assets_for(needs, self.room))
+        self._looks += self.room.answers.looked_at - before
         return found
 
     def _range(self, book: PriceBook, assets: _Assets, tier: str) -> PriceRange:
@@ -92,18 +112,9 @@ class WaitPrices:
 
     def _selected(self, needs: Needs) -> Asset | None:
         """A node with no other labels than those that the pod selects; None if prices depend on none of them."""
-        asset = asset_of(selected_labels(needs), self._rules, self._pricing.label_keys)
+        selected = required_labels(needs.node_terms or ()) | dict(needs.node_selector)
+        asset = asset_of(selected, self._rules, self._pricing.label_keys)
         model = "" if asset.gpu_model == UNKNOWN else asset.gpu_model
         pool = "" if asset.pool == NO_POOL else asset.pool
         asset = replace(asset, gpu_model=model, pool=pool)
         return None if asset == Asset(purchase=asset.purchase) else asset
-
-
-def selected_labels(needs: Needs) -> Mapping[str, str]:
-    """The labels that every node has on which the pod may run; alternatives limit none."""
-    found = {}
-    if needs.node_terms and len(needs.node_terms) == 1:
-        for each in needs.node_terms[0].match_expressions or ():
-            if each.operator == "In" and each.values and len(each.values) == 1:
-                found[each.key] = each.values[0]
-    return found | dict(needs.node_selector)

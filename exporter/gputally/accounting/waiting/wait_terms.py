@@ -36,18 +36,19 @@ class WaitTerms:
         self,
         record: PodRecord,
         tenant: str,
-        prices: PriceRange,
+        prices: PriceRange | None,
         *,
         reason: Reason = Reason.SCHEDULABLE,
         cause: WaitCause = WaitCause.OTHER,
     ) -> Wait:
         """The wait of a pod, charged to nobody; by default, the time that its scheduler takes.
 
-        An impossible one counts no GPUs.
+        An impossible one counts no GPUs. Without `prices`, they are not found out yet.
         """
         tier = tier_of_pod(record, self._rules)
         quantity = self.limits.charged(requested(record.units, self._rules), record.selected_model)
         prices = prices if quantity else PriceRange()
+        lowest, highest = prices or PriceRange()
         return Wait(
             reason=reason,
             cause=cause,
@@ -56,8 +57,9 @@ class WaitTerms:
             quantity=quantity,
             from_us=0,
             shown=shared((self._shown("tier", tier), NOBODY)),
-            price=prices.lowest,
-            highest=prices.highest,
+            price=lowest,
+            highest=highest,
+            awaits_price=prices is None,
         )
 
     def charged_to(self, wait: Wait, occupant: Occupant | None, quantity: int) -> Wait:
@@ -68,13 +70,15 @@ class WaitTerms:
         occupied = quantity if occupant and quantity != wait.quantity else None
         return replace(wait, occupant=occupant, occupied=occupied, shown=shared((wait.shown[0], by)))
 
-    def prices_of(self, record: PodRecord, needs: Needs | None) -> PriceRange:
-        """What the pod would cost for an hour and a GPU on the nodes that it selects."""
-        return self.prices.of(needs, tier_of_pod(record, self._rules))
+    def prices_of(self, record: PodRecord, needs: Needs | None, *, is_urgent: bool = False) -> PriceRange | None:
+        """What the pod would cost for an hour and a GPU on the nodes that it selects, as `WaitPrices.of` has it."""
+        return self.prices.of(needs, tier_of_pod(record, self._rules), is_urgent=is_urgent)
 
-    def uncreated(self, workload: UncreatedWorkload, tenant: str, *, uid: str, is_queued: bool) -> UncreatedWait:
-        """The wait of a workload for those of its pods that are charged."""
-        owner, prices = workload.owner, self.prices.of(workload.needs, workload.tier)
+    def uncreated(
+        self, workload: UncreatedWorkload, tenant: str, prices: PriceRange | None, *, uid: str, is_queued: bool
+    ) -> UncreatedWait:
+        """The wait of a workload for those of its pods that are charged, with `prices` as in `wait_of`."""
+        owner, (lowest, highest) = workload.owner, prices or PriceRange()
         return UncreatedWait(
             namespace=owner.namespace,
             uid=uid,
@@ -92,8 +96,9 @@ class WaitTerms:
             is_at_least=workload.is_at_least,
             from_us=0,
             shown=self.shown_tier(workload.tier),
-            price=prices.lowest,
-            highest=prices.highest,
+            price=lowest,
+            highest=highest,
+            awaits_price=prices is None,
         )
 
     def shown_tier(self, tier: str) -> str:

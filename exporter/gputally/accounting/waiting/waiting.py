@@ -1,7 +1,7 @@
 """Pods that wait for GPUs: the room on the nodes, and the verdict and the cause of each wait."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice, takewhile
 from typing import Any, Final
 
 from gputally.accounting.nodes.nodes import Nodes
@@ -78,6 +78,8 @@ class Waiting(StatePart[PodWait]):
         self._terms = book.terms
         self._unjudged: set[str] = set()
         """UIDs of pending pods that were not judged yet, or that changed."""
+        self._lacks_prices = False
+        """Whether the last `judge` has not asked for all prices that it could ask for."""
         self._judged_us = self._price_changes = 0
         self._turn: list[str] = []
 
@@ -108,6 +110,11 @@ class Waiting(StatePart[PodWait]):
             since_us=record.created_us,
             waits=charged.waits,
         )
+
+    def node_reclassified(self, name: str) -> None:
+        """What is known of that node has changed, such as what its pods hold, or what its price depends on."""
+        self.live.node_reclassified(name)
+        self.shares.node_changed(name)
 
     def pods(self) -> list[WaitingPod]:
         """All pending pods, the oldest first."""
@@ -213,7 +220,7 @@ class Waiting(StatePart[PodWait]):
     @property
     def is_behind(self) -> bool:
         """Whether `judge` has left some pods for the next call."""
-        is_behind = bool(self._unjudged) or self.verdicts.is_behind or self.fitting.is_behind
+        is_behind = bool(self._unjudged) or self.verdicts.is_behind or self.fitting.is_behind or self._lacks_prices
         return self.live.is_judgeable and is_behind
 
     def drain(self) -> dict[str, PodWait | None]:
@@ -261,12 +268,13 @@ class Waiting(StatePart[PodWait]):
                 self._classify(uid, at_us)
             changed.update(self._renewed())
             self.fitting.step()
-        waits = dict(self._waits(changed, at_us))
-        for uid in self.shares.settle() - waits.keys():
+        waits = dict(self._waits(chain(self._unpriced(), changed), at_us))
+        self._lacks_prices = bool(self.book.unpriced) and not self._terms.prices.may_look
+        for uid in self.shares.recompute() - waits.keys():
             if (known := self.book.known.get(uid)) and known.waits and known.waits[-1].to_us is None:
                 waits[uid] = known.waits[-1]
         for uid, wait in waits.items():
-            occupant, quantity, holders = self.shares.share(uid)
+            occupant, quantity, holders = self.shares.occupant_share(uid)
             charged = self._terms.charged_to(wait, occupant, quantity)
             self.book.charge(self._pods.records[uid], charged, holders=holders, at_us=at_us)
 
@@ -322,21 +330,42 @@ class Waiting(StatePart[PodWait]):
         last = known.waits[-1] if known and known.waits and known.waits[-1].to_us is None else None
         if verdict.reason is Reason.UNKNOWN and last:
             return None
-        plea, tenant = self.situations.pleas.get(uid), self._pods.namespaces.tenant(record)
-        prices = self._terms.prices_of(record, plea.needs) if plea else last.prices if last else PriceRange()
+        tenant, prices = self._pods.namespaces.tenant(record), self._prices(record, last)
         alike = id(verdict), record.priority or 0
         if (to := blames.get(alike)) is None:
             to = blames[alike] = blame(verdict, alike[1], self._pods.records, is_idle=self._is_idle)
         wait = self._terms.wait_of(record, tenant, prices, reason=verdict.reason, cause=to.cause)
-        if not (last and self._keeps_occupant(uid, last, wait, to, at_us=at_us)):
+        if not (last and known and self._keeps_occupant(known, wait, to, at_us=at_us)):
             self.shares.put(uid, to, created_us=record.created_us, quantity=wait.quantity)
         return wait
 
-    def _keeps_occupant(self, uid: str, last: Wait, wait: Wait, to: Blame, *, at_us: int) -> bool:
+    def _unpriced(self) -> Iterator[str]:
+        """Pods of which the prices are not found out yet, as many as may be asked for."""
+        for uid in tuple(self.book.unpriced):
+            if not self._terms.prices.may_look:
+                return
+            yield uid
+
+    def _prices(self, record: PodRecord, last: Wait | None) -> PriceRange | None:
+        """What a pod waits for; as long as that is not found out, as last charged, and None if it never was."""
+        uid, plea = record.uid, self.situations.pleas.get(record.uid)
+        found = self._terms.prices_of(record, plea.needs) if plea else None
+        if found is not None:
+            self.book.unpriced.pop(uid, None)
+            return found
+        if plea:
+            self.book.unpriced[uid] = plea.needs
+        return None if last is None or last.awaits_price else last.prices
+
+    def _keeps_occupant(self, known: PodWait, wait: Wait, to: Blame, *, at_us: int) -> bool:
         """Whether the wait is charged to another occupant only later: pods that take turns would change all waits."""
+        last, uid = known.waits[-1], known.uid
         is_same = (last.reason, last.cause, last.quantity) == (wait.reason, wait.cause, wait.quantity)
         is_other = last.occupant is not None and to.occupant not in (None, last.occupant)
-        return is_same and is_other and at_us < last.from_us + _STEADY_US and self.shares.is_held(uid)
+        if not (is_same and is_other and self.shares.is_held(uid)):
+            return False
+        by_same = takewhile(lambda each: each.occupant == last.occupant, reversed(known.waits))
+        return at_us < min(each.from_us for each in by_same) + _STEADY_US
 
     def _held(self, uid: str) -> int:
         """How many µGPU a pod holds now."""
@@ -351,7 +380,7 @@ class Waiting(StatePart[PodWait]):
         last = known.waits[-1] if known.waits else None
         if last is None or last.occupant is None:
             return
-        holder = self._pods.records.get(known.holders[0]) if known.holders else None
+        holder = next(filter(None, map(self._pods.records.get, known.holders)), None)
         to = Blame(last.cause, last.occupant, holder.node, known.holders) if holder else Blame(last.cause)
         quantities = {"quantity": last.quantity, "charged": last.by_occupant}
         self.shares.restore(uid, to, created_us=record.created_us, **quantities)

@@ -62,7 +62,7 @@ class RoomLister:
 
     async def _list(self) -> None:
         late = self._live.late
-        nodes = () if self._live.lacks_pods or self._live.lacks_nodes or len(late) > _MOST_NODES else tuple(late)
+        nodes = () if self._live.lacks_pods or self._live.room.lacks_nodes or len(late) > _MOST_NODES else tuple(late)
         await self._put(ListedBeside(at_us=self._clock(), nodes=nodes, begins=True))
         async for found in self._pages(nodes):
             await self._put(ListedBeside(at_us=self._clock(), objects=tuple(found), nodes=nodes))

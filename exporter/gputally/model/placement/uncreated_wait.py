@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gputally.model.placement.verdict import Reason
 from gputally.model.placement.wait import WaitCause
-from gputally.model.price import Price
+from gputally.model.price import Price, PriceRange
 
 
 def key_of(namespace: str, uid: str) -> str:
@@ -20,6 +20,7 @@ class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     a workload with several sets of pods, each has its own `uid`. `is_queued`: a queue has not admitted them.
     `is_at_least`: only an Event is known, so that it may have lacked more pods. `shown` is the exported tier; `price`
     is the lowest of the nodes that the pods select, None without one, and `highest` the highest, None if all are equal.
+    `awaits_price`: it is not found out yet, and will count for all of the time.
     """
 
     namespace: str
@@ -41,6 +42,7 @@ class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     shown: str
     price: Price | None = None
     highest: Price | None = None
+    awaits_price: bool = False
 
     @property
     def key(self) -> str:
@@ -51,6 +53,11 @@ class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     def labels(self) -> tuple[str, str]:
         """The exported tier, and the cause."""
         return self.shown, self.cause.value
+
+    @property
+    def prices(self) -> PriceRange:
+        """What a GPU-hour may cost."""
+        return PriceRange(self.price, self.highest)
 
     @property
     def whole(self) -> int:

@@ -79,7 +79,8 @@ class Wait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     `tier` and `tenant` are those of the waiting pod, `occupant` of the pods that hold what it waits for, if any do.
     `shown` are the exported tiers of both. `quantity` is µGPU, 0 of an impossible request, of which `occupied` are
     charged to the occupant, None for all of them. `price` is the lowest of the nodes that the pod selects, None
-    without one, and `highest` the highest, None if all are equal.
+    without one, and `highest` the highest, None if all are equal. `awaits_price`: it is not found out yet, and will
+    count for all of the time.
     """
 
     reason: Reason
@@ -94,6 +95,7 @@ class Wait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     price: Price | None = None
     occupied: int | None = None
     highest: Price | None = None
+    awaits_price: bool = False
 
     @property
     def prices(self) -> PriceRange:
