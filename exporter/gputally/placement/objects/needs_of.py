@@ -35,6 +35,11 @@ _MAX_NAMES: Final = 64
 """More gates or claims than anyone writes; some of them say enough."""
 _MAX_SHARED: Final = 16
 """Pods that request more resources than this are too rare to share what they request."""
+_MAX_SHARED_TEXT: Final = 512
+"""Characters of the names of the resources of such a pod."""
+_MAX_TEMPLATE: Final = 2048
+"""Characters of what a template selects and requests; each part of it counts _PART more, since objects take memory."""
+_PART: Final = 64
 
 
 def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
@@ -60,8 +65,13 @@ def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
     )
 
 
-def selection_of(template: PodTemplate, rules: Rules) -> Needs:
-    """What decides on which nodes a pod of the template could run. Raises: MalformedObject for an invalid quantity."""
+def selection_of(template: PodTemplate, rules: Rules) -> Needs | None:
+    """What decides on which nodes a pod of the template could run; None if that is more than is kept of a template.
+
+    Whoever may create a workload chooses its template, of which no pod need ever exist.
+
+    Raises: MalformedObject for an invalid quantity.
+    """
     spec = template.spec
     whole = PlaceableSpec(
         node_selector=spec.node_selector,
@@ -70,7 +80,11 @@ def selection_of(template: PodTemplate, rules: Rules) -> Needs:
         containers=tuple(PlaceableContainer(resources=each.resources) for each in spec.containers),
         tolerations=spec.tolerations,
     )
-    return needs_of(PlaceablePod(metadata=PodMeta(), spec=whole), rules)
+    pod = PlaceablePod(metadata=PodMeta(), spec=whole)
+    texts = [*_parts(whole), *_tolerated(whole), *(name for name, _ in amounts_of(pod))]
+    if sum(len(each) + _PART for each in texts) > _MAX_TEMPLATE:
+        return None
+    return needs_of(pod, rules)
 
 
 def taken_of(pod: PlaceablePod, *, is_serving: bool = False) -> Taken:
@@ -101,7 +115,8 @@ def amounts_of(pod: PlaceablePod) -> Amounts:
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
     amounts = tuple(_bounded(peak | {PODS: 1}))
-    return _same(amounts) if len(amounts) <= _MAX_SHARED else amounts
+    is_rare = len(amounts) > _MAX_SHARED or sum([len(name) for name, _ in amounts]) > _MAX_SHARED_TEXT
+    return amounts if is_rare else _same(amounts)
 
 
 def _requests(container: Container) -> dict[str, int]:
@@ -157,8 +172,11 @@ def _parts(spec: PlaceableSpec) -> Iterator[str]:
 
 
 def _length(spec: PlaceableSpec, parts: Iterable[str]) -> int:
-    texts = [*parts, *(f"{each.key}{each.operator}{each.value}{each.effect}" for each in spec.tolerations or ())]
-    return sum(map(len, texts))
+    return sum(map(len, (*parts, *_tolerated(spec))))
+
+
+def _tolerated(spec: PlaceableSpec) -> Iterator[str]:
+    return (f"{each.key}{each.operator}{each.value}{each.effect}" for each in spec.tolerations or ())
 
 
 def _distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
