@@ -39,8 +39,9 @@ Key = tuple[str, str]
 class Lacking(Struct, frozen=True, kw_only=True, gc=False):
     """The `pods` pods that `owner` has not created, for the job of `job_kind` and `job`; each of `quantity` µGPU.
 
-    `needs` are what decides on which nodes such a pod could run, None if the template says too much. `labels` are those of the template that the rules
-    read. `queue` is the queue that has not admitted a suspended Job, which waits since `since_us`.
+    `needs` are what decides on which nodes such a pod could run, None if the template says too much about it. `labels`
+    are those of the template that the rules read. `queue` is the queue that has not admitted a suspended Job, which
+    waits since `since_us`.
     """
 
     owner: Owner
