@@ -13,7 +13,8 @@ from gputally.catalog.aggregator.waits.wait_metrics import NOT_CHARGED, REASON_G
 from gputally.catalog.metric import Row
 from gputally.model.kube import Job, Kind
 from gputally.model.rules import Rules, WaitCeilings
-from gputally.model.units import GPU_SECOND
+from gputally.model.units import GPU_SECOND, to_datetime
+from gputally.pending_api.workloads.workload_words import workload_sentence
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.refusals import parallel_job
 from tests.core.replay import Replay
@@ -150,7 +151,8 @@ def test_the_workloads_of_a_namespace_are_charged_for_a_hundred_of_the_largest_o
         suspend(replay, f"job-{number}", at=10, gpus=8, pods=8)
 
     assert value_of(replay, UNCREATED_GPUS, 10) == 100 * 64
-    assert value_of(replay, NOT_CHARGED, 11, reason="above_limit") == 10 * 8
+    assert value_of(replay, NOT_CHARGED, 11, reason="namespace_limit") == 10 * 8
+    assert value_of(replay, NOT_CHARGED, 11, reason="above_limit") == 0
 
 
 def test_a_workload_is_charged_once_others_of_its_namespace_are_not() -> None:
@@ -162,6 +164,33 @@ def test_a_workload_is_charged_once_others_of_its_namespace_are_not() -> None:
 
     assert value_of(replay, UNCREATED_GPUS, 101) == 100 * 64
     assert value_of(replay, NOT_CHARGED, 102) == 0
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["as-they-came", "as-another-list-has-them"])
+def test_of_the_workloads_of_a_namespace_the_oldest_are_charged_in_whatever_order_they_are_listed(order: int) -> None:
+    replay = new_replay(NODE)
+    for number in range(105)[::order]:
+        see_suspended(replay, f"job-{number:03}", since=100 + number // 2, at=200)
+    found = replay.fleet.uncreated.workloads().described()
+
+    charged = sorted(each.owner.reference.name for each in found if each.charged)
+    assert charged == [f"job-{number:03}" for number in range(100)]
+    text = workload_sentence(next(each for each in found if not each.charged))
+    assert "charged for 0 of 8 pods: older workloads of its namespace are charged for a hundred times as many" in text
+
+    replay.lose_object(Kind.JOBS, parallel_job("job-003", queue="q", suspend=True), at=210)
+    see_suspended(replay, "job-200", since=90, at=220)
+    found = replay.fleet.uncreated.workloads().described()
+    charged = sorted(each.owner.reference.name for each in found if each.charged)
+    assert charged == [f"job-{number:03}" for number in (*range(3), *range(4, 100), 200)]
+    assert value_of(replay, UNCREATED_GPUS, 230) == 100 * 64
+
+
+def see_suspended(replay: Replay, name: str, *, since: int, at: int) -> None:
+    """A Job of 8 pods with 8 GPUs, suspended since then."""
+    job = parallel_job(name, gpus=8, parallelism=8, queue="q", suspend=True)
+    meta = structs.replace(job.metadata, creation_timestamp=to_datetime(us(since)))
+    replay.see_object(Kind.JOBS, structs.replace(job, metadata=meta), at=at)
 
 
 def test_sums_that_an_earlier_version_spoiled_begin_anew_at_the_next_start() -> None:

@@ -1,7 +1,7 @@
 """The most GPUs that the cluster ever had: of each model and of all, together and on one node.
 
-They are weighed as pods without a node are, so that both can be compared: shares of GPUs count as if nothing was shared.
-A node with 8 GPUs of 50 replicas each can hold a pod that asks for 400.
+They are weighed as pods without a node are, so that both can be compared: shares of GPUs count as if nothing was
+shared. A node with 8 GPUs of 50 replicas each can hold a pod that asks for 400.
 """
 
 from collections import Counter
