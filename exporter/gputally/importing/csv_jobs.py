@@ -35,9 +35,11 @@ _OUTCOMES: Final = {
 def csv_job(cells: Cells) -> ImportedJob | None:
     """The job of a row; None if it had no GPU, or never started. Raises: CellError."""
     job_id, quantity = cells.name("id"), _quantity(cells)
+    if not quantity:
+        return None
     times, outcome = cells.times("submit", "start", "end"), _outcome(cells)
     end_us = times.end_us
-    if not quantity or times.start_us is None:
+    if times.start_us is None:
         return None
     if end_us is not None and outcome is Outcome.RUNNING:
         outcome = Outcome.DELETED  # it ran until it was deleted

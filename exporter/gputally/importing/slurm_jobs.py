@@ -9,7 +9,7 @@ from typing import Final
 
 from gputally.importing.imported_job import ImportedJob
 from gputally.importing.row_cells import CellError, Cells, shown
-from gputally.importing.slurm_gpus import COLUMN, SlurmShares, gpus_of
+from gputally.importing.slurm_gpus import COLUMN, SlurmGpus, SlurmShares, gpus_of
 from gputally.model.allocation import Outcome
 
 COLUMNS: Final = ("JobIDRaw", "Account", "QOS", "State", "Submit", "Start", "End", COLUMN)
@@ -51,13 +51,13 @@ class SlurmJobs:
 
     def job(self, cells: Cells) -> ImportedJob | None:
         """The run of a row; None for a step, without GPUs, or if it never started. Raises: CellError."""
-        job_id, state = cells.name("JobIDRaw"), _state(cells)
+        job_id = cells.name("JobIDRaw")
         if not (number := _JOB_ID.fullmatch(job_id)):
             raise CellError("JobIDRaw", f"'{shown(job_id)}' is not the number of a job")
-        gpus = gpus_of(cells.text(COLUMN), self._shares)
-        times = cells.times("Submit", "Start", "End", submit_is_reset=True)
-        self._note(job_id, cells, gpus.others)
-        if number["step"] or not gpus.quantity or times.start_us is None:
+        if number["step"] or not (gpus := self._gpus(job_id, cells)).quantity:
+            return None
+        state, times = _state(cells), cells.times("Submit", "Start", "End", submit_is_reset=True)
+        if times.start_us is None:
             return None
         if (outcome := _outcome(state, cells, has_ended=times.end_us is not None)) is None:
             return None
@@ -87,9 +87,21 @@ class SlurmJobs:
             found.append(f"{missing:,} earlier runs of its jobs, which Restarts counts, are not in the file; {remedy}")
         return found
 
-    def _note(self, job_id: str, cells: Cells, others: frozenset[str]) -> None:
+    def _gpus(self, job_id: str, cells: Cells) -> SlurmGpus:
+        """The GPUs of a run, which is in the file also if the row is rejected."""
+        tres = cells.text(COLUMN)
+        try:
+            gpus = gpus_of(tres, self._shares)
+        except CellError:
+            self._note_run(job_id, cells)
+            raise
+        if gpus.quantity:
+            self._note_run(job_id, cells)
         if len(self._others) < _OTHERS:
-            self._others |= others
+            self._others |= gpus.others
+        return gpus
+
+    def _note_run(self, job_id: str, cells: Cells) -> None:
         if not cells.text("Restarts"):
             return
         restarts = cells.number("Restarts", most=_MOST_RESTARTS)
