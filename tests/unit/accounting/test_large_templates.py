@@ -13,7 +13,7 @@ from gputally.model.rules import Rules
 from tests.core.manifests import GPU_NAME, Json
 from tests.core.refusals import pod_template
 
-MOST_BYTES = 6_000
+MOST_BYTES = 8_000
 """Of one template."""
 
 
@@ -51,9 +51,9 @@ def traced() -> int:
     [
         pytest.param(lambda number: resources(number, 60_000), id="names-that-no-resource-can-have"),
         pytest.param(lambda number: resources(number, 290, 60), id="long-names"),
-        pytest.param(lambda number: requirements(number, 13), id="requirements"),
+        pytest.param(lambda number: requirements(number, 10), id="requirements"),
         pytest.param(lambda number: requirements(number, 127), id="many-requirements"),
-        pytest.param(lambda number: tolerations(number, 24), id="tolerations"),
+        pytest.param(lambda number: tolerations(number, 32), id="tolerations"),
         pytest.param(lambda number: tolerations(number, 250), id="many-tolerations"),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_template_takes_little_memory_and_none_that_matters_once_it_is_gone(sp
 
 
 def test_a_template_that_says_more_than_is_kept_lacks_its_pods_and_nobody_knows_the_nodes() -> None:
-    few, many = lacking(1, requirements(1, 13)), lacking(2, requirements(2, 30))
+    few, many = lacking(1, requirements(1, 10)), lacking(2, requirements(2, 30))
 
     assert few
     assert many

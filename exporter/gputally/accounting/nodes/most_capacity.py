@@ -18,7 +18,7 @@ from gputally.shares.schemes import requested
 
 ALL: Final = ""
 """The key of all models together."""
-_MOST_MODELS: Final = 256
+MOST_MODELS: Final = 256
 """GPU models that are known apart; whoever sets labels of nodes names them. Beyond it, those of `ALL` count."""
 
 
@@ -49,7 +49,7 @@ class MostCapacity(KeyedPart[ModelCapacity]):
 
     def of(self, gpu_model: str) -> ModelCapacity:
         """The maxima of a model; 0 for one that no node ever had."""
-        if gpu_model not in self.known and len(self.known) >= _MOST_MODELS:
+        if gpu_model not in self.known and len(self.known) >= MOST_MODELS:
             gpu_model = ALL
         return self.known.get(gpu_model) or ModelCapacity(gpu_model=gpu_model, quantity=0, on_one_node=0)
 
@@ -76,7 +76,7 @@ class MostCapacity(KeyedPart[ModelCapacity]):
         quantity = self._present[model]
         if quantity <= known.quantity and on_one_node <= known.on_one_node:
             return
-        if model in self.known or len(self.known) < _MOST_MODELS:
+        if model in self.known or len(self.known) < MOST_MODELS:
             most = max(known.quantity, quantity), max(known.on_one_node, on_one_node)
             self._store(model, ModelCapacity(gpu_model=model, quantity=most[0], on_one_node=most[1]))
 

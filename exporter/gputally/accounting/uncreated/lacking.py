@@ -27,7 +27,6 @@ _QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _MOST_QUEUE: Final = 63
 _MOST_NAME: Final = 253
 _MOST_LABEL: Final = 63
-_MOST_RESOURCE: Final = 317
 """Limits of the API for pods, which it does not check in the templates of a Workload."""
 _OVER: Final = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
 _JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
@@ -39,9 +38,9 @@ Key = tuple[str, str]
 class Lacking(Struct, frozen=True, kw_only=True, gc=False):
     """The `pods` pods that `owner` has not created, for the job of `job_kind` and `job`; each of `quantity` µGPU.
 
-    `needs` are what decides on which nodes such a pod could run, None if the template says too much about it. `labels`
-    are those of the template that the rules read. `queue` is the queue that has not admitted a suspended Job, which
-    waits since `since_us`.
+    `needs` are what decides on which nodes such a pod could run, None if the template says too much about that.
+    `labels` are those of the template that the rules read. `queue` is the queue that has not admitted a suspended Job,
+    which waits since `since_us`.
     """
 
     owner: Owner
@@ -98,12 +97,12 @@ def lacking_of_template(
 
     A template that cannot be read lacks none, as no pod comes of it.
     """
-    if pods <= 0 or any(len(name) > _MOST_RESOURCE for name in _resources(template)):
+    if pods <= 0:
         return None
     pod = Pod(metadata=template.metadata, spec=template.spec)
     try:
         quantity = requested(effective_units(pod, rules), rules)
-        selection = selection_of(template, rules) if quantity else None
+        needs = selection_of(template, rules) if quantity else None
     except MalformedObject:
         return None
     if not quantity:
@@ -120,16 +119,9 @@ def lacking_of_template(
         quantity=quantity,
         class_name=template.spec.priority_class_name[:_MOST_NAME],
         gpu_model=gpu_model_selected(template.spec)[:_MOST_NAME],
-        needs=same(selection) if selection else None,
+        needs=same(needs) if needs else None,
         labels=tuple(sorted((key, labels[key][:_MOST_LABEL]) for key in keys & labels.keys())),
     )
-
-
-def _resources(template: PodTemplate) -> Iterator[str]:
-    for each in (*template.spec.containers, *(template.spec.init_containers or ())):
-        if each.resources:
-            yield from each.resources.limits or ()
-            yield from each.resources.requests or ()
 
 
 def _true(job: Job, types: tuple[str, ...]) -> Iterator[Condition]:

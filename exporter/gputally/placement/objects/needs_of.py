@@ -31,15 +31,15 @@ _MAX_RULES: Final = 256
 """More tolerations, or requirements on nodes, than anyone writes; comparing them costs time."""
 _MAX_TEXT: Final = 8192
 """More characters in these than anyone writes: some hundred names of nodes. Keeping them costs memory."""
+MAX_RULES_OF_TEMPLATE: Final = 32
+MAX_TEXT_OF_TEMPLATE: Final = 1024
+"""Of a template, with the names of its resources: nothing but its size limits what it names, and many may be kept."""
 _MAX_NAMES: Final = 64
 """More gates or claims than anyone writes; some of them say enough."""
 _MAX_SHARED: Final = 16
 """Pods that request more resources than this are too rare to share what they request."""
 _MAX_SHARED_TEXT: Final = 512
 """Characters of the names of the resources of such a pod."""
-_MAX_TEMPLATE: Final = 2048
-"""Characters of what a template selects and requests; each part of it counts _PART more, since objects take memory."""
-_PART: Final = 64
 
 
 def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
@@ -66,9 +66,7 @@ def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
 
 
 def selection_of(template: PodTemplate, rules: Rules) -> Needs | None:
-    """What decides on which nodes a pod of the template could run; None if that is more than is kept of a template.
-
-    Whoever may create a workload chooses its template, of which no pod need ever exist.
+    """What decides on which nodes a pod of the template could run; None if it is more than is kept of a template.
 
     Raises: MalformedObject for an invalid quantity.
     """
@@ -80,11 +78,12 @@ def selection_of(template: PodTemplate, rules: Rules) -> Needs | None:
         containers=tuple(PlaceableContainer(resources=each.resources) for each in spec.containers),
         tolerations=spec.tolerations,
     )
-    pod = PlaceablePod(metadata=PodMeta(), spec=whole)
-    texts = [*_parts(whole), *_tolerated(whole), *(name for name, _ in amounts_of(pod))]
-    if sum(len(each) + _PART for each in texts) > _MAX_TEMPLATE:
+    parts, tolerations = list(_parts(whole)), whole.tolerations or ()
+    names = {name for each in (*spec.containers, *(spec.init_containers or ())) for name in _quantities(each.resources)}
+    text = _length(whole, parts) + sum(map(len, names))
+    if len(parts) + len(tolerations) > MAX_RULES_OF_TEMPLATE or text > MAX_TEXT_OF_TEMPLATE:
         return None
-    return needs_of(pod, rules)
+    return needs_of(PlaceablePod(metadata=PodMeta(), spec=whole), rules)
 
 
 def taken_of(pod: PlaceablePod, *, is_serving: bool = False) -> Taken:
@@ -125,10 +124,12 @@ def _requests(container: Container) -> dict[str, int]:
 
 def _amounts(resources: Resources | None) -> dict[str, int]:
     """A limit without a request counts as one."""
-    if resources is None:
-        return {}
-    given = (resources.limits or {}) | (resources.requests or {})
-    return {name: amount_of(name, quantity) for name, quantity in given.items()}
+    return {name: amount_of(name, quantity) for name, quantity in _quantities(resources).items()}
+
+
+def _quantities(resources: Resources | None) -> Quantities:
+    """Requests, and limits of what is not requested."""
+    return (resources.limits or {}) | (resources.requests or {}) if resources else {}
 
 
 def _is_pod_level(resource: str) -> bool:
@@ -172,11 +173,8 @@ def _parts(spec: PlaceableSpec) -> Iterator[str]:
 
 
 def _length(spec: PlaceableSpec, parts: Iterable[str]) -> int:
-    return sum(map(len, (*parts, *_tolerated(spec))))
-
-
-def _tolerated(spec: PlaceableSpec) -> Iterator[str]:
-    return (f"{each.key}{each.operator}{each.value}{each.effect}" for each in spec.tolerations or ())
+    texts = [*parts, *(f"{each.key}{each.operator}{each.value}{each.effect}" for each in spec.tolerations or ())]
+    return sum(map(len, texts))
 
 
 def _distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
