@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from gputally.accounting.limits import KEPT, SELECTOR_CHARACTERS, STORED, Limit
+from gputally.placement.objects.needs_of import MAX_RULES_OF_TEMPLATE, MAX_TEXT_OF_TEMPLATE
 from tests.docs.pages import TEXTS, table
 
 TEXT = TEXTS["docs/limits.md"]
@@ -19,6 +20,12 @@ def test_the_tables_have_each_limit_of_the_code(heading: str, limits: Mapping[st
 
 def test_the_length_of_selectors_is_that_of_the_code() -> None:
     assert f"more than {SELECTOR_CHARACTERS:,} characters" in TEXT.replace("\n  ", " ")
+
+
+def test_what_is_kept_of_templates_is_that_of_the_code() -> None:
+    text = TEXT.replace("\n  ", " ")
+
+    assert f"only if they are up to {MAX_RULES_OF_TEMPLATE}, with up to {MAX_TEXT_OF_TEMPLATE:,} characters" in text
 
 
 def words(limit: int | None) -> str:

@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.connection import MAX_CONNECTIONS
 from gputally.export.live.filtered_route import Filters, filtered_route
-from gputally.export.turns import Turns
+from gputally.export.turns import WAITING, Turns
 from gputally.export.web import serve
 from gputally.pending_api.pending_routes import BODIES, PendingRoutes
+from gputally.report_api import report_process
 from gputally.report_api.report_process import ReportRunner
 from gputally.report_api.report_route import report_routes
 from tests.unit.export.test_web import Gate, site
@@ -117,6 +118,45 @@ async def test_many_connections_of_one_user_leave_the_others_their_answers(serve
     assert flood.retry_after == {"2"}
 
 
+async def test_of_more_clients_than_may_wait_each_is_answered_or_asked_to_try_again(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the aggregator's own evaluation is made, though it needs a turn of the same kind."""
+    many, refused, go_on, runner = WAITING + 20, asyncio.Semaphore(0), asyncio.Event(), ReportRunner(str(ledger))
+
+    async def output(command: tuple[str, ...], _limits: object) -> bytes:
+        await go_on.wait()
+        return b"evaluated" if "budgets" in command else b'{"rows": []}'
+
+    async def ask(number: int) -> tuple[int, str | None, str]:
+        path = "/report" if number >= many - 10 else f"/api/v1/report?top={number + 1}"
+        async with user(url, f"u{number}") as session, session.get(path) as answer:
+            if answer.status != 200:
+                refused.release()
+            return answer.status, answer.headers.get("Retry-After"), answer.content_type
+
+    monkeypatch.setattr(report_process, "_output", output)
+    policy = AccessPolicy(tokens={digest(f"u{number}"): f"u{number}" for number in range(many)})
+    what = site(routes=report_routes(runner, version="1"))
+    async with serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: policy) as [address]:
+        url = f"http://{address}"
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            first = [tasks.create_task(ask(number)) for number in range(many - 10)]
+            for _ in range(9):
+                await refused.acquire()
+            pages = [tasks.create_task(ask(number)) for number in range(many - 10, many)]
+            for _ in range(10):
+                await refused.acquire()
+            own = tasks.create_task(runner.run_command("budgets", ()))
+            await asyncio.sleep(0)
+            go_on.set()
+
+    assert own.result() == b"evaluated"
+    answers = Counter(each.result() for each in first)
+    assert answers == {(200, None, "application/json"): WAITING + 1, (503, "2", "text/plain"): 9}
+    assert {each.result() for each in pages} == {(503, "2", "text/html")}
+
+
 async def test_scrapes_of_one_user_leave_the_others_theirs() -> None:
     gate = Gate()
     what = site(scrape=gate.scrape, max_requests=4)
@@ -163,7 +203,7 @@ async def first_line(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
-async def test_who_disconnects_gives_up_the_place() -> None:
+async def test_a_disconnected_clients_request_is_dropped() -> None:
     turns, entered = Turns(1, places=1), asyncio.Event()
 
     async def wait(_request: web.Request) -> web.Response:

@@ -3,6 +3,7 @@
 Observations of different kinds come in no common order: every rule recomputes its result, and corrects the totals.
 """
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from gputally.accounting.agents import Agents
@@ -11,7 +12,7 @@ from gputally.accounting.coverage import Coverage
 from gputally.accounting.disruptions.involuntary_ends import InvoluntaryEnds, Others
 from gputally.accounting.jobs.job_progress import JobProgress
 from gputally.accounting.jobs.jobs import Jobs
-from gputally.accounting.limits import KEPT, NONE
+from gputally.accounting.limits import KEPT, NONE, Beyond
 from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
@@ -113,11 +114,12 @@ class Fleet:
         self.observe(observation)
         self.reconcile()
 
-    def beyond_limits(self) -> dict[Kind, int]:
+    def beyond_limits(self) -> dict[Kind, Beyond]:
         """How often objects of each watched kind with a limit were not kept, by the part that kept the fewest."""
         unwatched = {*OPTIONAL_RESOURCES} - {*self.rules.watched}
         kinds = [kind for kind, limit in KEPT.items() if limit != NONE and kind not in unwatched]
-        return {kind: max((part.beyond_limits for part in self._parts_of[kind]), default=0) for kind in kinds}
+        found = {kind: [part.beyond_limits for part in self._parts_of[kind]] for kind in kinds}
+        return {kind: max(each, key=attrgetter("count"), default=Beyond()) for kind, each in found.items()}
 
     def reconcile(self) -> None:
         """Account pending pod updates; runs before any other kind of observation and before each read."""

@@ -50,18 +50,32 @@ STORED: Final[Mapping[str, Limit]] = {
     "job": KEPT[Kind.JOBS],
     "job-cost": Limit(None, 10_000),
     "lost-work": NONE,
+    "most_capacity": Limit(None, 256),
     "node_signal": NONE,
     "possible_preemptor": Limit(None, 20_000),
     "preempted_job": Limit(None, 10_000),
     "preemption": NONE,
     "progress": NONE,
     "queue_eviction": Limit(5_000, 20_000),
+    "unaccounted-day": Limit(None, 20_000),
     "uncreated_waits": Limit(12_000, 42_000),
+    "unknown-offer": NONE,
     "waiting": NONE,
 }
 """By the name of the part whose documents ledgers store; waits of workloads are those of three kinds together."""
 SELECTOR_CHARACTERS: Final = 4_096
 """Of the keys and values of a selector of labels, or of the scopes of a quota; one with more is not kept."""
+
+
+class Beyond(Struct, frozen=True):
+    """How often something was not kept because of a limit, and the last namespace of which it was not."""
+
+    count: int = 0
+    namespace: str = ""
+
+    def and_one_of(self, namespace: str) -> "Beyond":
+        """One more, of this namespace."""
+        return Beyond(self.count + 1, namespace)
 
 
 class NamespaceLimit:
@@ -73,7 +87,7 @@ class NamespaceLimit:
     """
 
     def __init__(self, limit: Limit, drop: Callable[[str, str], None]) -> None:
-        self.beyond = 0
+        self.beyond = Beyond()
         self._limit = limit
         self._drop = drop
         self._kept: dict[str, dict[str, None]] = {}
@@ -85,19 +99,24 @@ class NamespaceLimit:
         if key in own:
             return True
         if self._limit.in_namespace is not None and len(own) >= self._limit.in_namespace:
-            self.beyond += 1
+            self.refuse(namespace)
             return False
         if self._limit.in_all is not None and self._count >= self._limit.in_all:
-            self.beyond += 1
             fullest = max(self._kept, key=lambda each: len(self._kept[each]))
             if len(own) + 1 >= len(self._kept[fullest]):
+                self.refuse(namespace)
                 return False
+            self.refuse(fullest)
             last = next(reversed(self._kept[fullest]))
             self.remove(fullest, last)
             self._drop(fullest, last)
         self._kept.setdefault(namespace, {})[key] = None
         self._count += 1
         return True
+
+    def refuse(self, namespace: str) -> None:
+        """Count an object of the namespace that is not kept."""
+        self.beyond = self.beyond.and_one_of(namespace)
 
     def remove(self, namespace: str, key: str) -> None:
         """The key is not kept any more, if it was."""

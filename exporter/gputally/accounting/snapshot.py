@@ -10,6 +10,7 @@ from msgspec import Struct
 from gputally.accounting.active_pods import PendingShown
 from gputally.accounting.disruptions.preempting import Preempting, preempting
 from gputally.accounting.fleet import Fleet
+from gputally.accounting.limits import Beyond
 from gputally.accounting.lost_work.at_risk import WorkAtRisk
 from gputally.accounting.nodes.inventory import Inventory
 from gputally.accounting.prices.price_book import PriceBook
@@ -77,7 +78,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     inventory: Inventory
     clock_skews: Mapping[str, int]
     refusals: Mapping[str, int]
-    beyond_limits: Mapping[Kind, int]
+    beyond_limits: Mapping[Kind, Beyond]
     differences: Mapping[str, int]
     allocation_differences: Mapping[tuple[str, str], int]
     agent_restarts: int

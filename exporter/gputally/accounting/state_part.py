@@ -6,6 +6,7 @@ from typing import ClassVar, Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.accounting.limits import Beyond
 from gputally.model.kube import Kind, Object
 
 Document = TypeVar("Document", bound=Struct)
@@ -21,9 +22,9 @@ class StatePart(Generic[Document]):
     kinds: Collection[Kind]
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """How often an object was not kept because of a limit."""
-        return 0
+        return Beyond()
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """An object was added or modified. Raises: MalformedObject, without any change, if the object is invalid."""

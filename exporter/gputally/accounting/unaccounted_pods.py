@@ -28,6 +28,8 @@ _MOST_NAMES: Final = 64
 """Names kept of one pod, see `shares.request`: a node offers fewer."""
 _MOST_UNKNOWN: Final = 4
 """Unknown devices kept of one pod, which are only named."""
+MOST_DAYS: Final = 20_000
+"""Documents of days that are kept: those of ten years in which each reason occurred each day."""
 Missing = tuple[tuple[str, int], ...]
 """µGPU by resource that a pod requests and that are not accounted."""
 
@@ -160,7 +162,10 @@ class UnaccountedPods(StatePart[UnaccountedPod]):
 
 
 class UnaccountedDays(KeyedPart[UnaccountedDay]):
-    """The most unaccounted pods at a time, for reports: a document for each day and each reason that occurred."""
+    """The most unaccounted pods at a time, for reports: a document for each day and each reason that occurred.
+
+    Beyond `MOST_DAYS`, the oldest day is forgotten.
+    """
 
     name = "unaccounted-day"
     kinds = ()
@@ -178,6 +183,8 @@ class UnaccountedDays(KeyedPart[UnaccountedDay]):
             if known is None or known.pods < pods or known.quantity < quantity:
                 most = max(pods, known.pods if known else 0), max(quantity, known.quantity if known else 0)
                 self._store(key, UnaccountedDay(day=day, reason=reason, pods=most[0], quantity=most[1]))
+        while len(self.known) > MOST_DAYS:
+            self._remove(min(self.known))
 
     def restore(self, documents: Iterable[UnaccountedDay], *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.restore`."""

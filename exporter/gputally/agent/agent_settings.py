@@ -39,7 +39,12 @@ SETTINGS: Final = (
             "separated by commas"),
     Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), "
             "reloaded on change; without it, neither authentication nor encryption"),
-    Setting("web.max-requests", "40", "N", "maximum of simultaneous scrapes; further ones of one client receive 429"),
+    Setting(
+        "web.max-requests",
+        "40",
+        "N",
+        "maximum concurrent scrapes; others wait, and a client with this many of its own gets 429",
+    ),
     Setting("usage.token-file", "", "FILE", "bearer token that /v1/usage requires, reloaded on change; without it, "
             "/v1/usage requires no token"),
     Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),

@@ -132,10 +132,10 @@ class Accountant:
         self._malformed.warn(str(error))
 
     def _warn_beyond_limits(self, snapshot: Snapshot) -> None:
-        """Log each kind of objects once of which not all are kept."""
-        for kind, count in snapshot.beyond_limits.items():
-            if count:
-                self._beyond_limits.warn(f"more {kind} exist than are kept of one namespace, or of all")
+        """Log each kind and namespace once of which not all objects are kept."""
+        for kind, beyond in snapshot.beyond_limits.items():
+            if beyond.count:
+                self._beyond_limits.warn(f"not all {kind} of the namespace {beyond.namespace} are kept")
 
     def _warn_of_faulty_agents(self) -> None:
         """Log each agent with implausible usage once."""

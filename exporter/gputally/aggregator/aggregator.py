@@ -229,7 +229,7 @@ async def account(pipeline: Pipeline) -> None:
 
 
 def watch_all(api: Api, pipeline: Pipeline, *, clock: Clock, tasks: asyncio.TaskGroup) -> None:
-    """Start all watches at once: pods are read while the objects that classify them are accounted."""
+    """Start all watches: pods are read while the objects that classify them are accounted, other kinds afterwards."""
     fleet, intake = pipeline.fleet, pipeline.intake
     for resource, health in zip(watched_by(fleet), pipeline.health.watches, strict=True):
         since = fleet.resume_of(resource.kind) if resource.resumes else None
@@ -240,8 +240,13 @@ def watch_all(api: Api, pipeline: Pipeline, *, clock: Clock, tasks: asyncio.Task
 
 
 async def _pump(feed: Batches, intake: Intake, resource: Resource) -> None:
-    """Pods and what classifies them are read ahead of the accounting, all other kinds batch by batch."""
-    put = intake.put if resource.resumes or resource.is_first else intake.put_and_wait
+    """Queue what a watch observes; its first request is sent only now.
+
+    No list may wait for others while it is read: a server aborts it when its client has read nothing for a minute.
+    """
+    put = intake.put if resource.reads_ahead else intake.put_and_wait
+    if not resource.reads_ahead:
+        await intake.released.wait()
     async with aclosing(feed) as batches:
         async for batch in batches:
             await put(batch, resource.kind)

@@ -22,6 +22,8 @@ class Intake:
     def __init__(self, first: Iterable[Kind] = (), *, kinds: Iterable[Kind] = Kind, limit: int = LIMIT) -> None:
         self.listed = {kind: asyncio.Event() for kind in kinds}
         """Set once a complete list of the kind is accounted, or the kind is unavailable."""
+        self.released = asyncio.Event()
+        """Set once the first kinds are listed."""
         self._first = frozenset(first)
         self._ready = _Queue(limit)
         self._held = _Queue(limit) if self._first else self._ready
@@ -82,6 +84,7 @@ class Intake:
             self._ready.append(held.pop())
         self._updated.set()
         self._room.set()
+        self.released.set()
 
     def _queue_of(self, kind: Kind | None) -> "_Queue":
         return self._ready if kind is None or kind in self._first else self._held

@@ -53,7 +53,12 @@ SETTINGS: Final = (
     Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "addresses that serve /metrics, separated by commas"),
     Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), "
             "reloaded on change; without it, neither authentication nor encryption"),
-    Setting("web.max-requests", "40", "N", "maximum of simultaneous scrapes; further ones of one client receive 429"),
+    Setting(
+        "web.max-requests",
+        "40",
+        "N",
+        "maximum concurrent scrapes; others wait, and a client with this many of its own gets 429",
+    ),
     Setting("web.grafana-url", "", "URL", "URL of Grafana, for links from the status page to the dashboards"),
     Setting("metrics.zero-seconds", "120", "SECONDS", "how long a new series is exported as 0, so that every "
             "Prometheus scrapes its start: use about four scrape intervals, or 0 to export values at once"),

@@ -16,7 +16,7 @@ from aiohttp.typedefs import Handler
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.connection import Connection
 from gputally.export.passwords import Passwords, TooMany
-from gputally.export.turns import CLIENT, client_address
+from gputally.export.turns import CLIENT, RETRY_AFTER, client_address
 from gputally.model.allocations_document import PATH as ALLOCATIONS
 from gputally.model.at_risk_document import PATH as AT_RISK
 from gputally.model.placement.fits_document import FITS_PATH
@@ -114,7 +114,7 @@ class Authenticator:
             user = policy.tokens.get(_token_digest(request)) or await self._user(request, policy)
         except TooMany:
             text = "other passwords are being checked; try again"
-            return _rejected(HTTPStatus.TOO_MANY_REQUESTS, text, {"Retry-After": "1"})
+            return _rejected(HTTPStatus.TOO_MANY_REQUESTS, text, RETRY_AFTER)
         if user is None:
             return _unauthorized(*["Basic"] * bool(policy.passwords), *["Bearer"] * bool(policy.tokens))
         TENANTS.set(policy.tenants.get(user))

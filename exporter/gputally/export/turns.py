@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Final, TypeVar
@@ -12,11 +12,14 @@ from typing import Final, TypeVar
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-CLIENT: Final = ContextVar("client", default="")
-"""Who sent the current request: a user, or an address if there are no users; "" is this process itself."""
+OWN: Final = ""
+"""This process itself as client: it waits for its turns like others, but is never refused."""
+CLIENT: Final = ContextVar("client", default=OWN)
+"""Who sent the current request: a user, or an address if there are no users."""
 WAITING: Final = 64
 """Requests of all clients that may wait for the same turns: each holds its connection and a few kB."""
-_RETRY_SECONDS: Final = "2"
+RETRY_AFTER: Final = {"Retry-After": "2"}
+"""The headers of each response to a request that may succeed soon."""
 _IPV6_NETWORK: Final = 64
 """Bits of an IPv6 address that identify a site: one machine usually has all addresses behind them."""
 
@@ -29,7 +32,7 @@ class TooBusy(Exception):
 
     def __init__(self, text: str, *, is_own: bool) -> None:
         super().__init__(text)
-        self.is_own = is_own
+        self.status = HTTPStatus.TOO_MANY_REQUESTS if is_own else HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class Turns:
@@ -37,6 +40,7 @@ class Turns:
 
     When a turn ends, the next one goes to each waiting client in rotation. A client has at most `places` requests that
     have a turn or wait. If `WAITING` requests wait, the client with most of them loses its latest to a new client's.
+    Neither limit applies to the process itself, which waits in the same rotation.
     """
 
     def __init__(self, at_once: int, *, places: int, of_client: int | None = None) -> None:
@@ -49,7 +53,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn of `CLIENT`, and have it while the context is open. Raises: TooBusy."""
+        """Wait for a turn of `CLIENT`, and have it while the context is open. Raises: TooBusy, except to `OWN`."""
         client = CLIENT.get()
         await self._acquire(client)
         try:
@@ -66,13 +70,15 @@ class Turns:
             return await in_thread(explain, read())
 
     async def _acquire(self, client: str) -> None:
-        if self._running[client] + len(self._lines.get(client, ())) >= self._places:
+        self._drop_disconnected()
+        if client != OWN and self._running[client] + len(self._lines.get(client, ())) >= self._places:
             text = f"{self._places} requests of this client are in progress or wait, the maximum; try again later"
             raise TooBusy(text, is_own=True)
         if self._is_free_for(client):
             self._running[client] += 1
             return
-        self._make_room(client)
+        if client != OWN:
+            self._make_room(client)
         place = asyncio.get_running_loop().create_future()
         self._lines.setdefault(client, deque()).append(place)
         try:
@@ -84,16 +90,22 @@ class Turns:
                 self._release(client)
             raise
 
+    def _drop_disconnected(self) -> None:
+        """Remove the places of requests that were cancelled, but have not run since then."""
+        kept = {client: deque(each for each in line if not each.done()) for client, line in self._lines.items()}
+        self._lines = {client: line for client, line in kept.items() if line}
+
     def _is_free_for(self, client: str) -> bool:
         return self._running.total() < self._at_once and self._running[client] < self._of_client
 
     def _make_room(self, client: str) -> None:
         """Raises: TooBusy if as many requests of this client wait as of any other."""
-        if sum(map(len, self._lines.values())) < WAITING:
+        waiting = {each: len(line) for each, line in self._lines.items() if each != OWN}
+        if sum(waiting.values()) < WAITING:
             return
         text = f"{WAITING} requests are waiting, the maximum; try again later"
-        busiest = max(self._lines, key=lambda each: len(self._lines[each]))
-        if len(self._lines.get(client, ())) + 1 >= len(self._lines[busiest]):
+        busiest = max(waiting, key=waiting.__getitem__)
+        if waiting.get(client, 0) + 1 >= waiting[busiest]:
             raise TooBusy(text, is_own=False)
         last = self._lines[busiest][-1]
         self._leave(busiest, last)
@@ -110,6 +122,7 @@ class Turns:
         self._running[client] -= 1
         if not self._running[client]:
             del self._running[client]
+        self._drop_disconnected()
         while (following := next(filter(self._is_free_for, self._lines), None)) is not None:
             self._grant(following)
 
@@ -119,19 +132,24 @@ class Turns:
         place = line.popleft()
         if line:
             self._lines[client] = line
-        if not place.cancelled():
-            self._running[client] += 1
-            place.set_result(None)
+        self._running[client] += 1
+        place.set_result(None)
 
 
 async def in_thread(function: Callable[[Now], Answer], argument: Now) -> Answer:
-    """What the function returns, from a thread; a cancelled task waits for its end, so that its turn covers it."""
+    """What the function returns, from a thread; a task waits for its end however often it is cancelled.
+
+    So its turn covers all work of the thread.
+    """
     work = asyncio.ensure_future(asyncio.to_thread(function, argument))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
-        await asyncio.wait((work,))
-        work.exception()  # nobody else asks for it
+        while not work.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait((work,))
+        if not work.cancelled():
+            work.exception()  # nobody else asks for it
         raise
 
 
@@ -150,16 +168,20 @@ async def busy_rejected(request: web.Request, handler: Handler) -> web.StreamRes
     try:
         return await handler(request)
     except TooBusy as error:
-        status = HTTPStatus.TOO_MANY_REQUESTS if error.is_own else HTTPStatus.SERVICE_UNAVAILABLE
-        return web.Response(status=status, text=f"{error}\n", headers={"Retry-After": _RETRY_SECONDS})
+        return try_again(str(error), status=error.status)
+
+
+def try_again(text: str, *, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE) -> web.Response:
+    """The response to a request that may succeed soon."""
+    return web.Response(status=status, text=f"{text}\n", headers=RETRY_AFTER)
 
 
 def client_address(remote: str | None) -> str:
-    """An address as client: all IPv6 addresses of one site are the same client. "" if it is not known."""
+    """An address as client: all IPv6 addresses of one site are the same client."""
     try:
         address = ipaddress.ip_address((remote or "").partition("%")[0])
     except ValueError:
-        return remote or ""
+        return remote or "unknown address"
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
     if address.ipv4_mapped:

@@ -80,7 +80,7 @@ async def serve(
             application(site, policy_source),
             access_log=None,
             shutdown_timeout=GRACE_SECONDS,
-            handler_cancellation=True,  # a client that disconnects gives up its place among those that wait
+            handler_cancellation=True,  # a disconnected client's request is dropped
         )
         await runner.setup()
         assert runner.server is not None

@@ -99,13 +99,14 @@ def resources(rules: Rules, *, matters: Matters | None = None) -> tuple[Resource
     """
     return (
         _pods(rules, matters),
-        Resource(kind=Kind.NODES, path="/api/v1/nodes", type=Node, is_first=True, resumes=True),
-        Resource(kind=Kind.NAMESPACES, path="/api/v1/namespaces", type=Namespace, is_first=True),
+        Resource(kind=Kind.NODES, path="/api/v1/nodes", type=Node, is_first=True, reads_ahead=True, resumes=True),
+        Resource(kind=Kind.NAMESPACES, path="/api/v1/namespaces", type=Namespace, is_first=True, reads_ahead=True),
         Resource(
             kind=Kind.PRIORITY_CLASSES,
             path="/apis/scheduling.k8s.io/v1/priorityclasses",
             type=PriorityClass,
             is_first=True,
+            reads_ahead=True,
             without="a tier is exported only once a pod has it",
         ),
         Resource(
@@ -135,6 +136,7 @@ def _pods(rules: Rules, matters: Matters | None) -> Resource:
         type=PlaceablePod if matters else Pod,
         keep=partial(is_watched, rules=rules),
         brief=partial(other_pod, rules=rules, matters=matters) if matters else None,
+        reads_ahead=True,
         resumes=True,
     )
 

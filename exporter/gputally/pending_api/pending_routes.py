@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
-from gputally.export.turns import ANSWERS, Turns
+from gputally.export.turns import ANSWERS, Turns, try_again
 from gputally.export.web import compressed, joined
 from gputally.model.placement.fits_document import FITS_PATH
 from gputally.model.placement.pending_document import PENDING_PATH
@@ -38,7 +38,6 @@ _READING: Final = 8
 """Bodies that arrive at the same time, up to `_READING_OF_CLIENT` of one client, as they may arrive slowly."""
 _READING_OF_CLIENT: Final = 2
 _BODY_SECONDS: Final = 10.0
-_RETRY_SECONDS: Final = "2"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -169,8 +168,7 @@ def _guarded(handler: Handler) -> Handler:
                 "waits are not explained; start the aggregator with --pending.reasons=on",
             )
         except NotYetJudged as error:
-            text = f"{error} was created a moment ago; ask again"
-            return _said(HTTPStatus.SERVICE_UNAVAILABLE, text, {"Retry-After": _RETRY_SECONDS})
+            return try_again(f"{error} was created a moment ago; ask again")
 
     return guarded
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from gputally.export.turns import TooBusy
 from gputally.files.html_template import html_template
 from gputally.report.most_unaccounted import MostUnaccounted, note_of
 from gputally.report.report_query import COLUMNS
@@ -78,10 +79,11 @@ _CHANGE: Final = tuple(
 
 
 class ReportPage(NamedTuple):
-    """The page as HTML, and its HTTP status."""
+    """The page as HTML, and its HTTP status; `is_busy` if the request may succeed soon."""
 
     status: int
     html: str
+    is_busy: bool = False
 
 
 async def report_page(
@@ -94,7 +96,9 @@ async def report_page(
     except InvalidRequest as error:
         return ReportPage(400, _html(form, problem=str(error)))
     except ReportUnavailable as error:
-        return ReportPage(503, _html(form, problem=str(error)))
+        return ReportPage(503, _html(form, problem=str(error)), is_busy=True)
+    except TooBusy as error:
+        return ReportPage(error.status, _html(form, problem=str(error)), is_busy=True)
     return ReportPage(200, _html(form, problem="", **found))
 
 

@@ -70,7 +70,7 @@ class ReportRunner:
     ) -> bytes:
         """What `gputally report`, or another command, prints with these arguments; up to `KEPT_SECONDS` old.
 
-        `finish` makes the answer of it, in a thread and still in its turn.
+        `finish` converts it in a thread, within the same turn.
 
         Raises: InvalidRequest, ReportUnavailable, TooBusy.
         """
@@ -86,7 +86,7 @@ class ReportRunner:
     async def run_command(self, name: str, arguments: tuple[str, ...]) -> bytes:
         """What another command prints that reads the ledger; it takes turns with the reports of clients.
 
-        Raises: InvalidRequest, ReportUnavailable.
+        Only for the process itself, which always gets its turn. Raises: InvalidRequest, ReportUnavailable.
         """
         limits = _Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, f"run gputally {name} on a copy of the ledger")
         async with self._turns.turn():

@@ -9,6 +9,7 @@ from aiohttp import ETag, web
 
 from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
+from gputally.export.turns import RETRY_AFTER, try_again
 from gputally.export.web import compressed, joined
 from gputally.report_api.openapi import NOTHING_MORE, Described, openapi
 from gputally.report_api.preemption_request import COMMAND, PREEMPTIONS_PATH, preemption_request
@@ -20,7 +21,6 @@ from gputally.report_api.wait_request import WAITS_PATH, wait_request
 
 PAGE_PATH: Final = "/report"
 OPENAPI_PATH: Final = "/api/v1/openapi.json"
-_RETRY_SECONDS: Final = "5"
 _MEDIA_TYPES: Final = {**FORMATS, "table": "text/plain"}
 """By the values of `format`; preemptions also have the table that the command prints."""
 _STYLED: Final = {
@@ -59,7 +59,8 @@ def report_routes(
 
     async def page(request: web.Request) -> web.StreamResponse:
         found = await report_page(runner, _parameters(request), tenants=TENANTS.get())
-        return web.Response(status=found.status, text=found.html, content_type="text/html", headers=PAGE_HEADERS)
+        headers = PAGE_HEADERS | (RETRY_AFTER if found.is_busy else {})
+        return web.Response(status=found.status, text=found.html, content_type="text/html", headers=headers)
 
     return (
         web.get(REPORT_PATH, report),
@@ -84,7 +85,7 @@ async def _served(request: web.Request, runner: ReportRunner, parse: Parse, *, c
     except InvalidRequest as error:
         return web.Response(status=400, text=f"{error}\n")
     except ReportUnavailable as error:
-        return web.Response(status=503, text=f"{error}\n", headers={"Retry-After": _RETRY_SECONDS})
+        return try_again(str(error))
     return _response(request, body, asked.format, gzipped=gzipped)
 
 

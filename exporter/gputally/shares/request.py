@@ -20,6 +20,8 @@ _QUANTITY = re.compile(r"([0-9]+)(?:(k|[MGTPE]|[KMGTPE]i)|[eE]([0-9]{1,2}))?")
 Quantities = Mapping[str, str | int]
 _MAX_DEVICES = 10**9
 """More than any node has. Anyone may request more, but the ledger's integers have 64 bits."""
+_MAX_NAME = 317
+"""Characters of a qualified name. The API server accepts no pod with a longer one, but checks no template."""
 _MAX_RESOURCES = 64
 """More GPU resources than any node offers, so a pod that requests more never runs."""
 
@@ -71,7 +73,7 @@ def effective_units(pod: Pod, rules: Rules) -> Units:
 
     The result is limited to 10^9 devices per resource and to 64 resources.
 
-    Raises: MalformedObject for a quantity that is not a whole number.
+    Raises: MalformedObject for a quantity that is not a whole number, or for a name that no pod can have.
     """
     init_containers = pod.spec.init_containers or ()
     try:
@@ -92,6 +94,8 @@ def _gpus(container: Container, rules: Rules) -> Amounts:
     if resources is None:
         return {}
     amounts = (resources.limits or {}) | (resources.requests or {})
+    if any(len(name) > _MAX_NAME for name in amounts):  # before caches remember it
+        raise ValueError("the name of a resource is too long")
     return {name: requested(amount) for name, amount in amounts.items() if rule_of(name, rules)}
 
 

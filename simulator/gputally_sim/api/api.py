@@ -91,7 +91,7 @@ class Api:
         if target.name:
             return self._object(target, self._registry.read(target.resource.plural, target.key), partial=partial)
         if not options.limit and not options.selective:
-            await self._faults.listing()
+            await self._faults.listing(target.resource.plural)
         return _body(self._lister.page(target.resource, options, partial=partial))
 
     async def _post(self, request: web.Request) -> web.StreamResponse:

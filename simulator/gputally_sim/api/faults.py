@@ -29,6 +29,7 @@ class Faults:
         self._flowing.set()
         self._listing = asyncio.Event()
         self._listing.set()
+        self._held = ""
 
     @property
     def open_watches(self) -> int:
@@ -64,8 +65,9 @@ class Faults:
         """Keep watches open without sending data; pending events are sent after `resume`."""
         self._flowing.clear()
 
-    def hold_lists(self) -> None:
+    def hold_lists(self, plural: str = "") -> None:
         """Block unpaged lists without selectors until `resume`."""
+        self._held = plural
         self._listing.clear()
 
     def resume(self) -> None:
@@ -73,9 +75,10 @@ class Faults:
         self._flowing.set()
         self._listing.set()
 
-    async def listing(self) -> None:
-        """Wait until lists are not blocked."""
-        await self._listing.wait()
+    async def listing(self, plural: str) -> None:
+        """Wait until lists of this resource are not blocked."""
+        if self._held in ("", plural):
+            await self._listing.wait()
 
     async def flowing(self) -> None:
         """Wait until watches are not stalled."""

@@ -15,10 +15,14 @@ from gputally.accounting import limits
 from gputally.accounting.disruptions import preempted_events
 from gputally.accounting.disruptions.queues import queue_preemptors
 from gputally.accounting.documents import DOCUMENTS
-from gputally.accounting.limits import KEPT, NONE, STORED, Limit, NamespaceLimit
+from gputally.accounting.limits import KEPT, NONE, STORED, Beyond, Limit, NamespaceLimit
+from gputally.accounting.nodes.most_capacity import MOST_MODELS, MostCapacity
 from gputally.accounting.state_part import StatePart
+from gputally.accounting.unaccounted_pods import MOST_DAYS, UnaccountedDays
 from gputally.accounting.uncreated import failed_creates
+from gputally.aggregator.accountant import Accountant
 from gputally.kube.watched import ON_REQUEST, resources
+from gputally.model.health import Health, LedgerHealth
 from gputally.model.kube import Event, Kind, Object, PodDisruptionBudget, ResourceQuota
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules, TenantRule, TenantSource
 from tests.core.gang_pods import group
@@ -133,7 +137,23 @@ def test_beyond_its_limit_a_kind_is_counted_and_no_other_namespace_loses_anythin
         assert len(kept_names((part,), "evil") | kept_names((part,), "worse")) <= 5, part.name
     assert kept_names(parts, "evil")
     assert kept_names(parts, "worse")
-    assert replay.fleet.beyond_limits()[kind] >= 30
+    assert replay.fleet.beyond_limits()[kind].count >= 30
+    assert replay.fleet.beyond_limits()[kind].namespace in ("evil", "worse")
+
+
+@pytest.mark.usefixtures("small")
+def test_the_log_names_each_namespace_of_which_not_all_are_kept_once(caplog: pytest.LogCaptureFixture) -> None:
+    replay = Replay(rules=WATCHED)
+    accountant = Accountant(replay.fleet, Health(version="1", python="3", watches=(), ledger=LedgerHealth()))
+    for namespace in ("evil", "worse", "evil"):
+        for number in range(6):
+            replay.see_object(Kind.QUOTAS, created(Kind.QUOTAS, f"{namespace}-n{number}", namespace), at=10)
+        accountant.publish(now_us=us(11), difference=None)
+
+    assert [each.getMessage() for each in caplog.records] == [
+        "a limit is reached: not all resourcequotas of the namespace evil are kept",
+        "a limit is reached: not all resourcequotas of the namespace worse are kept",
+    ]
 
 
 @pytest.mark.usefixtures("small")
@@ -191,6 +211,8 @@ def test_every_watched_kind_and_every_stored_document_has_a_limit_or_says_that_i
 
     assert set(KEPT) == set(Kind) == watched
     assert set(STORED) == set(DOCUMENTS)
+    assert STORED[UnaccountedDays.name].in_all == MOST_DAYS
+    assert STORED[MostCapacity.name].in_all == MOST_MODELS
     assert all(limit == NONE or limit.in_all for limit in (*KEPT.values(), *STORED.values()))
 
 
@@ -233,7 +255,7 @@ def test_of_huge_objects_only_short_texts_are_kept(kind: Kind) -> None:
     assert max(map(len, found)) <= 2048
     assert sum(map(len, found)) <= 40_000
     if kind is not Kind.KUEUE_WORKLOADS:
-        assert replay.fleet.beyond_limits()[kind] == 1
+        assert replay.fleet.beyond_limits()[kind] == Beyond(1, "ml")
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.booleans()), max_size=60))
@@ -256,7 +278,9 @@ def test_no_namespace_loses_a_key_to_one_with_more(steps: list[tuple[str, int, b
         if key not in own and is_kept:
             own.append(key)
         assert is_kept == (key in own)
-        assert limit.beyond == beyond + (bool(dropped) or not is_kept)
+        assert limit.beyond.count == beyond.count + (bool(dropped) or not is_kept)
+        if limit.beyond != beyond:
+            assert limit.beyond.namespace == (dropped[0][0] if dropped else namespace)
         assert len(own) <= 4
         assert sum(map(len, kept.values())) <= 7
         assert is_kept or len(own) == 4 or sum(before.values()) == 7

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gputally.accounting import unaccounted_pods
 from gputally.accounting.pods.acceptance import ACCEPTANCE_US
 from gputally.accounting.relevant_pods import is_watched
 from gputally.accounting.snapshot import publish
@@ -12,7 +13,7 @@ from gputally.accounting.unaccounted_pods import UnaccountedDays, UnaccountedPod
 from gputally.model.kube import Kind
 from gputally.model.rules import ResourceRule, Rules
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
-from gputally.model.units import US_PER_SECOND
+from gputally.model.units import US_PER_DAY, US_PER_SECOND
 from tests.core.manifests import NodeForm, PodForm, as_pod, us
 from tests.core.replay import Replay
 
@@ -188,6 +189,23 @@ def test_the_most_pods_of_a_day_are_kept_also_of_short_ones() -> None:
     kept = days.drain()
     day = next(iter(kept)).split()[0]
     assert kept == {f"{day} claim": UnaccountedDay(day=day, reason=Unaccounted.CLAIM, pods=2, quantity=0)}
+
+
+def test_beyond_the_most_days_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unaccounted_pods, "MOST_DAYS", 3)
+    part = UnaccountedPods(Rules())
+    days = UnaccountedDays(part)
+    part.seen(as_pod(pod("a", gpus=0, claims=("gpu",))), at_us=us(5))
+    for number in range(5):
+        days.advance(us(7) + number * US_PER_DAY)
+        days.drain()
+    latest = sorted(days.known)
+    part.seen(as_pod(pod("b", gpus=0, claims=("gpu",))), at_us=us(5))
+    days.advance(us(7) + 5 * US_PER_DAY)
+
+    assert len(latest) == 3
+    assert sorted(days.known)[:2] == latest[1:]
+    assert days.drain()[latest[0]] is None
 
 
 def test_an_example_of_a_reason_has_its_name() -> None:

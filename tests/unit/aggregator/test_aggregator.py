@@ -54,6 +54,33 @@ async def test_it_is_alive_at_once_and_ready_when_all_is_known(settings: Setting
     assert ready == (200, "ok\n")
 
 
+async def test_while_what_classifies_pods_is_listed_only_lists_that_are_read_ahead_begin(
+    settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server aborts a list whose client reads nothing for a minute; the next one would be aborted as well."""
+    begun, listing = list[str](), cluster.faults.listing
+
+    async def recorded(plural: str) -> None:
+        begun.append(plural)
+        await listing(plural)
+
+    monkeypatch.setattr(cluster.faults, "listing", recorded)
+    cluster.faults.hold_lists("namespaces")
+    async with aggregating(settings, cluster) as (running, _):
+        await until(running.pipeline.intake.listed[Kind.NODES].is_set)
+        await asyncio.sleep(0.2)
+        first = set(begun)
+        cluster.faults.resume()
+        await until_ready(running)
+
+    assert first == {"pods", "nodes", "namespaces", "priorityclasses"}
+    assert "jobs" in begun
+
+
+def test_what_classifies_pods_is_read_ahead() -> None:
+    assert all(each.reads_ahead for each in resources(Rules()) if each.is_first)
+
+
 async def test_a_scrape_shows_the_fleet_and_its_books_add_up(settings: Settings, cluster: SimCluster) -> None:
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
@@ -210,8 +237,8 @@ async def test_pods_are_read_while_what_classifies_them_is_listed_and_accounted_
     monkeypatch.setattr(aggregator, "run_reflector", nodes_last)
     monkeypatch.setattr(Accountant, "take", take)
     async with aggregating(settings, cluster) as (running, _):
-        held = len(WATCHED) - 3  # one batch of each kind, and all of the pods
-        await until(lambda: running.pipeline.intake.size == held + 1 and len(taken) == 2)
+        of_pods = 2
+        await until(lambda: running.pipeline.intake.size == of_pods and len(taken) == 2)
         early = list(taken)
         listed.set()
         await until(lambda: len(taken) == len(WATCHED))

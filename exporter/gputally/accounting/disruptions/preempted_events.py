@@ -3,7 +3,7 @@
 import re
 from typing import Final, NamedTuple
 
-from gputally.accounting.limits import KEPT
+from gputally.accounting.limits import KEPT, Beyond
 from gputally.errors import MalformedObject
 from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.kube import Event, Kind
@@ -34,7 +34,7 @@ class PreemptedEvents:
         self._by_namespace: dict[str, dict[str, _Named]] = {}
         """By namespace, oldest first."""
         self._count = 0
-        self.beyond_limits = 0
+        self.beyond_limits = Beyond()
         """Events that the limit has displaced."""
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class PreemptedEvents:
         if self._count >= MOST:
             fullest = max(self._by_namespace, key=lambda each: len(self._by_namespace[each]))
             self._drop(fullest, next(iter(self._by_namespace[fullest])))
-            self.beyond_limits += 1
+            self.beyond_limits = self.beyond_limits.and_one_of(fullest)
         self._by_namespace.setdefault(namespace, {})[victim_uid] = _Named(at_us, sent_us, preemptor)
         self._count += 1
 

@@ -17,6 +17,7 @@ from gputally.accounting.disruptions.nominations import Nomination, Nominations
 from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible, preemptor_of
 from gputally.accounting.disruptions.queues.queue_preemption import by_queue
 from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
+from gputally.accounting.limits import Beyond
 from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.totals.total import Total
@@ -177,7 +178,7 @@ class Preemptions(KeyedPart[Preemption]):
         return known.preemptor.uid == pod_uid or pod_uid in known.preemptor_pods
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """See `StatePart.beyond_limits`."""
         return self.events.beyond_limits
 

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.groups.pod_group import count_of
-from gputally.accounting.limits import KEPT, NamespaceLimit
+from gputally.accounting.limits import KEPT, Beyond, NamespaceLimit
 from gputally.accounting.state_part import StatePart
 from gputally.errors import MalformedObject
 from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
@@ -159,7 +159,7 @@ class DeclaredGroups(StatePart[Struct]):
         self._now_us = 0
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """See `StatePart.beyond_limits`."""
         return self._limit.beyond
 

@@ -15,7 +15,7 @@ from gputally.accounting.jobs.job_policy import JobPolicy
 from gputally.accounting.jobs.job_record import JobRecord, by, job_key, record_of
 from gputally.accounting.jobs.job_times import NOTHING, JobTime, Payer, added, ends_between, lines_of, with_time
 from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, with_ends
-from gputally.accounting.limits import KEPT, NamespaceLimit
+from gputally.accounting.limits import KEPT, Beyond, NamespaceLimit
 from gputally.accounting.pods.outcome import outcome_of
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.total import Total
@@ -51,7 +51,7 @@ class Jobs(StatePart[JobRecord]):
         self._limit = NamespaceLimit(KEPT[Kind.JOBS], self._displace)
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """See `StatePart.beyond_limits`."""
         return self._limit.beyond
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gputally.accounting.limits import KEPT, NamespaceLimit
+from gputally.accounting.limits import KEPT, Beyond, NamespaceLimit
 from gputally.accounting.policy.quota_limits import is_short
 from gputally.accounting.state_part import StatePart
 from gputally.model.kube import Kind, Object, ResourceQuota
@@ -27,7 +27,7 @@ class AdmissionQuotas(StatePart[Struct]):
         self._limit = NamespaceLimit(KEPT[Kind.QUOTAS], self._drop)
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """See `StatePart.beyond_limits`."""
         return self._limit.beyond
 
@@ -39,7 +39,7 @@ class AdmissionQuotas(StatePart[Struct]):
         if not quota.hard:
             self._drop(quota.namespace, uid)
         elif not is_short(found.spec):
-            self._limit.beyond += 1
+            self._limit.refuse(quota.namespace)
             self._drop(quota.namespace, uid)
         elif self._limit.put(quota.namespace, uid):
             self.known[uid] = quota

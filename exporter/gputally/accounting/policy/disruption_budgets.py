@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.limits import KEPT, SELECTOR_CHARACTERS, NamespaceLimit
+from gputally.accounting.limits import KEPT, SELECTOR_CHARACTERS, Beyond, NamespaceLimit
 from gputally.accounting.state_part import StatePart
 from gputally.model.disruptions.disruption import Cause, Disrupted
 from gputally.model.kube import Kind, Object, PodDisruptionBudget
@@ -113,7 +113,7 @@ class DisruptionBudgets(StatePart[Struct]):
             self._known[uid] = self.in_namespace.setdefault(history.namespace, {})[uid] = history
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """See `StatePart.beyond_limits`."""
         return self._limit.beyond
 
@@ -176,7 +176,7 @@ class DisruptionBudgets(StatePart[Struct]):
 
     def _is_kept(self, uid: str, namespace: str, selector: Selector | None) -> bool:
         if characters_of(selector) > SELECTOR_CHARACTERS:
-            self._limit.beyond += 1
+            self._limit.refuse(namespace)
             return False
         return self._limit.put(namespace, uid)
 

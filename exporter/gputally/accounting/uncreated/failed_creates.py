@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.limits import KEPT
+from gputally.accounting.limits import KEPT, Beyond
 from gputally.accounting.uncreated.refusal import Refusal, refusal_of
 from gputally.model.kube import Event, Kind, OwnerReference
 from gputally.model.owner import Owner, can_exist
@@ -34,7 +34,7 @@ class FailedCreates:
         self._rules = rules
         self._by_namespace: dict[str, dict[str, tuple[Owner, Refusal]]] = {}
         self._count = 0
-        self.beyond_limits = 0
+        self.beyond_limits = Beyond()
         """Refusals that the limit has displaced."""
 
     def __len__(self) -> int:
@@ -99,6 +99,6 @@ class FailedCreates:
         if self._count >= MOST:
             fullest = max(self._by_namespace, key=lambda each: len(self._by_namespace[each]))
             self.drop(fullest, next(iter(self._by_namespace[fullest])))
-            self.beyond_limits += 1
+            self.beyond_limits = self.beyond_limits.and_one_of(fullest)
         self._by_namespace.setdefault(owner.namespace, {})[uid] = owner, refusal
         self._count += 1

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.limits import KEPT, NamespaceLimit
+from gputally.accounting.limits import KEPT, Beyond, NamespaceLimit
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_template
 from gputally.accounting.uncreated.uncreated_jobs import Lacks
@@ -64,7 +64,7 @@ class QueuedWorkloads(StatePart[Struct]):
         self._now_us = 0
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """See `StatePart.beyond_limits`."""
         return self._limit.beyond
 

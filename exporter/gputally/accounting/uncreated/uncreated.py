@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.coverage import Coverage
+from gputally.accounting.limits import Beyond
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.namespaces import Namespaces
@@ -84,7 +85,7 @@ class Uncreated(StatePart[Struct]):
         self._now_us = self._renewed_us = 0
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """See `StatePart.beyond_limits`."""
         return self.failed.beyond_limits
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from gputally.accounting.limits import KEPT, NamespaceLimit
+from gputally.accounting.limits import KEPT, Beyond, NamespaceLimit
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_job
 from gputally.model.kube import Job, Kind, Object
@@ -49,7 +49,7 @@ class UncreatedJobs(StatePart[Struct]):
             self._lacks(key, lacking, at_us=at_us)
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """See `StatePart.beyond_limits`."""
         return self._limit.beyond
 

@@ -31,6 +31,9 @@ class Resource(Struct, frozen=True, kw_only=True):
     `without` says what stays unknown while the resource is missing or forbidden, "" if it is required. `is_first`
     resources classify pods and are accounted before them. The watch of a resource that `resumes` continues from the
     earlier process's checkpoint, because a list does not report when objects ended.
+
+    A resource that `reads_ahead` is read while others are accounted. Any other one is listed after the first ones, and
+    read only as fast as it is accounted, as its objects may be large.
     """
 
     kind: Kind
@@ -43,6 +46,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     idle_seconds: float = IDLE_SECONDS
     without: str = ""
     is_first: bool = False
+    reads_ahead: bool = False
     resumes: bool = False
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from gputally.accounting.disruptions.queues.workload_name import WORKLOAD, Name, PodWorkloads, WorkloadName, name_of
-from gputally.accounting.limits import STORED, NamespaceLimit
+from gputally.accounting.limits import STORED, Beyond, NamespaceLimit
 from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.model.disruptions.disruption import Cause, Disrupted, Disruption
@@ -47,7 +47,7 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
         self._limit = NamespaceLimit(STORED[self.name], lambda _, uid: self.gone(uid, at_us=0))
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """See `StatePart.beyond_limits`."""
         return self._limit.beyond
 

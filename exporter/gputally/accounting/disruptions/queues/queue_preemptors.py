@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.disruptions.queues.workload_name import WORKLOAD, PodWorkloads, WorkloadName, name_of
-from gputally.accounting.limits import STORED
+from gputally.accounting.limits import STORED, Beyond
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_labels
@@ -66,10 +66,10 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
         self._in_namespace: dict[str, dict[str, None]] = {}
         """UIDs by namespace, the oldest first."""
         self._left: dict[str, int] = {}
-        self._beyond = 0
+        self._beyond = Beyond()
 
     @property
-    def beyond_limits(self) -> int:
+    def beyond_limits(self) -> Beyond:
         """See `StatePart.beyond_limits`."""
         return self._beyond
 
@@ -150,7 +150,7 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
         if len(self.known) > MOST:
             fullest = max(self._in_namespace, key=lambda each: len(self._in_namespace[each]))
             self._drop(next(iter(self._in_namespace[fullest])))
-            self._beyond += 1
+            self._beyond = self._beyond.and_one_of(fullest)
 
     def _drop(self, uid: str) -> None:
         self._left.pop(uid, None)
