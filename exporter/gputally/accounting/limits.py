@@ -17,10 +17,16 @@ class Limit(Struct, frozen=True):
     in_namespace: int | None = None
     in_all: int | None = None
 
+    @property
+    def most(self) -> int:
+        """How many are kept of all. Raises: ValueError if there is no limit."""
+        if self.in_all is None:
+            raise ValueError("there is no limit of all")
+        return self.in_all
+
 
 NONE: Final = Limit()
 _GROUPS: Final = Limit(5_000, 50_000)
-_NODE_EVENTS: Final = NONE
 
 KEPT: Final[Mapping[Kind, Limit]] = {
     Kind.PODS: NONE,
@@ -28,8 +34,8 @@ KEPT: Final[Mapping[Kind, Limit]] = {
     Kind.NAMESPACES: NONE,
     Kind.PRIORITY_CLASSES: NONE,
     Kind.EVENTS: Limit(None, 10_000),
-    Kind.KARPENTER_EVENTS: _NODE_EVENTS,
-    Kind.NODE_TERMINATION_EVENTS: _NODE_EVENTS,
+    Kind.KARPENTER_EVENTS: NONE,
+    Kind.NODE_TERMINATION_EVENTS: NONE,
     Kind.JOBS: Limit(5_000, 20_000),
     Kind.DISRUPTION_BUDGETS: Limit(500, 10_000),
     Kind.QUOTAS: Limit(100, 10_000),

@@ -16,7 +16,7 @@ from gputally.accounting.snapshot import Snapshot, publish
 from gputally.errors import MalformedObject
 from gputally.model.health import Health
 from gputally.model.observation import Deleted, Observation, Upserted
-from gputally.model.unaccounted import WORDS, Unaccounted
+from gputally.model.unaccounted import REMEDIES, WORDS, Unaccounted
 from gputally.process.once import Once
 
 if TYPE_CHECKING:
@@ -158,8 +158,7 @@ class Accountant:
             if pods and reason not in self._warned_reasons:
                 self._warned_reasons.add(reason)
                 named = self.fleet.unaccounted.example(reason, self.fleet.pods.records)
-                self._unaccounted.warn(
-                    f"GPUs of pods, such as {named}: {WORDS[reason]}; see gputally_unaccounted_gpu_pods"
-                )
+                what = f"pods request GPUs that are not accounted ({WORDS[reason]}), for example {named}"
+                self._unaccounted.warn(f"{what}: {REMEDIES[reason]}")
         for resource in self.fleet.unknown_offers.read().keys() - {OTHER}:
             self._unaccounted.warn(f"{resource}, which nodes offer: no rule weighs it; add one if it is a GPU")

@@ -42,7 +42,7 @@ class LabelConflict(StrEnum):
 _SENTENCES = {
     LabelConflict.MORE_UNITS: "it offers more GPU units than its labels explain; a unit counts as a share of a GPU",
     LabelConflict.FEWER_GPUS: "its labels count fewer GPUs than it offers; if a GPU has failed, units stay the same",
-    LabelConflict.FEWER_UNITS: "it offers fewer units than one GPU has replicas by its label; units count by the offer",
+    LabelConflict.FEWER_UNITS: "it offers fewer units than its label says share one GPU; the offered number is used",
 }
 
 

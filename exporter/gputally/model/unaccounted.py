@@ -31,6 +31,13 @@ WORDS: Final[Mapping[Unaccounted, str]] = {
     Unaccounted.UNKNOWN_DEVICE: "no rule weighs the requested device",
     Unaccounted.NO_SHARE: "the request amounts to no share of a GPU",
 }
+REMEDIES: Final[Mapping[Unaccounted, str]] = {
+    Unaccounted.NOT_OFFERED: "check the device plugin of its node; delete a pod that its creator bound by nodeName",
+    Unaccounted.DRA_EXTENDED_RESOURCE: "offer these GPUs through the device plugin, or bill them by other means",
+    Unaccounted.CLAIM: "if these are GPUs, offer them through the device plugin, or bill them by other means",
+    Unaccounted.UNKNOWN_DEVICE: "add a rule for the resource to resources in the configuration, if it is a GPU",
+    Unaccounted.NO_SHARE: "check the labels of its node, such as nvidia.com/gpu.replicas, and its request",
+}
 
 
 class UnaccountedPod(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -101,11 +101,11 @@ def shown_verdict(verdict: Verdict, viewer: Viewer) -> Verdict:
 
 
 class WaitLine(NamedTuple):
-    """Some pods that wait for the same reason, for `quantity` µGPU in all, of which `charged` are charged."""
+    """Some pods that wait for the same reason; all but `uncharged_pods` are charged, for `charged` µGPU in all."""
 
     reason: Reason
     pods: int
-    quantity: int
+    uncharged_pods: int
     charged: int
     prices: PriceRange
     since_us: int
@@ -122,8 +122,10 @@ class WaitLine(NamedTuple):
 
 
 def _line(waiting: WaitingPod) -> WaitLine:
-    charged, prices = (waiting.waits[-1].quantity, waiting.waits[-1].prices) if waiting.waits else (0, PriceRange())
-    return WaitLine(waiting.verdict.reason, 1, waiting.quantity, charged, prices, waiting.since_us)
+    charged = waiting.charged
+    prices = waiting.waits[-1].prices if waiting.waits else PriceRange()
+    uncharged_pods = 0 if charged or not waiting.quantity else 1
+    return WaitLine(waiting.verdict.reason, 1, uncharged_pods, charged, prices, waiting.since_us)
 
 
 def reason_sums(lines: Iterable[WaitLine]) -> list[PendingReason]:
@@ -153,9 +155,10 @@ def _sums(lines: Sequence[WaitLine]) -> dict[str, Any]:
     lowest, highest = (sum(column) for column in zip(*rates, strict=True)) if rates else (None, None)
     return {
         "pods": sum(each.pods for each in lines),
-        "gpus": sum(each.quantity for each in lines) / GPU,
+        "uncharged_pods": sum(each.uncharged_pods for each in lines),
+        "gpus": sum(each.charged for each in lines) / GPU,
         "cost_per_hour": _hourly(lowest),
         "highest_per_hour": _hourly(highest) if highest != lowest else None,
-        "unpriced_gpus": sum(each.quantity for each in lines if each.prices.lowest is None) / GPU,
+        "unpriced_gpus": sum(each.charged for each in lines if each.prices.lowest is None) / GPU,
         "oldest": to_datetime(min(each.since_us for each in lines)),
     }

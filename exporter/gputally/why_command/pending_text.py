@@ -39,6 +39,8 @@ def _pods(document: PendingDocument, subject: str, width: int) -> Iterator[str]:
     if document.currency and (without := sum(each.unpriced_gpus for each in document.reasons)):
         verb = "has" if without == 1 else "have"
         yield f"{gpu_words(without)} {verb} no price: no node that the pods select has one"
+    if uncharged := sum(each.uncharged_pods for each in document.reasons):
+        yield f"{pod_words(uncharged)} not charged, without GPUs in these sums: more GPUs than any node ever had"
     for finding in document.findings:
         yield from headed(finding.finding.capitalize(), _finding(finding, document), width=width)
     for gang in document.gangs[:_MOST_GANGS]:

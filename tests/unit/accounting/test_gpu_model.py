@@ -1,10 +1,14 @@
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gputally.accounting.nodes.gpu_model import gpu_model_named, gpu_model_of, gpu_model_selected
+from gputally.accounting.nodes.gpu_model import gpu_model_named, gpu_model_of, gpu_model_selected, model_values
 from gputally.model.kube import PodSpec
+from tests.core.manifests import NodeForm
+from tests.core.replay import Replay
 
 GFD = "nvidia.com/gpu.product"
 
@@ -95,3 +99,37 @@ def of(*values: str, operator: str = "In") -> dict[str, Any]:
 )
 def test_a_pod_selects_a_model_if_its_node_can_have_no_other(spec: dict[str, Any], model: str) -> None:
     assert gpu_model_selected(msgspec.convert(spec, PodSpec)) == model
+
+
+class NodeVersion(NamedTuple):
+    """A node with the values of two labels for models, "" for none; gone if `is_gone`."""
+
+    name: str
+    product: str
+    accelerator: str
+    is_gone: bool
+
+
+VERSIONS = st.builds(
+    NodeVersion, st.sampled_from("abc"), st.sampled_from(["", "H", "L"]), st.sampled_from(["", "h", "H"]), st.booleans()
+)
+
+
+@given(st.lists(VERSIONS, max_size=20))
+def test_the_models_of_values_are_those_of_the_nodes_that_exist(versions: list[NodeVersion]) -> None:
+    replay = Replay()
+    for at, each in enumerate(versions, start=1):
+        pairs = {GFD: each.product, "cloud.google.com/gke-accelerator": each.accelerator}
+        labels = {key: value for key, value in pairs.items() if value}
+        form = NodeForm(name=each.name, uid=f"uid-{each.name}-{at % 2}", labels=labels, created=at, version=at)
+        replay.see(form, at=at)
+        if each.is_gone:
+            replay.lose(form, at=at)
+        of: dict[str, set[str]] = {}
+        for account in replay.fleet.nodes.accounts.values():
+            facts = account.record.facts[-1][1]
+            for value in model_values(facts.labels) if account.record.gone_us is None else ():
+                of.setdefault(value, set()).add(facts.gpu_model)
+        expected = {value: next(iter(found)) if len(found) == 1 else "" for value, found in of.items()}
+        expected |= {model: model for found in of.values() for model in found}
+        assert replay.fleet.nodes.models() == expected

@@ -284,3 +284,9 @@ def test_no_namespace_loses_a_key_to_one_with_more(steps: list[tuple[str, int, b
         assert len(own) <= 4
         assert sum(map(len, kept.values())) <= 7
         assert is_kept or len(own) == 4 or sum(before.values()) == 7
+
+
+def test_what_has_no_limit_does_not_count_as_one_of_none() -> None:
+    assert Limit(5, 10).most == 10
+    with pytest.raises(ValueError, match="no limit"):
+        assert Limit(5).most

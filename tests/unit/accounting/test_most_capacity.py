@@ -55,3 +55,31 @@ def test_a_new_process_continues_with_the_nodes_that_exist() -> None:
 
     assert most(replay) == (24, 16)
     assert {each.gpu_model for each in replay.fleet.nodes.most.known.values()} == {ALL, "H100"}
+
+
+def test_shares_of_gpus_are_weighed_as_those_of_pods_without_a_node_are() -> None:
+    replay = Replay()
+    labels = H100 | {"nvidia.com/gpu.count": "6", "nvidia.com/gpu.replicas": "50"}
+    replay.see(NodeForm(gpus=300, labels=labels), at=1)
+    replay.see(NodeForm(name="n2", gpus=8, labels=H100), at=2)
+
+    assert most(replay, "H100") == (308, 300)
+
+
+def test_a_node_counts_for_every_model_by_which_a_pod_may_select_it() -> None:
+    replay = Replay()
+    both = H100 | {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
+    nodes = [NodeForm(name=f"n{number}", gpus=8, labels=both) for number in range(3)]
+    replay.see(*nodes, at=1)
+    for each in nodes:
+        replay.lose(each, at=2)
+
+    assert most(replay, "nvidia-h100-80gb") == most(replay, "H100") == most(replay) == (24, 8)
+
+
+def test_of_a_model_beyond_those_that_are_known_apart_all_gpus_count() -> None:
+    replay = Replay()
+    replay.see(*(NodeForm(name=f"n{each}", labels={"gpu-type": f"model-{each}"}) for each in range(300)), at=1)
+
+    assert most(replay, "model-0") == (8, 8)
+    assert most(replay, "model-299") == most(replay) == (2400, 8)

@@ -183,11 +183,32 @@ def test_the_work_of_a_step_is_bounded_and_all_gangs_get_their_turn() -> None:
     ]
     replay = replay_of(*pods, gpus=100)
     with patch("gputally.placement.verdicts.deadlock.fitting", wraps=fitting) as placed:
-        for at in range(40, 400, 5):
+        compared = set[str]()
+        for at in range(40, 2_000, 5):
             placed.reset_mock()
             found = replay.scrape(at).waits
             assert placed.call_count <= 2 * MOST_GANGS
+            compared.update(key for each in replay.fleet.waiting.situations.partial_gangs.found for key in each)
 
     assert found
     assert found.partial.not_compared == {NotCompared.LIMIT: 100 - MOST_GANGS}
-    assert found.partial.deadlocked == MOST_GANGS
+    assert MOST_GANGS <= found.partial.deadlocked <= 100
+    assert len(compared) == 100
+
+
+def test_many_tenants_with_an_old_gang_each_hide_no_deadlock_of_others() -> None:
+    hostile = [each for number in range(MOST_GANGS + 10) for each in gang_of(f"hostile-{number:02}")]
+    replay = replay_of(*hostile, *gang("a", bound=4, pending=4, at=20), *gang("b", bound=4, pending=4, at=20), gpus=82)
+    found = [waits(replay, at).partial for at in range(40, 1_000, 5)]
+
+    assert found[0].not_compared == {NotCompared.LIMIT: 12}
+    first = next(number for number, each in enumerate(found) if each.deadlocked)
+    assert {each.deadlocked for each in found[first:]} == {2}, "it is remembered while others are compared"
+    replay.lose(*gang("b", bound=4, pending=4, at=20), at=1_005)
+    assert waits(replay, 1_010).partial.deadlocked == 0
+
+
+def gang_of(tenant: str) -> list[PodForm]:
+    """With one bound pod, and one that no node could hold."""
+    forms = [replace(each, namespace=tenant) for each in gang(tenant, bound=1, pending=1, at=5)]
+    return [each if each.node else replace(each, gpus=200) for each in forms]

@@ -176,8 +176,8 @@ def test_a_workload_that_was_read_is_never_counted_as_uncharged() -> None:
 def uncharged(of: Replay) -> Mapping[str, int]:
     read = of.fleet.uncreated.read()
     assert read
-    assert read.uncharged is not None
-    return read.uncharged
+    assert read.unmeasured_workloads is not None
+    return read.unmeasured_workloads
 
 
 def test_a_pod_of_the_workload_ends_its_wait_until_another_one_is_refused() -> None:

@@ -4,15 +4,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from msgspec import structs
 
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.waits.uncreated_metrics import UNCREATED_GPU_SECONDS, UNCREATED_GPUS
 from gputally.catalog.aggregator.waits.wait_metrics import NOT_CHARGED, REASON_GPUS, REASON_PODS
 from gputally.catalog.metric import Row
-from gputally.model.kube import Kind
+from gputally.model.kube import Job, Kind
 from gputally.model.rules import Rules, WaitCeilings
-from gputally.model.units import GPU_SECOND
+from gputally.model.units import GPU_SECOND, to_datetime
+from gputally.pending_api.workloads.workload_words import workload_sentence
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.refusals import parallel_job
 from tests.core.replay import Replay
@@ -107,14 +109,40 @@ def test_a_node_that_is_larger_than_the_ceiling_is_remembered_after_it_is_gone_a
     assert value_of(replay, NOT_CHARGED, 21, reason="impossible") == 1
 
 
+def test_a_pod_of_shares_that_fits_on_a_node_is_possible() -> None:
+    labels = H100 | {"nvidia.com/gpu.count": "6", "nvidia.com/gpu.replicas": "50"}
+    replay = new_replay(NodeForm(name="n1", gpus=300, labels=labels))
+    replay.see(PodForm(name="b", gpus=300, created=10), at=10)
+    replay.see(PodForm(name="c", gpus=301, created=10), at=10)
+
+    assert pending(replay, 20) == 300 * 10
+    assert value_of(replay, NOT_CHARGED, 21, reason="impossible") == 1
+
+
+def test_a_workload_is_charged_for_as_many_pods_whatever_label_it_selects_the_nodes_by() -> None:
+    labels = {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}
+    replay = new_replay(*(NodeForm(name=f"n{number}", gpus=8, labels=H100 | labels) for number in range(12)))
+    replay.see_object(Kind.JOBS, selecting(labels), at=10)
+
+    assert value_of(replay, UNCREATED_GPUS, 10) == 96
+
+
+def selecting(labels: dict[str, str]) -> Job:
+    """A suspended Job of any number of pods."""
+    job = parallel_job("train", queue="q", suspend=True, parallelism=MOST_PARALLEL)
+    template = job.spec.template
+    template = structs.replace(template, spec=structs.replace(template.spec, node_selector=labels))
+    return structs.replace(job, spec=structs.replace(job.spec, template=template))
+
+
 def test_a_workload_is_charged_for_as_many_pods_as_the_cluster_ever_had_gpus_for() -> None:
     replay = new_replay(*(NodeForm(name=f"n{number}", gpus=8, labels=H100) for number in range(12)))
-    suspend(replay, at=10, gpus=10, pods=MOST_PARALLEL, model="H100")
+    suspend(replay, at=10, gpus=7, pods=MOST_PARALLEL, model="H100")
 
-    assert value_of(replay, UNCREATED_GPUS, 10) == 90
-    assert uncreated(replay, 20) == 10 * 90
-    assert value_of(replay, NOT_CHARGED, 20, reason="above_limit") == MOST_PARALLEL - 9
-    assert sum(replay.money(20, Total.UNCREATED_COST).values()) == Fraction(3 * 10 * 90, 3600)
+    assert value_of(replay, UNCREATED_GPUS, 10) == 91
+    assert uncreated(replay, 20) == 10 * 91
+    assert value_of(replay, NOT_CHARGED, 20, reason="above_limit") == MOST_PARALLEL - 13
+    assert sum(replay.money(20, Total.UNCREATED_COST).values()) == Fraction(3 * 10 * 91, 3600)
 
 
 def test_the_workloads_of_a_namespace_are_charged_for_a_hundred_of_the_largest_ones_together() -> None:
@@ -123,7 +151,8 @@ def test_the_workloads_of_a_namespace_are_charged_for_a_hundred_of_the_largest_o
         suspend(replay, f"job-{number}", at=10, gpus=8, pods=8)
 
     assert value_of(replay, UNCREATED_GPUS, 10) == 100 * 64
-    assert value_of(replay, NOT_CHARGED, 11, reason="above_limit") == 10 * 8
+    assert value_of(replay, NOT_CHARGED, 11, reason="namespace_limit") == 10 * 8
+    assert value_of(replay, NOT_CHARGED, 11, reason="above_limit") == 0
 
 
 def test_a_workload_is_charged_once_others_of_its_namespace_are_not() -> None:
@@ -135,6 +164,33 @@ def test_a_workload_is_charged_once_others_of_its_namespace_are_not() -> None:
 
     assert value_of(replay, UNCREATED_GPUS, 101) == 100 * 64
     assert value_of(replay, NOT_CHARGED, 102) == 0
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["as-they-came", "as-another-list-has-them"])
+def test_of_the_workloads_of_a_namespace_the_oldest_are_charged_in_whatever_order_they_are_listed(order: int) -> None:
+    replay = new_replay(NODE)
+    for number in range(105)[::order]:
+        see_suspended(replay, f"job-{number:03}", since=100 + number // 2, at=200)
+    found = replay.fleet.uncreated.workloads().described()
+
+    charged = sorted(each.owner.reference.name for each in found if each.charged)
+    assert charged == [f"job-{number:03}" for number in range(100)]
+    text = workload_sentence(next(each for each in found if not each.charged))
+    assert "charged for 0 of 8 pods: older workloads of its namespace are charged for a hundred times as many" in text
+
+    replay.lose_object(Kind.JOBS, parallel_job("job-003", queue="q", suspend=True), at=210)
+    see_suspended(replay, "job-200", since=90, at=220)
+    found = replay.fleet.uncreated.workloads().described()
+    charged = sorted(each.owner.reference.name for each in found if each.charged)
+    assert charged == [f"job-{number:03}" for number in (*range(3), *range(4, 100), 200)]
+    assert value_of(replay, UNCREATED_GPUS, 230) == 100 * 64
+
+
+def see_suspended(replay: Replay, name: str, *, since: int, at: int) -> None:
+    """A Job of 8 pods with 8 GPUs, suspended since then."""
+    job = parallel_job(name, gpus=8, parallelism=8, queue="q", suspend=True)
+    meta = structs.replace(job.metadata, creation_timestamp=to_datetime(us(since)))
+    replay.see_object(Kind.JOBS, structs.replace(job, metadata=meta), at=at)
 
 
 def test_sums_that_an_earlier_version_spoiled_begin_anew_at_the_next_start() -> None:

@@ -12,7 +12,7 @@ from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import CAUSE_OF
+from gputally.model.placement.wait import CAUSE_OF, Uncharged
 from gputally.model.price import PriceRange
 from gputally.model.units import GPU
 from gputally.pending_api.pages.pending_page import pending_page
@@ -237,16 +237,25 @@ def test_the_page_shows_workloads_and_escapes_what_tenants_write() -> None:
 
 
 def test_a_workload_of_which_some_pods_are_not_charged_costs_what_the_others_would() -> None:
-    wide = uncreated("wide", pods=2**31 - 1, uncharged_pods=2**31 - 3, reason=Reason.REFUSED, quota=None)
-    [found] = pending_list(now(wide), asked(), ALL).workloads
+    limited = {"pods": 2**31 - 1, "uncharged_pods": 2**31 - 3, "uncharged": Uncharged.ABOVE_LIMIT}
+    wide = uncreated("wide", reason=Reason.REFUSED, quota=None, **limited)
+    document = pending_list(now(wide), asked(), ALL)
+    [found], [sums] = document.workloads, document.workload_reasons
 
-    assert found.text.endswith("; the wait is charged for 2 of 2147483647 pods: the cluster never had GPUs for more")
+    most = "one workload is charged for as many GPUs as the cluster ever had, or waits.ceiling_gpus if that is more"
+    assert found.text.endswith(f"; the wait is charged for 2 of 2,147,483,647 pods: {most}")
+    assert (sums.pods, sums.uncharged_pods, sums.gpus) == (2**31 - 1, 2**31 - 3, 16)
     assert found.cost_per_hour == str(PRICE.per_gpu_hour * 16)
 
 
 def test_an_impossible_workload_has_no_price() -> None:
-    huge = uncreated("huge", quantity=10**9 * GPU, uncharged_pods=2, is_impossible=True)
-    [found] = pending_list(now(huge), asked(), ALL).workloads
+    huge = uncreated("huge", quantity=10**9 * GPU, uncharged_pods=2, uncharged=Uncharged.IMPOSSIBLE)
+    document = pending_list(now(huge, MINE), asked(), ALL)
+    found = next(each for each in document.workloads if each.name == "huge")
+    page = pending_page(document, asked())
 
-    assert found.text.endswith("; one pod asks for more GPUs than a node can have, so the wait is not charged")
+    most = "more GPUs than any node ever had, and than waits.ceiling_gpus_per_pod"
+    assert found.text.endswith(f"; one pod asks for {most}, so the wait is not charged")
     assert found.cost_per_hour is None
+    assert [(each.gpus, each.unpriced_gpus, each.uncharged_pods) for each in document.workload_reasons] == [(16, 0, 2)]
+    assert "lack 4 pods with 16 GPUs (2 pods not charged, without their GPUs)" in page

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace as replace_form
 from decimal import Decimal
 
+import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
@@ -12,6 +13,7 @@ from gputally.model.placement.pending_document import CostRange
 from gputally.model.placement.why_document import WhyAnswer
 from gputally.model.price import Basis
 from gputally.pending_api.costs.wait_costs import waited_cost
+from gputally.pending_api.pages.pending_page import pending_page
 from gputally.pending_api.pending_finder import why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow
@@ -150,12 +152,22 @@ def test_no_class_is_suggested_with_which_a_pod_would_preempt_its_own_job() -> N
     assert "ask for PriorityClass top" not in [each.text for each in answer(theirs).helps]
 
 
-def test_an_impossible_pod_has_no_price_and_it_is_said_why() -> None:
-    found = world(NODES, [waits("a", 10**9)])
-    none = [[replace(part, price=None, quantity=0) for part in each.waits] for each in found.waiting]
-    uncharged = [replace(each, waits=parts) for each, parts in zip(found.waiting, none, strict=True)]
-    asked = answer(found._replace(waiting=uncharged, currency="EUR", book=priced({"A100": "2.21"})))
+@pytest.mark.parametrize("gpus", [8, 10**9])
+def test_an_impossible_pod_has_no_price_and_is_in_no_sum_and_it_is_said_why(gpus: int) -> None:
+    found = world(NODES, [waits("a", gpus), waits("b", 2)])
+    none = [replace(part, price=None, quantity=0) for part in found.waiting[0].waits]
+    uncharged = replace(found.waiting[0], waits=none)
+    now = found._replace(waiting=[uncharged, *found.waiting[1:]], currency="EUR", book=priced({"A100": "2.21"}))
+    asked = answer(now)
+    document = pending_list(now, PendingRequest.of({}), ALL)
 
-    assert asked.pod.gpus == 10**9
+    assert asked.pod.gpus == gpus
     assert (asked.pod.cost_per_hour, asked.pod.cost_range) == (None, None)
-    assert asked.pod.unpriced == "it asks for more GPUs than a node can have, so its wait is not charged"
+    text = (
+        "it asks for more GPUs than any node ever had, and than waits.ceiling_gpus_per_pod, so its wait is not charged"
+    )
+    assert asked.pod.unpriced == text
+    assert sum(each.gpus for each in document.reasons) == sum(each.gpus for each in document.tenants) == 2
+    assert [sum(each.uncharged_pods for each in sums) for sums in (document.reasons, document.tenants)] == [1, 1]
+    assert sum(each.unpriced_gpus for each in document.reasons) == 2 * (now.waiting[1].waits[-1].price is None)
+    assert "1 of these pods asks for more GPUs than any node ever had" in pending_page(document, PendingRequest.of({}))

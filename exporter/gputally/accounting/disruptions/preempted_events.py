@@ -10,7 +10,7 @@ from gputally.model.kube import Event, Kind
 from gputally.model.objects.event_fields import ObjectReference
 from gputally.model.owner import is_name, is_uid
 
-MOST: Final = KEPT[Kind.EVENTS].in_all or 0
+MOST: Final = KEPT[Kind.EVENTS].most
 """Limit of stored Events, of at most 1.5 kB each."""
 _TEXT: Final = re.compile(r"Preempted by pod (?P<uid>[0-9a-f-]{36}) on node ")
 

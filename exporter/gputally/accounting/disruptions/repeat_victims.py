@@ -14,7 +14,7 @@ from gputally.model.units import US_PER_DAY
 
 OFTEN: Final = 3
 """From so many preemption times within a day on, a job is a repeat victim."""
-MOST: Final = STORED["preempted_job"].in_all or 0
+MOST: Final = STORED["preempted_job"].most
 """Limit of stored jobs; beyond it, the one that was preempted longest ago is dropped."""
 
 

@@ -29,7 +29,9 @@ class Deadlocks:
     """`found` are the keys of gangs that wait for each other, as of the last steps.
 
     `skipped` are the partial gangs that were not compared in the last step, and why: anyone may create gangs, so each
-    tenant has places of its own, and the tenants take turns.
+    tenant has places of its own. Beyond `MOST_GANGS`, once all chosen gangs were compared, others are chosen: in turn
+    the oldest of as many tenants as possible, and all of some tenants, which are others each time. What was found
+    of up to `MOST_GANGS` others counts until they are compared again.
     """
 
     def __init__(self, pods: Pods, live: LiveRoom, pleas: Mapping[str, Plea]) -> None:
@@ -41,6 +43,9 @@ class Deadlocks:
         self._not_compared: Mapping[NotCompared, int] = {}
         self._serves: dict[str, frozenset[str]] = {}
         self._turn: list[str] = []
+        self._first = 0
+        """The number of the tenant whose gangs are chosen first."""
+        self._is_deep = False
 
     def step(self) -> None:
         """Compare some gangs with all others."""
@@ -50,13 +55,20 @@ class Deadlocks:
         gangs = self._chosen(partial)
         self._not_compared = Counter(self.skipped.values())
         waiting = stuck(gangs, self._live.room) if len(gangs) > 1 else {}
-        self._serves = {key: each & waiting.keys() for key, each in self._serves.items() if key in waiting}
+        known = (key for each in self.found for key in each)
+        others = {*islice((key for key in known if key in partial and key not in gangs), MOST_GANGS)}
+        kept = waiting.keys() | others
+        self._serves = {key: each & kept for key, each in self._serves.items() if key in kept}
         self._turn = [key for key in self._turn if key in waiting] or list(waiting)
         count = max(1, (_MOST_PLACEMENTS - len(gangs)) // (len(waiting) or 1))
         for key in self._turn[:count]:
-            self._serves[key] = served_by(key, waiting, self._live.room)
+            before = self._serves.get(key, frozenset[str]())
+            self._serves[key] = served_by(key, waiting, self._live.room) | (before & others)
         del self._turn[:count]
         self.found = deadlocks(self._serves)
+        if not self._turn:
+            self._first += len({partial[key].tenant for key in gangs}) if self._is_deep else 0
+            self._is_deep = not self._is_deep
 
     def read(self) -> PartialNow:
         """All partial gangs, as sums."""
@@ -64,14 +76,17 @@ class Deadlocks:
         return PartialNow(self.gangs.sums(), deadlocked, self._not_compared)
 
     def _chosen(self, partial: Mapping[str, PartialGang]) -> dict[str, WaitingGang]:
-        """The gangs to compare, first the oldest of each tenant, then the second oldest."""
+        """The gangs to compare: first the oldest of each tenant, then the second oldest; or tenant by tenant."""
         tenants = defaultdict[str, list[PartialGang]](list)
         for each in sorted(partial.values(), key=lambda each: (each.since_us, each.key)):
             tenants[each.tenant].append(each)
         self.skipped = dict.fromkeys(partial, NotCompared.LIMIT)
         namespaces, found = Counter[str](), dict[str, WaitingGang]()
-        rounds = zip_longest(*map(self._comparable, tenants.values()))
-        for gang, waiting in (each for turns in rounds for each in turns if each):
+        first = self._first % max(1, len(tenants))
+        order = [*islice(tenants.values(), first, None), *islice(tenants.values(), first)]
+        of_each = map(self._comparable, order)
+        turns = of_each if self._is_deep else zip_longest(*of_each)
+        for gang, waiting in (each for turn in turns for each in turn if each):
             if namespaces[gang.namespace] < MOST_OF_TENANT:
                 namespaces[gang.namespace] += 1
                 found[gang.key] = waiting

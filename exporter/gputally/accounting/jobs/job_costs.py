@@ -16,7 +16,7 @@ from gputally.model.units import US_PER_HOUR
 CURRENCY: Final = "USD"
 KEPT_US: Final = 24 * US_PER_HOUR
 """How long the cost of a job without pods is kept after its last one ended."""
-MOST_KEPT: Final = STORED["job-cost"].in_all or 0
+MOST_KEPT: Final = STORED["job-cost"].most
 """Limit of jobs with pods that are gone. Above it, the one that lost a pod first is forgotten."""
 OTHER: Final = "other"
 _ROUND_US: Final = US_PER_HOUR

@@ -55,7 +55,7 @@ class Nodes:
         self._finalized_us = totals.accounting_start_us
         """An earlier process accounted the capacity before this time."""
         self.lapses = Lapses()
-        self.most = MostCapacity()
+        self.most = MostCapacity(rules)
         self.label_conflicts: dict[str, LabelConflict] = {}
         """How the GPU labels of existing nodes contradict their units, by UID."""
         self._new_conflicts: dict[str, LabelConflict] = {}

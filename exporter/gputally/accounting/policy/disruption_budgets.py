@@ -5,9 +5,8 @@ observed before the second of the decision counts, less the victims that this st
 disruption itself nor its status update is mistaken for the state before.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from itertools import chain
 from typing import Final
 
 from msgspec import Struct
@@ -94,8 +93,10 @@ class DisruptionBudgets(StatePart[Struct]):
         """By namespace and UID; namespaces without budgets are not in it."""
         self._known: dict[str, BudgetHistory] = {}
         self._limit = NamespaceLimit(KEPT[Kind.DISRUPTION_BUDGETS], self._forget)
-        self._unread: dict[str, set[str]] = {}
-        """UIDs of existing budgets that are not kept, by namespace."""
+        self._unread: dict[str, str] = {}
+        """The namespaces of existing budgets that are not kept, by UID."""
+        self._unread_in = Counter[str]()
+        """How many of them, by namespace."""
         self._listed_us: int | None = None
         """When all budgets were known for the first time."""
 
@@ -124,7 +125,7 @@ class DisruptionBudgets(StatePart[Struct]):
 
     def listed(self, uids: Collection[str], *, at_us: int) -> None:
         """See `StatePart.listed`."""
-        for uid in {*self._known, *chain.from_iterable(self._unread.values())} - {*uids}:
+        for uid in {*self._known, *self._unread} - {*uids}:
             self.gone(uid, at_us=at_us)
         if self._listed_us is None:
             self._listed_us = at_us
@@ -143,11 +144,11 @@ class DisruptionBudgets(StatePart[Struct]):
             PodBudget(namespace=each.namespace, name=each.name, selector=each.selector, allowed=each.allowed)
             for each in self._known.values()
             if each.gone_us is None
-        ] + [unread_budget(namespace) for namespace in self._unread]
+        ] + [unread_budget(namespace) for namespace in self._unread_in]
 
     def selecting(self, namespace: str, labels: Mapping[str, str]) -> tuple[str, ...] | None:
         """UIDs of the budgets that select a pod with these labels; None in a namespace with one that is not kept."""
-        if namespace in self._unread:
+        if namespace in self._unread_in:
             return None
         budgets = self.in_namespace.get(namespace, {})
         return tuple(uid for uid, each in budgets.items() if selects(each.selector, labels))
@@ -163,7 +164,7 @@ class DisruptionBudgets(StatePart[Struct]):
         """
         decided_us = reported.at_us
         existing = {uid: each for uid, each in self.in_namespace.get(namespace, {}).items() if each.existed(decided_us)}
-        is_complete = namespace not in self._unread and (not existing or selecting is not None)
+        is_complete = namespace not in self._unread_in and (not existing or selecting is not None)
         if not self._knows(decided_us) or not is_complete:
             return None
         allowed = [existing[uid].charge(decided_us, at_us) for uid in selecting or () if uid in existing]
@@ -182,14 +183,16 @@ class DisruptionBudgets(StatePart[Struct]):
     def _forget(self, namespace: str, uid: str) -> None:
         """An existing budget is not kept."""
         self._drop(namespace, uid)
-        self._unread.setdefault(namespace, set()).add(uid)
+        if uid not in self._unread:
+            self._unread[uid] = namespace
+            self._unread_in[namespace] += 1
 
     def _read(self, uid: str) -> None:
         """A budget is kept, or gone."""
-        for namespace, uids in tuple(self._unread.items()):
-            uids.discard(uid)
-            if not uids:
-                del self._unread[namespace]
+        if namespace := self._unread.pop(uid, None):
+            self._unread_in[namespace] -= 1
+            if not self._unread_in[namespace]:
+                del self._unread_in[namespace]
 
     def _drop(self, namespace: str, uid: str) -> None:
         self._limit.remove(namespace, uid)

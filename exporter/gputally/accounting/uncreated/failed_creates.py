@@ -12,7 +12,7 @@ from gputally.model.owner import Owner, can_exist
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
-MOST: Final = KEPT[Kind.FAILED_CREATES].in_all or 0
+MOST: Final = KEPT[Kind.FAILED_CREATES].most
 """Limit of workloads with a refusal, of at most 2 kB each."""
 KEPT_US: Final = US_PER_HOUR
 """How long a refusal counts unless it is repeated: as long as the API server keeps Events."""

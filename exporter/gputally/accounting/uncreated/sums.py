@@ -27,7 +27,7 @@ class Sums:
         self._quantity: Counter[TierReason] = Counter()
         self.charged_in: Counter[str] = Counter()
         """By namespace."""
-        self.uncharged: Counter[Uncharged] = Counter()
+        self.uncharged_pods = Counter[Uncharged]()
         """Pods whose wait is not charged."""
         self._exported: set[TierReason] = set()
         self._counted_by: dict[tuple[str, str], TierTenant] = {}
@@ -62,8 +62,8 @@ class Sums:
         _count(self._pods, key, sign * workload.pods)
         _count(self._quantity, key, sign * workload.charged)
         _count(self.charged_in, workload.owner.namespace, sign * workload.charged)
-        uncharged = Uncharged.IMPOSSIBLE if workload.is_impossible else Uncharged.ABOVE_LIMIT
-        _count(self.uncharged, uncharged, sign * workload.uncharged_pods)
+        if workload.uncharged:
+            _count(self.uncharged_pods, workload.uncharged, sign * workload.uncharged_pods)
 
 
 def _count(sums: Counter[K], key: K, change: int) -> None:

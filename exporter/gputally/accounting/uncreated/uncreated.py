@@ -31,6 +31,7 @@ from gputally.model.owner import Owner
 from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
+from gputally.model.placement.wait import Uncharged
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
@@ -73,11 +74,13 @@ class Uncreated(StatePart[Struct]):
         self._known: dict[Key, UncreatedWorkload] = {}
         self._unmeasured: dict[Key, UncreatedWorkload] = {}
         """Of these, nothing says how many GPUs their pods request, if any."""
-        self._uncharged: dict[Key, Reason] = {}
+        self._unmeasured_workloads: dict[Key, Reason] = {}
         """The same, and those whose Event states an incredible number."""
         self._unpriced: dict[Key, tuple[Needs | None, str]] = {}
         """The needs and tiers of those that are charged before their prices are found out, in order of their turn."""
         self._outdated: dict[Key, int] = {}  # since when
+        self._at_limit: set[str] = set()
+        """Namespaces of which some pods are not charged, because of what its other workloads lack."""
         self._wanted: set[Owner] = set()
         self._sums = Sums(waits.terms.shown_tier)
         self._jobs_listed_us: int | None = None
@@ -191,8 +194,8 @@ class Uncreated(StatePart[Struct]):
         return UncreatedNow(
             reasons=self._sums.reasons(),
             refused=dict(self._refused()) if is_watched else None,
-            uncharged=self._uncharged_now() if self._reads_events else None,
-            not_charged=dict(self._sums.uncharged),
+            unmeasured_workloads=self._unmeasured_now() if self._reads_events else None,
+            uncharged_pods=dict(self._sums.uncharged_pods),
         )
 
     def _refused(self) -> Iterator[tuple[tuple[str, str], int]]:
@@ -204,9 +207,9 @@ class Uncreated(StatePart[Struct]):
                 found[shown] += quantity
         yield from found.items()
 
-    def _uncharged_now(self) -> dict[str, int]:
+    def _unmeasured_now(self) -> dict[str, int]:
         found = dict.fromkeys((Reason.QUOTA_NEVER.value, Reason.QUOTA.value, Reason.REFUSED.value), 0)
-        for reason in self._uncharged.values():
+        for reason in self._unmeasured_workloads.values():
             found[reason.value] += 1
         return found
 
@@ -254,8 +257,12 @@ class Uncreated(StatePart[Struct]):
         for namespace in self._policy.quotas.drain_changed():
             self._outdate(*map(key_of, self.failed.in_namespace(namespace)), at_us=self._now_us)
         self._ask_for_prices()
+        self._renew_all()
+
+    def _renew_all(self) -> None:
         for key, at_us in self._outdated.items():
             self._renew_one(key, at_us)
+        self._order(self._at_limit.intersection(namespace for namespace, _ in self._outdated))
         self._outdated.clear()
 
     def _ask_for_prices(self) -> None:
@@ -269,25 +276,53 @@ class Uncreated(StatePart[Struct]):
         before, lacking = self._known.pop(key, None), self._lacking.get(key)
         self._unmeasured.pop(key, None)
         after = self._evaluation.of(key, lacking) if lacking else self._evaluation.by_event(key, now_us=self._now_us)
-        self._uncharged.pop(key, None)
+        self._unmeasured_workloads.pop(key, None)
         after = self._limited(before, after) if after else None
         if after and after.is_at_least and not after.charged:
-            self._uncharged[key] = after.reason
+            self._unmeasured_workloads[key] = after.reason
         if after and after.quantity:
             self._known[key] = after
         elif after:
             self._unmeasured[key], after = after, None
+        if after and after.uncharged is Uncharged.NAMESPACE_LIMIT:
+            self._at_limit.add(key[0])
+        self._put(key, before, after, at_us=at_us)
+
+    def _put(self, key: Key, before: UncreatedWorkload | None, after: UncreatedWorkload | None, *, at_us: int) -> None:
         self._sums.replace(before, after, quota=self._quota_key(after))
         self._charge(key, after, at_us=at_us)
 
+    def _order(self, namespaces: Iterable[str]) -> None:
+        """In namespaces that are at their limit, charge the oldest workloads: no order of arrival matters."""
+        found: dict[str, list[UncreatedWorkload]] = {each: [] for each in namespaces}
+        for each in self._known.values() if found else ():
+            if (namespace := each.owner.namespace) in found:
+                found[namespace].append(each)
+        for namespace, workloads in found.items():
+            self._at_limit.discard(namespace)
+            others = 0
+            for before in sorted(workloads, key=lambda each: (each.since_us, each.owner.reference.uid)):
+                after = self._charged(before, others=others)
+                others += after.charged
+                if after.uncharged is Uncharged.NAMESPACE_LIMIT:
+                    self._at_limit.add(namespace)
+                if after is not before:
+                    self._known[key_of(after.owner)] = after
+                    self._put(key_of(after.owner), before, after, at_us=self._now_us)
+
     def _limited(self, before: UncreatedWorkload | None, after: UncreatedWorkload) -> UncreatedWorkload:
-        """With the pods that are charged; those beyond the limit of the namespace may be in the next round."""
+        """With the pods that are charged; of a namespace at its limit, `_order` decides which."""
         if not after.quantity:
             return after
         others = self._sums.charged_in[after.owner.namespace] - (before.charged if before else 0)
-        limits, each = self._terms.limits, (after.quantity, after.gpu_model)
-        charged = limits.charged_pods(after.pods, *each, others=others)
-        return replace(after, uncharged_pods=after.pods - charged, is_impossible=not limits.charged(*each))
+        return self._charged(after, others=others)
+
+    def _charged(self, workload: UncreatedWorkload, *, others: int) -> UncreatedWorkload:
+        pods, quantity = workload.pods, workload.quantity
+        charged, uncharged = self._terms.limits.charged_pods(pods, quantity, workload.gpu_model, others=others)
+        if (workload.uncharged_pods, workload.uncharged) == (pods - charged, uncharged):
+            return workload
+        return replace(workload, uncharged_pods=pods - charged, uncharged=uncharged)
 
     def _charge(self, key: Key, workload: UncreatedWorkload | None, *, at_us: int) -> None:
         """Charge what its own object says that it lacks, or of one that is not read the pod that its quota refuses."""

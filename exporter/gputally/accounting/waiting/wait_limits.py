@@ -7,11 +7,12 @@ of everybody, for ever: a counter never falls, and a float has 53 bits.
 from typing import Final
 
 from gputally.accounting.nodes.most_capacity import ALL, MostCapacity
+from gputally.model.placement.wait import Uncharged
 from gputally.model.rules import WaitCeilings
 from gputally.model.units import GPU
 
 _WAITS_OF_NAMESPACE: Final = 100
-"""The largest waits of workloads that one namespace may have at once."""
+"""The largest waits of workloads that one namespace may have at once; with more, the oldest are charged."""
 
 
 class WaitLimits:
@@ -33,12 +34,15 @@ class WaitLimits:
         """The µGPU for which the wait of a pod is charged: all of them, or none if it is impossible."""
         return quantity if quantity <= self.of_pod(gpu_model) else 0
 
-    def charged_pods(self, pods: int, quantity: int, gpu_model: str, *, others: int) -> int:
-        """Of the `pods` pods of `quantity` µGPU each that a workload lacks, those whose wait is charged.
+    def charged_pods(self, pods: int, quantity: int, gpu_model: str, *, others: int) -> tuple[int, Uncharged | None]:
+        """Of the `pods` pods of `quantity` µGPU each that a workload lacks, those that are charged; and why not all.
 
         `others` are the µGPU for which other workloads of its namespace are charged.
         """
         if not self.charged(quantity, gpu_model):
-            return 0
-        left = _WAITS_OF_NAMESPACE * self.of_workload(ALL) - others
-        return min(pods, max(0, min(self.of_workload(gpu_model), left)) // quantity)
+            return 0, Uncharged.IMPOSSIBLE
+        own = min(pods, self.of_workload(gpu_model) // quantity)
+        left = max(0, _WAITS_OF_NAMESPACE * self.of_workload(ALL) - others) // quantity
+        if left < own:
+            return left, Uncharged.NAMESPACE_LIMIT
+        return own, Uncharged.ABOVE_LIMIT if own < pods else None

@@ -129,7 +129,7 @@ class Waiting(StatePart[PodWait]):
             reasons=dict(self.book.sums),
             findings=self.findings.pods(self.book.tier_of),
             partial=self.situations.partial_gangs.read(),
-            not_charged=self.book.impossible,
+            uncharged_pods=self.book.impossible,
         )
         is_known = self.live.is_judgeable and self.live.is_complete and self.fitting.is_complete
         return self.fitting.added_to(now, self.live.changed) if is_known else now

@@ -28,3 +28,8 @@ class WaitingPod(Struct, frozen=True, kw_only=True):
     verdict: Verdict
     since_us: int
     waits: Sequence[Wait]
+
+    @property
+    def charged(self) -> int:
+        """µGPU for which its wait is charged: all of them, or 0 if it asks for more than is possible."""
+        return self.waits[-1].quantity if self.waits else 0

@@ -71,7 +71,7 @@ PENDING_PODS = Metric[Snapshot](
 PENDING_GPUS = Metric[Snapshot](
     name="gputally_pending_gpus",
     kind=MetricType.GAUGE,
-    help="GPUs requested by pending pods.",
+    help="GPUs requested by pending pods, also by those whose wait is not charged.",
     labels=("tier", "tenant"),
     rows=pending_gpus,
 )
@@ -79,7 +79,7 @@ PENDING_GPUS = Metric[Snapshot](
 PENDING_MODEL_GPUS = Metric[Snapshot](
     name="gputally_pending_model_gpus",
     kind=MetricType.GAUGE,
-    help="GPUs requested by pending pods, by the GPU model that their node selector or affinity requires.",
+    help="GPUs requested by pending pods, also by those whose wait is not charged, by the GPU model that they require.",
     labels=("gpu_model",),
     rows=pending_model_gpus,
 )

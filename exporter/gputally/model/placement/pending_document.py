@@ -66,7 +66,8 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
 class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
     """All pods with one verdict. `cost_per_hour` is the lowest sum, None if none of their GPUs has a price.
 
-    `highest_per_hour` is the highest one, None if it is the same.
+    `highest_per_hour` is the highest one, None if it is the same. The wait of `uncharged_pods` is not charged, and
+    their GPUs are in none of the sums, as anyone may ask for any number.
     """
 
     reason: str
@@ -77,6 +78,7 @@ class PendingReason(Struct, frozen=True, kw_only=True, gc=False):
     unpriced_gpus: float
     oldest: datetime
     highest_per_hour: str | None = None
+    uncharged_pods: int = 0
 
 
 class PendingFinding(Struct, frozen=True, kw_only=True, gc=False):
@@ -153,6 +155,7 @@ class PendingTenant(Struct, frozen=True, kw_only=True, gc=False):
     unpriced_gpus: float
     oldest: datetime
     highest_per_hour: str | None = None
+    uncharged_pods: int = 0
 
 
 class PendingDocument(Struct, frozen=True, kw_only=True):

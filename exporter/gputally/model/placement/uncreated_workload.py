@@ -6,6 +6,7 @@ from gputally.model.owner import Owner
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.verdict import Reason
+from gputally.model.placement.wait import Uncharged
 from gputally.model.price import PriceRange
 
 UNKNOWN_TIER = "unknown"
@@ -19,8 +20,7 @@ class UncreatedWorkload(Struct, frozen=True, kw_only=True, gc=False):
     one that refuses a pod. `text` is what the API server answered, or of a queued workload its queue. Without its
     template, all of it follows from an Event: `class_name` is None, and there are at least `pods`. `quantity` is 0 if
     nothing says what they request. `needs` are what decides on which nodes such a pod could run, None if unknown.
-    `uncharged_pods` of them are not charged, as the cluster could never give as many GPUs; `is_impossible`: not even
-    those of one pod.
+    `uncharged_pods` of them are not charged, for the reason `uncharged`, None if there are none.
     """
 
     owner: Owner
@@ -34,7 +34,7 @@ class UncreatedWorkload(Struct, frozen=True, kw_only=True, gc=False):
     reason: Reason
     text: str
     uncharged_pods: int = 0
-    is_impossible: bool = False
+    uncharged: Uncharged | None = None
     quota: QuotaState | None = None
     gpu_model: str = ""
     needs: Needs | None = None

@@ -60,6 +60,8 @@ class Uncharged(StrEnum):
     """It asks for more GPUs than any node ever had, and than are configured as possible."""
     ABOVE_LIMIT = "above_limit"
     """Its workload lacks pods with more GPUs than the cluster ever had, and than are configured as possible."""
+    NAMESPACE_LIMIT = "namespace_limit"
+    """The workloads of its namespace that lacked pods before it lack a hundred times as many GPUs."""
 
 
 NOBODY: Final = "nobody"

@@ -10,10 +10,11 @@ from gputally.model.placement.wait import Wait
 from gputally.model.price import Asset
 from gputally.pending_api.occupants import cost_text
 from gputally.pending_api.pending_now import PendingNow
+from gputally.pending_api.workloads.workload_words import BEYOND_NODES
 from gputally.placement.candidates import assets_for
 
 NO_PRICE: Final = "the nodes that it selects have no price"
-IMPOSSIBLE: Final = "it asks for more GPUs than a node can have, so its wait is not charged"
+IMPOSSIBLE: Final = f"it asks for {BEYOND_NODES}, so its wait is not charged"
 _NO_NODE: Final = "no node has the labels that it selects"
 
 
@@ -34,7 +35,7 @@ class Unpriced(NamedTuple):
 def unpriced(now: PendingNow, waiting: WaitingPod) -> Unpriced:
     """Of a pod that waits, with its range."""
     reason, needs = unpriced_reason(now, waiting), waiting.needs
-    if now.book is None or needs is None:
+    if now.book is None or needs is None or reason == IMPOSSIBLE:
         return Unpriced(reason)
     assets = assets_for(needs, now.room)
     if assets:
@@ -51,7 +52,7 @@ def unpriced_reason(now: PendingNow, waiting: WaitingPod) -> str:
     """Why the pod has no price, as far as that needs no look at the nodes; "" if it has one."""
     if not now.currency or (waiting.waits and waiting.waits[-1].price):
         return ""
-    if waiting.quantity and waiting.waits and not waiting.waits[-1].quantity:
+    if waiting.quantity and waiting.waits and not waiting.charged:
         return IMPOSSIBLE
     return NO_PRICE
 

@@ -108,4 +108,5 @@ def _existing(now: PendingNow, viewer: Viewer) -> str:
         return f"there are {', '.join(each.name for each in now.classes) or 'none known'}"
     known = {name for name, _ in _known_values(now, viewer)}
     theirs = [each.name for each in now.classes if each.name in known]
-    return f"your pods have {', '.join(theirs) or 'none'}, and for users with tenants no class of a file counts"
+    ignored = "PriorityClasses in the file are ignored for users restricted to tenants"
+    return f"your pods have {', '.join(theirs) or 'none'}; {ignored}"

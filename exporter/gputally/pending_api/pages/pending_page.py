@@ -26,6 +26,8 @@ def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
         reasons=tuple(Reason),
         gpus=sum(each.gpus for each in document.reasons),
         unpriced=sum(each.unpriced_gpus for each in document.reasons),
+        uncharged=sum(each.uncharged_pods for each in document.reasons),
+        missing_uncharged=sum(each.uncharged_pods for each in document.workload_reasons),
         json_link=f"{PENDING_PATH}?{urlencode({name: value for name, value in form.items() if value})}".rstrip("?"),
         count=count_words,
         age=lambda since: duration((document.at - since).total_seconds()),

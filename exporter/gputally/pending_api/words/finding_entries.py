@@ -42,7 +42,7 @@ def _entry(kind: FindingKind, pods: list[WaitingPod], viewer: Viewer) -> Pending
         finding=kind.value,
         meaning=_MEANINGS[kind] if viewer.tenants is None else _HIDDEN,
         pods=len(pods),
-        gpus=sum(each.quantity for each in pods) / GPU,
+        gpus=sum(each.charged for each in pods) / GPU,
         oldest=to_datetime(min(each.since_us for each in pods)),
         names=[f"{each.record.namespace}/{each.record.name}" for each in pods[:MOST_NAMED]],
     )

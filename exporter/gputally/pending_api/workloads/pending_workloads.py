@@ -63,9 +63,8 @@ def workload_reasons(found: Iterable[UncreatedWorkload]) -> list[PendingReason]:
 
 def _line(workload: UncreatedWorkload) -> WaitLine:
     """All its missing pods."""
-    return WaitLine(
-        workload.reason, workload.pods, workload.whole, workload.charged, workload.prices, workload.since_us
-    )
+    pods, uncharged_pods = workload.pods, workload.uncharged_pods
+    return WaitLine(workload.reason, pods, uncharged_pods, workload.charged, workload.prices, workload.since_us)
 
 
 def _values(workload: UncreatedWorkload, name: str) -> frozenset[str]:

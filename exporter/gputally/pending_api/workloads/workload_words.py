@@ -1,22 +1,32 @@
 """Why pods of a workload were not created, in words, and what would help."""
 
+from typing import Final
+
 from gputally.model.objects.quota_spec import LIMITS
 from gputally.model.placement.advice import Actor
 from gputally.model.placement.situation import QuotaState
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
+from gputally.model.placement.wait import Uncharged
 from gputally.pending_api.words.amount_words import amount_words, bare_amount
 from gputally.pending_api.words.suggestion_words import ACTOR_WORDS
+
+BEYOND_NODES: Final = "more GPUs than any node ever had, and than waits.ceiling_gpus_per_pod"
+_MOST: Final = "as many GPUs as the cluster ever had, or waits.ceiling_gpus if that is more"
+_LIMITS: Final = {
+    Uncharged.ABOVE_LIMIT: f"one workload is charged for {_MOST}",
+    Uncharged.NAMESPACE_LIMIT: f"older workloads of its namespace are charged for a hundred times {_MOST}",
+}
 
 
 def workload_sentence(workload: UncreatedWorkload) -> str:
     """Why its pods do not exist, as the end of a sentence about it, and for how many of them the wait is charged."""
     if not workload.uncharged_pods:
         return _cause(workload)
-    if workload.is_impossible:
-        return f"{_cause(workload)}; one pod asks for more GPUs than a node can have, so the wait is not charged"
-    counted = f"{workload.charged_pods} of {workload.pods} pods"
-    return f"{_cause(workload)}; the wait is charged for {counted}: the cluster never had GPUs for more"
+    if workload.uncharged is Uncharged.IMPOSSIBLE:
+        return f"{_cause(workload)}; one pod asks for {BEYOND_NODES}, so the wait is not charged"
+    counted = f"{workload.charged_pods:,} of {workload.pods:,} pods"
+    return f"{_cause(workload)}; the wait is charged for {counted}: {_LIMITS[workload.uncharged]}"
 
 
 def _cause(workload: UncreatedWorkload) -> str:

@@ -38,6 +38,8 @@ _MAX_NAMES: Final = 64
 """More gates or claims than anyone writes; some of them say enough."""
 _MAX_SHARED: Final = 16
 """Pods that request more resources than this are too rare to share what they request."""
+_MAX_SHARED_TEXT: Final = 512
+"""Characters of the names of the resources of such a pod."""
 
 
 def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
@@ -112,7 +114,8 @@ def amounts_of(pod: PlaceablePod) -> Amounts:
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None
     amounts = tuple(_bounded(peak | {PODS: 1}))
-    return _same(amounts) if len(amounts) <= _MAX_SHARED else amounts
+    is_rare = len(amounts) > _MAX_SHARED or sum([len(name) for name, _ in amounts]) > _MAX_SHARED_TEXT
+    return amounts if is_rare else _same(amounts)
 
 
 def _requests(container: Container) -> dict[str, int]:

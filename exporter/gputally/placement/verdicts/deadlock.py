@@ -1,5 +1,6 @@
 """Gangs that wait for each other: each would fit if another one gave back what it holds."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -37,18 +38,24 @@ def served_by(key: str, gangs: Mapping[str, WaitingGang], room: Room) -> frozens
 
 def deadlocks(serves: Mapping[str, Collection[str]]) -> list[tuple[str, ...]]:
     """The gangs that wait for each other, by those that each one `serves`: all of a group are on circles."""
-    reached = {key: _reached(key, serves) for key in serves}
-    groups = {
-        tuple(sorted(other for other in found if key in reached.get(other, ())))
-        for key, found in reached.items()
-        if key in found
-    }
+    servers = defaultdict[str, list[str]](list)
+    for key, served in serves.items():
+        for each in served:
+            servers[each].append(key)
+    groups, left = [], dict.fromkeys(serves)
+    while left:
+        key, _ = left.popitem()
+        group = _reached(key, serves) & _reached(key, servers)
+        if key in group:
+            groups.append(tuple(sorted(group)))
+            for each in group - {key}:
+                del left[each]
     return sorted(groups)
 
 
 def _reached(key: str, serves: Mapping[str, Collection[str]]) -> set[str]:
     found: set[str] = set()
-    ahead = list(serves[key])
+    ahead = list(serves.get(key, ()))
     while ahead:
         each = ahead.pop()
         if each not in found:

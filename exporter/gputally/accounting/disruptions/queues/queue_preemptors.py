@@ -20,7 +20,7 @@ from gputally.model.units import US_PER_HOUR, dated_us
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import covered
 
-MOST: Final = STORED["possible_preemptor"].in_all or 0
+MOST: Final = STORED["possible_preemptor"].most
 """Limit of stored Workloads; beyond it, the namespace with most of them loses its oldest."""
 _KEEP_US: Final = US_PER_HOUR
 """How long one is kept that waits no longer: its victims are observed, and its pods bound, within minutes."""

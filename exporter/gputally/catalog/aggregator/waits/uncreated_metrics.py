@@ -29,8 +29,8 @@ def quota_refused(snapshot: Snapshot) -> Iterator[Row]:
 
 def uncharged(snapshot: Snapshot) -> Iterator[Row]:
     """A row for every reason, 0 too; none unless refusals are watched."""
-    if snapshot.uncreated and snapshot.uncreated.uncharged is not None:
-        yield from (Row((reason,), count) for reason, count in snapshot.uncreated.uncharged.items())
+    if snapshot.uncreated and snapshot.uncreated.unmeasured_workloads is not None:
+        yield from (Row((reason,), count) for reason, count in snapshot.uncreated.unmeasured_workloads.items())
 
 
 UNCREATED_PODS = Metric[Snapshot](

@@ -27,9 +27,9 @@ def reason_gpus(snapshot: Snapshot) -> Iterator[Row]:
 def not_charged(snapshot: Snapshot) -> Iterator[Row]:
     """A row for every reason, including 0, so that alerts resolve."""
     if snapshot.waits:
-        found = dict(snapshot.uncreated.not_charged) if snapshot.uncreated else {}
+        found = dict(snapshot.uncreated.uncharged_pods) if snapshot.uncreated else {}
         for each in Uncharged:
-            pending = snapshot.waits.not_charged if each is Uncharged.IMPOSSIBLE else 0
+            pending = snapshot.waits.uncharged_pods if each is Uncharged.IMPOSSIBLE else 0
             yield Row((each.value,), pending + found.get(each, 0))
 
 
@@ -145,8 +145,9 @@ REASON_GPUS = Metric[Snapshot](
 NOT_CHARGED = Metric[Snapshot](
     name="gputally_wait_not_charged_pods",
     kind=MetricType.GAUGE,
-    help="Pods, pending or not created, whose wait is not charged: they ask for more GPUs than a node ever had "
-    "(impossible), or their workload lacks more than the cluster ever had (above_limit), and more than the ceilings.",
+    help="Pods, pending or not created, whose wait is not charged: they ask for more GPUs than any node ever had "
+    "(impossible), their workload for more than the cluster ever had (above_limit), or older ones of their namespace "
+    "for a hundred times as many (namespace_limit); a ceiling counts instead where it is higher.",
     labels=("reason",),
     rows=not_charged,
     reference_only=True,
