@@ -1,9 +1,11 @@
 """The GPU model of a node from its labels, and of a GPU from its driver, in one spelling, so that series join."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gputally.model.kube import PodSpec
+from gputally.model.node import NodeRecord
 from gputally.model.objects.affinity import NodeSelectorTerm
 from gputally.shares import gke
 
@@ -66,3 +68,44 @@ def required_labels(terms: Sequence[NodeSelectorTerm]) -> dict[str, str]:
         for each in terms[0].match_expressions or ()
         if each.operator == "In" and each.values and len(each.values) == 1
     }
+
+
+class ModelNames:
+    """The models of the existing nodes by the values of their labels for models, counted as nodes change."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[str, frozenset[tuple[str, str]]] = {}
+        """Value and model, by the UID of the node."""
+        self._nodes = Counter[tuple[str, str]]()
+        self._read: Mapping[str, str] | None = None
+
+    def put(self, record: NodeRecord) -> None:
+        """A node is new, or has changed."""
+        pairs = frozenset[tuple[str, str]]()
+        if record.gone_us is None and record.facts:
+            facts = record.facts[-1][1]
+            pairs = frozenset((value, facts.gpu_model) for value in model_values(facts.labels))
+        if pairs != self._pairs.get(record.uid, frozenset()):
+            self.drop(record.uid)
+            self._pairs[record.uid] = pairs
+            self._count(pairs, 1)
+
+    def drop(self, uid: str) -> None:
+        """A node does not exist any more, if it did."""
+        self._count(self._pairs.pop(uid, frozenset()), -1)
+
+    def read(self) -> Mapping[str, str]:
+        """The model of each value, "" of one that nodes of several models have; a model stands for itself."""
+        if self._read is None:
+            several = Counter(value for value, _ in self._nodes)
+            found = {value: model if several[value] == 1 else "" for value, model in self._nodes}
+            self._read = found | {model: model for _, model in self._nodes}
+        return self._read
+
+    def _count(self, pairs: Iterable[tuple[str, str]], sign: int) -> None:
+        for each in pairs:
+            self._nodes[each] += sign
+            if self._nodes[each] in (0, sign):  # the last one is gone, or the first one is new
+                self._read = None
+            if not self._nodes[each]:
+                del self._nodes[each]

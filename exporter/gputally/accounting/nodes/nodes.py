@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.nodes.asset_prices import AssetPrices
 from gputally.accounting.nodes.capacity import CapacityTerms
-from gputally.accounting.nodes.gpu_model import model_values
+from gputally.accounting.nodes.gpu_model import ModelNames
 from gputally.accounting.nodes.inventory import Inventory, inventory_of
 from gputally.accounting.nodes.lineage import Lineage, noticed_us
 from gputally.accounting.nodes.most_capacity import MostCapacity
@@ -49,7 +49,7 @@ class Nodes:
         self._learned: dict[tuple[str, int], tuple[str, NodeFacts]] = {}
         self.asset_prices = AssetPrices(pricing, since_us=totals.accounting_start_us)
         self._inventory: Inventory | None = None
-        self._models: dict[str, str] | None = None
+        self._models = ModelNames()
         self._stale: set[str] = set()
         """Nodes whose capacity must be recomputed."""
         self._finalized_us = totals.accounting_start_us
@@ -201,16 +201,7 @@ class Nodes:
 
         A value that is the model of some nodes stands for these.
         """
-        if self._models is None:
-            found: dict[str, set[str]] = {}
-            for account in self.accounts.values():
-                if account.record.gone_us is None and account.record.facts:
-                    facts = account.record.facts[-1][1]
-                    for value in model_values(facts.labels):
-                        found.setdefault(value, set()).add(facts.gpu_model)
-            single = {value: next(iter(of)) if len(of) == 1 else "" for value, of in found.items()}
-            self._models = single | {model: model for of in found.values() for model in of}
-        return self._models
+        return self._models.read()
 
     def asset_at(self, name: str) -> Asset | None:
         """What the price of the latest node called `name` depends on; None if it is unknown."""
@@ -294,6 +285,7 @@ class Nodes:
     def _open(self, record: NodeRecord, *, since_us: int | None = None) -> NodeAccount:
         start_us = self._totals.accounting_start_us if since_us is None else since_us
         account = self.accounts[record.uid] = NodeAccount(record, self._totals, since_us=start_us)
+        self._models.put(record)
         uids = self._by_name.setdefault(record.name, [])
         uids.append(record.uid)
         uids.sort(key=lambda uid: self.accounts[uid].record.created_us)
@@ -317,7 +309,8 @@ class Nodes:
         self.asset_prices.see(fresh)
         account.observe(record)
         self._count(record)
-        self._inventory = self._models = None
+        self._inventory = None
+        self._models.put(record)
         self._note_conflict(record)
         self._changed.add(record.uid)
         self._stale.add(record.uid)
@@ -344,8 +337,9 @@ class Nodes:
 
     def _close(self, uid: str, record: NodeRecord) -> None:
         del self.accounts[uid]
+        self._models.drop(uid)
         self.label_conflicts.pop(uid, None)
-        self._inventory = self._models = None
+        self._inventory = None
         if is_stand_in(uid):
             return
         self._changed.add(uid)
