@@ -21,7 +21,7 @@ _LIMITS: Final = {
 
 def workload_sentence(workload: UncreatedWorkload) -> str:
     """Why its pods do not exist, as the end of a sentence about it, and for how many of them the wait is charged."""
-    if not workload.uncharged_pods:
+    if workload.uncharged is None:
         return _cause(workload)
     if workload.uncharged is Uncharged.IMPOSSIBLE:
         return f"{_cause(workload)}; one pod asks for {BEYOND_NODES}, so the wait is not charged"
