@@ -12,11 +12,11 @@ import pytest
 from gputally.errors import LedgerError
 from gputally.ledger.open import open_import_ledger, open_reader
 from gputally.ledger.records import Window
+from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.maintenance.facts import accounted_us
 from gputally.ledger.sqlite.maintenance.read_only import reading
 from gputally.ledger.sqlite.maintenance.restoring import restore
 from gputally.ledger.sqlite.maintenance.take_backup import back_up_to_file
-from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.marker import mark, marker_of
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.contract.records import pod, segment, step
@@ -115,7 +115,9 @@ def test_a_replaced_file_of_an_older_schema_is_not_upgraded(path: Path, version:
 def test_the_remedy_for_a_corrupt_ledger_leads_to_a_new_accounting(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100] + b"\xff" * 5000)
 
-    assert (message := refusal(path)).endswith(f"it was left untouched. {REMEDY}")
+    message = refusal(path)
+
+    assert message.endswith(f"it was left untouched. {REMEDY}")
     assert refusal(path, has_begun).endswith(REMEDY)
     for name in message.split("move away ")[1].replace(" and", ",").split(", "):
         (path.parent / name).unlink(missing_ok=True)

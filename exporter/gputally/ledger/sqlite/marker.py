@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 
 _TEXT = """\
 {name} has been the ledger of an accounting. If it is missing or empty, it was lost, and gputally does not start:
-restore a backup with 'gputally restore'. To start a new accounting on purpose, move away {name}, its -wal and this file.
+restore a backup with 'gputally restore'.
+To start a new accounting on purpose, move away {name}, its -wal and this file.
 """
 
 
@@ -37,7 +38,7 @@ def expect_not_lost(path: Path) -> None:
 
 
 def expect_unmarked(path: Path) -> None:
-    """Raises: LedgerError if the ledger at `path`, which has no accounting, had one; call it before the file changes."""
+    """Raises: LedgerError if the ledger at `path`, which has no accounting, had one. Call it before a change."""
     if (marker := marker_of(path)).exists():
         raise LedgerError(
             f"{path}: contains no accounting, but {marker.name} says that it did: it or its WAL was replaced, and "
