@@ -50,13 +50,16 @@ STORED: Final[Mapping[str, Limit]] = {
     "job": KEPT[Kind.JOBS],
     "job-cost": Limit(None, 10_000),
     "lost-work": NONE,
+    "most_capacity": Limit(None, 256),
     "node_signal": NONE,
     "possible_preemptor": Limit(None, 20_000),
     "preempted_job": Limit(None, 10_000),
     "preemption": NONE,
     "progress": NONE,
     "queue_eviction": Limit(5_000, 20_000),
+    "unaccounted-day": NONE,
     "uncreated_waits": Limit(12_000, 42_000),
+    "unknown-offer": NONE,
     "waiting": NONE,
 }
 """By the name of the part whose documents ledgers store; waits of workloads are those of three kinds together."""
