@@ -32,9 +32,9 @@ GROUP = Group(
             expression=('max by (cluster, reason) (gputally_unaccounted_gpu_pods{reason!~"$ignored_reasons"}) > $pods'),
             summary="Pods use GPUs that gputally does not account.",
             description=(
-                '{{ $value | printf "%.0f" }} pods ask for GPUs that are not accounted ({{ $labels.reason }}): no tier '
-                "and no tenant pays for them, and their nodes seem to have no GPUs, or free ones. Find the pods by "
-                "what the reason stands for."
+                '{{ $value | printf "%.0f" }} pods request GPUs that are not accounted ({{ $labels.reason }}): no tier '
+                "and no tenant pays for them, and their nodes seem to have no GPUs, or free ones. See the runbook "
+                "for this reason."
             ),
             dashboard="exporter",
             variables=("cluster",),

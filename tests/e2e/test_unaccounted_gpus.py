@@ -146,7 +146,7 @@ async def named(product: Product, place: str) -> None:
     }
     await product.query_until("SELECT uid FROM working WHERE kind = 'unaccounted-day'", lambda rows: len(rows) == 4)
     report = await run("report", "--ledger", str(product.ledger), "--window", "all")
-    assert report.out.count("Not included are the GPUs of ") == 4, report
+    assert report.out.count("Not billed: ") == 4, report
     log = product.log.read_text()
     for text in (*(f"such as {place}/{name}" for name in ("claiming", "machine", "by-hand")), CHIP):
         assert log.count(text) == 1, log

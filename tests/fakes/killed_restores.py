@@ -20,7 +20,7 @@ def main() -> None:
     for number in count():
         place = folder / str(number)
         place.mkdir()
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-wal", "-shm", ".begun"):
             if Path(f"{ledger}{suffix}").exists():
                 shutil.copyfile(f"{ledger}{suffix}", place / f"l.db{suffix}")
         if not killed(place / "l.db", backup, at=number):

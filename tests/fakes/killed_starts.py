@@ -1,9 +1,11 @@
-"""First starts of a ledger that are killed at every file operation and SQL statement: `python -m ... FOLDER`.
+"""Starts of a ledger that are killed at every file operation and SQL statement: `python -m ... FOLDER [LEDGER]`.
 
-Each killed start leaves its own folder, numbered; the last one runs to its end. Writes how many there are.
+They start with a copy of the closed LEDGER, or with none. Each killed start leaves its own folder, numbered; the last
+one runs to its end. Writes how many there are.
 """
 
 import os
+import shutil
 import signal
 import sqlite3
 import sys
@@ -20,10 +22,12 @@ CONNECT = sqlite3.connect
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, *ledgers = map(Path, sys.argv[1:])
     for number in count():
         place = folder / str(number)
         place.mkdir()
+        for ledger in ledgers:
+            shutil.copyfile(ledger, place / "l.db")
         if not killed(place / "l.db", at=number):
             sys.stdout.write(str(number))
             return
@@ -35,7 +39,7 @@ def killed(path: Path, *, at: int) -> bool:
     if not child:
         kill_at(at, path.parent)
         with SqliteLedger(path) as ledger:
-            ledger.bind("cluster-1")
+            ledger.bind("uid-1")
             ledger.write(step(pod("a", segment(1000, None))))
             ledger.write(step(pod("b", segment(1000, None))))
         os._exit(0)

@@ -29,7 +29,7 @@ def restore(fleet: "Fleet", saved: Saved) -> None:
     fleet.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)
     fleet.usage.restore(saved, has_agent=fleet.agents.is_on)
     fleet.jobs.restore_departed(saved.departed)
-    _begin_spoiled_anew(fleet, at_us=saved.at_us)
+    _reset_spoiled(fleet, at_us=saved.at_us)
     if saved.is_moved:
         fleet.pods.handover.touch_all(fleet.pods.records.values())
         for each in (fleet.totals.touch_all, fleet.nodes.touch_all, *(part.touch_all for part in fleet.parts)):
@@ -37,14 +37,14 @@ def restore(fleet: "Fleet", saved: Saved) -> None:
         fleet.usage.touch_all()
 
 
-def _begin_spoiled_anew(fleet: "Fleet", *, at_us: int) -> None:
-    """Sums that no honest wait could change any more begin anew: nobody can read them, and no counter ever falls."""
+def _reset_spoiled(fleet: "Fleet", *, at_us: int) -> None:
+    """Reset the counters of waits that are so large that a further wait no longer changes their float value."""
     fleet.spoiled = tuple(fleet.totals.spoiled(at_us))
     if fleet.spoiled:
-        fleet.waiting.book.begin_anew(at_us=at_us)
+        fleet.waiting.book.restart(at_us=at_us)
         fleet.uncreated.waits.post()
     for total, labels in fleet.spoiled:
-        fleet.totals.begin_anew(total, labels, at_us=at_us)
+        fleet.totals.reset(total, labels, at_us=at_us)
 
 
 def _restore_pods(fleet: "Fleet", saved: Saved) -> None:

@@ -52,8 +52,8 @@ def may_be_unaccounted(pod: Pod, rules: Rules) -> bool:
 class UnaccountedPods(StatePart[UnaccountedPod]):
     """Bound, unfinished pods with GPUs that are not accounted.
 
-    Two sources tell of a pod: its object what its record does not have (`seen`), and its record what it requests and is
-    not accounted (`accounted`).
+    A pod is known from two sources: `seen` reads its object for devices that its record does not have, and `accounted`
+    compares what its record requests with what is accounted.
     """
 
     name = "claim-pod"  # as earlier versions call their documents, which have only the UID

@@ -137,12 +137,14 @@ async def aggregate(
 
 
 def _log_spoiled(fleet: Fleet) -> None:
-    """Counters that begin anew."""
+    """Name the counters that restart at 0, and what to do."""
     for total, labels in fleet.spoiled:
         logger.warning(
-            "the %s counter of %s has grown so large that no wait could change it any more, since an earlier version "
-            "charged waits for more GPUs than any cluster has; it begins anew at 0",
+            "gputally_%s%s_total of %s restarts at 0: an earlier version charged waits for more GPUs than the cluster "
+            "has, until the counter was too large to show further waits. Query it with increase() over a time after "
+            "this start",
             total.value,
+            "" if total.value.endswith("_cost") else "_gpu_seconds",
             "/".join(labels),
         )
 

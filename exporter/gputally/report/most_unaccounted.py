@@ -35,7 +35,7 @@ def most_unaccounted(days: Iterable[UnaccountedDay]) -> list[MostUnaccounted]:
 
 
 def note_of(found: MostUnaccounted) -> str:
-    """The sentence in a report."""
-    pods = f"up to {found.pods:,} pods at a time" if found.pods > 1 else "one pod at a time"
-    gpus = f" with up to {found.gpus:,.6g} GPUs" if found.gpus else ""
-    return f"Not included are the GPUs of {pods}{gpus}: {found.text} ({found.reason})."
+    """The sentence in a report: `Not billed: up to 3 pods at a time (6 GPUs), because ... (claim)`."""
+    pods = "1 pod" if found.pods == 1 else f"{found.pods:,} pods"
+    gpus = f" ({found.gpus:,.6g} {'GPU' if found.gpus == 1 else 'GPUs'})" if found.gpus else ""
+    return f"Not billed: up to {pods} at a time{gpus}, because {found.text} ({found.reason})."

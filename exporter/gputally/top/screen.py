@@ -65,13 +65,13 @@ def summary(document: AllocationsDocument) -> list[Text]:
 
 
 def _unaccounted(found: Sequence[UnaccountedCount]) -> str:
-    """`Missing  3 pods (claim), 1 pod with 2 GPUs (not_offered): not accounted`."""
+    """`Unaccounted  3 pods (claim); 1 pod, 2 GPUs (not_offered)`."""
     parts = [
         f"{each.pods:,} {'pod' if each.pods == 1 else 'pods'}"
-        f"{f' with {number(each.gpus)} GPUs' if each.gpus else ''} ({each.reason})"
+        f"{f', {number(each.gpus)} GPUs' if each.gpus else ''} ({each.reason})"
         for each in found
     ]
-    return f"Missing  {', '.join(parts)}: not accounted"
+    return f"Unaccounted  {'; '.join(parts)}"
 
 
 def _most(item: tuple[str, float]) -> float:

@@ -1,4 +1,4 @@
-"""A wait is charged for no more than the cluster could ever give, and sums that were spoiled before begin anew."""
+"""A wait is charged for no more than the cluster could ever give, and sums that were spoiled before restart at 0."""
 
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -193,7 +193,7 @@ def see_suspended(replay: Replay, name: str, *, since: int, at: int) -> None:
     replay.see_object(Kind.JOBS, structs.replace(job, metadata=meta), at=at)
 
 
-def test_sums_that_an_earlier_version_spoiled_begin_anew_at_the_next_start() -> None:
+def test_sums_that_an_earlier_version_spoiled_restart_at_0_at_the_next_start() -> None:
     replay = new_replay(NODE, rules=UNLIMITED)
     suspend(replay, "hostile", at=10, gpus=HUGE, pods=MOST_PARALLEL)
     replay.see(PodForm(name="huge", gpus=HUGE, created=10), PodForm(name="b", gpus=2, created=10), at=10)
@@ -208,7 +208,7 @@ def test_sums_that_an_earlier_version_spoiled_begin_anew_at_the_next_start() -> 
         (Total.UNCREATED_UNPRICED, ("train", "quota")),
     )
     assert evaluated(replay, Total.UNCREATED, 22) == 2 * 32
-    assert evaluated(replay, Total.PENDING, 30) > HUGE, "only what nobody could read any more begins anew"
+    assert evaluated(replay, Total.PENDING, 30) > HUGE, "only what nobody could read any more restarts"
 
 
 def test_pods_that_waited_while_their_sum_was_spoiled_are_charged_from_their_next_verdict_on() -> None:

@@ -1,8 +1,10 @@
-"""A ledger that was lost is noticed: the accounting does not begin again at 0, and what is left of it stays."""
+"""A ledger that was lost is noticed: the accounting does not restart at 0, and what is left of it stays."""
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from gputally.errors import LedgerError
 from gputally.ledger.open import open_import_ledger, open_reader
 from gputally.ledger.records import Window
+from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.maintenance.facts import accounted_us
 from gputally.ledger.sqlite.maintenance.read_only import reading
 from gputally.ledger.sqlite.maintenance.restoring import restore
@@ -18,10 +21,11 @@ from gputally.ledger.sqlite.marker import mark, marker_of
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.contract.records import pod, segment, step
 from tests.core.ledgers import segments_in
+from tests.unit.ledger.older_ledger import NEWEST, PODS, written_by
 
 ROOT = Path(__file__).parents[3]
 REMEDY = (
-    "Stop the aggregator and restore a backup with 'gputally restore'; to start a new accounting on purpose, remove "
+    "Stop the aggregator and restore a backup with 'gputally restore'; to start a new accounting on purpose, move away "
     "ledger.db, ledger.db-wal and ledger.db.begun"
 )
 
@@ -99,7 +103,29 @@ def test_a_file_without_the_accounting_that_it_had_stops_the_start(path: Path) -
     assert "contains no accounting, but ledger.db.begun says that it did" in refusal(path)
 
 
-def test_who_removes_the_marker_starts_anew(path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 6, NEWEST - 1])
+def test_a_replaced_file_of_an_older_schema_is_not_upgraded(path: Path, version: int) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        schema.migrate(connection, schema.migrations()[:version])
+
+    assert refusal(path).endswith(f"it or its WAL was replaced, and nothing was changed. {REMEDY}")
+
+
+def test_the_remedy_for_a_corrupt_ledger_leads_to_a_new_accounting(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:100] + b"\xff" * 5000)
+
+    message = refusal(path)
+
+    assert message.endswith(f"it was left untouched. {REMEDY}")
+    assert refusal(path, has_begun).endswith(REMEDY)
+    for name in message.split("move away ")[1].replace(" and", ",").split(", "):
+        (path.parent / name).unlink(missing_ok=True)
+    with SqliteLedger(path):
+        assert not has_begun(path)
+
+
+def test_who_removes_the_marker_starts_at_0(path: Path) -> None:
     for each in (path, marker_of(path)):
         each.unlink()
 
@@ -175,3 +201,22 @@ def test_a_start_that_is_killed_at_any_step_is_followed_by_one_that_works(tmp_pa
         assert marker_of(path).exists()
     assert marked == sorted(marked)
     assert (marked[0], marked[-1]) == (False, True)
+
+
+def test_an_upgrade_that_is_killed_at_any_step_loses_no_accounting(tmp_path: Path) -> None:
+    """Between its commit and its marker, too: a ledger of an older version has none."""
+    written_by(NEWEST - 1, older := tmp_path / "older.db")
+    (folder := tmp_path / "killed").mkdir()
+    command = [sys.executable, "-m", "tests.fakes.killed_starts", str(folder), str(older)]
+    count = int(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
+
+    unmarked = 0
+    for number in range(count + 1):
+        path = folder / str(number) / "l.db"
+        with closing(sqlite3.connect(path)) as connection:
+            is_upgraded = schema.version_of(connection) == NEWEST
+        unmarked += is_upgraded and not marker_of(path).exists()
+        with SqliteLedger(path):
+            assert {each.pod_uid for each in segments_in(path)} >= set(PODS)
+            assert marker_of(path).exists()
+    assert unmarked

@@ -8,6 +8,7 @@ import pytest
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.sqlite_reader import SqliteLedgerReader
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import GPU, US_PER_DAY
 from tests.contract.records import pod, segment, step
@@ -21,13 +22,13 @@ DAYS = [
     UnaccountedDay(day="1970-01-03", reason=Unaccounted.NOT_OFFERED, pods=2, quantity=4 * GPU),
 ]
 CLAIMS = (
-    "Not included are the GPUs of {}: the devices are from a ResourceClaim, and claims are not read (claim).".format
-)
-OFFERS = (
-    "Not included are the GPUs of up to 3 pods at a time with up to {} GPUs: the node has never offered all the GPUs "
-    "that are requested (not_offered)."
+    "Not billed: up to {} at a time, because the devices are from a ResourceClaim, and claims are not read (claim)."
 ).format
-SECOND = (OFFERS("2.5"), CLAIMS("one pod at a time"))
+OFFERS = (
+    "Not billed: up to 3 pods at a time ({} GPUs), because the node has never offered all the GPUs that are requested "
+    "(not_offered)."
+).format
+SECOND = (OFFERS("2.5"), CLAIMS("1 pod"))
 
 
 @pytest.fixture
@@ -50,13 +51,13 @@ def test_reports_for_people_have_a_sentence_for_each_reason(
 
     assert found.status == 0, found.err
     assert [sentence for sentence in SECOND if sentence in found.out] == list(SECOND)
-    assert found.out.count("Not included") == 2
+    assert found.out.count("Not billed") == 2
 
 
 def test_the_most_of_all_days_count(run: Runner, ledger: Path) -> None:
     found = run("report", "--ledger", ledger, "--window", "all")
 
-    assert CLAIMS("up to 7 pods at a time") in found.out
+    assert CLAIMS("7 pods") in found.out
     assert OFFERS("4") in found.out
 
 
@@ -64,10 +65,8 @@ def test_the_most_of_all_days_count(run: Runner, ledger: Path) -> None:
 def test_beside_files_for_programs_they_are_on_standard_error(run: Runner, ledger: Path, output: str) -> None:
     found = run("report", "--ledger", ledger, "--window", "1970-01-02", "--output", output)
 
-    assert "Not included" not in found.out
-    assert [line for line in found.err.splitlines() if "Not included" in line] == [
-        f"gputally: {each}" for each in SECOND
-    ]
+    assert "Not billed" not in found.out
+    assert [line for line in found.err.splitlines() if "Not billed" in line] == [f"gputally: {each}" for each in SECOND]
 
 
 def test_json_has_them_as_a_list(run: Runner, ledger: Path) -> None:
@@ -82,8 +81,22 @@ def test_json_has_them_as_a_list(run: Runner, ledger: Path) -> None:
 def test_a_report_with_filters_has_none_as_these_pods_have_no_values(run: Runner, ledger: Path) -> None:
     arguments = ("report", "--ledger", ledger, "--window", "1970-01-02", "--where", "tenant=ml")
 
-    assert "Not included" not in run(*arguments).out
+    assert "Not billed" not in run(*arguments).out
     assert json.loads(run(*arguments, "--output", "json").out)["unaccounted"] is None
+
+
+@pytest.mark.parametrize("command", [("waits",), ("preemptions",), ("explain", "--where", "pod=a")])
+def test_commands_that_do_not_show_them_do_not_read_them(
+    run: Runner, ledger: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(_: object, window: Window) -> list[UnaccountedDay]:
+        raise AssertionError(window)
+
+    monkeypatch.setattr(SqliteLedgerReader, "unaccounted", read)
+
+    assert run(*command, "--ledger", ledger, "--window", "1970-01-02").status == 0
+    with pytest.raises(AssertionError):
+        run("report", "--ledger", ledger, "--window", "1970-01-02")
 
 
 def test_a_report_without_such_pods_has_no_note(run: Runner, tmp_path: Path) -> None:
@@ -92,7 +105,7 @@ def test_a_report_without_such_pods_has_no_note(run: Runner, tmp_path: Path) -> 
         none.write(step(pod("a", segment(2000, 3 * DAY)), at=3 * DAY))
 
     found = run("report", "--ledger", tmp_path / "none.db", "--window", "all")
-    assert "Not included" not in found.out + found.err
+    assert "Not billed" not in found.out + found.err
 
 
 @pytest.mark.parametrize(

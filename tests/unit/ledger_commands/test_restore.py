@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gputally.errors import LedgerError
+from gputally.ledger.sqlite.marker import mark, marker_of
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.contract.records import pod, segment, step
 from tests.unit.ledger.older_ledger import NEWEST, written_by
@@ -73,7 +75,7 @@ def test_the_ledger_is_the_backup_and_the_previous_one_is_kept(
         f"{path}: restored, schema {NEWEST}, accounted until 1970-01-01 01:40:00 UTC; the previous ledger is kept as "
         f"{kept(home)}\n"
     )
-    assert names(home) == {"l.db", "l.db.lock", kept(home).name}
+    assert names(home) == {"l.db", "l.db.begun", "l.db.lock", kept(home).name}
     assert dump(path) == dump(backup)
     assert pods(kept(home)) == before == pods(path) - {"only-in-backup"}
     with SqliteLedger(path) as ledger:
@@ -240,6 +242,58 @@ def test_the_wal_of_a_lost_ledger_is_not_applied_to_the_backup(run: Runner, home
     assert any(name.endswith("Z-wal") for name in names(home))
 
 
+def missing(path: Path) -> Path:
+    """A ledger of which only the WAL is left."""
+    abandoned(path).unlink()
+    return path
+
+
+def emptied(path: Path) -> Path:
+    """A ledger of which only the WAL is left, beside an empty file."""
+    missing(path).touch()
+    return path
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+@pytest.mark.parametrize("made", [missing, emptied])
+def test_a_restore_of_a_lost_ledger_that_is_killed_anywhere_leaves_it_lost_or_restored(
+    tmp_path: Path, backup: Path, made: Callable[[Path], Path], *, is_marked: bool
+) -> None:
+    """An older version wrote no marker: its WAL alone says that there was an accounting."""
+    (tmp_path / "from").mkdir()
+    path = made(tmp_path / "from" / "l.db")
+    if is_marked:
+        mark(path)
+
+    places = killed_restores(path, backup, tmp_path / "killed")
+
+    found = [was_restored(place / "l.db", backup) for place in places]
+    assert found == sorted(found)
+    assert (found[0], found[-1]) == (False, True)
+
+
+def was_restored(path: Path, backup: Path) -> bool:
+    """Whether the ledger is the backup; no other one opens."""
+    restored = path.exists() and path.stat().st_size > 0
+    if not restored:
+        with pytest.raises(LedgerError, match="the ledger was lost, and nothing was changed"):
+            SqliteLedger(path)
+    else:
+        assert pods(path) == pods(backup)
+        with SqliteLedger(path):
+            assert marker_of(path).exists()
+    return restored
+
+
+def killed_restores(path: Path, backup: Path, folder: Path) -> list[Path]:
+    """The folders of restores, each of which was killed one step later."""
+    folder.mkdir()
+    command = [sys.executable, "-m", "tests.fakes.killed_restores", str(path), str(backup), str(folder)]
+    points = int(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
+    assert points > 10
+    return [folder / str(number) for number in range(points)]
+
+
 @pytest.mark.parametrize("made", [closed, abandoned])
 def test_a_restore_that_is_killed_anywhere_leaves_the_previous_ledger_or_the_backup(
     tmp_path: Path, backup: Path, made: Callable[[Path], Path]
@@ -247,19 +301,14 @@ def test_a_restore_that_is_killed_anywhere_leaves_the_previous_ledger_or_the_bac
     (tmp_path / "from").mkdir()
     path = made(tmp_path / "from" / "l.db")
     before, restored = pods(path), pods(backup)
-    (tmp_path / "killed").mkdir()
-    command = [sys.executable, "-m", "tests.fakes.killed_restores", str(path), str(backup), str(tmp_path / "killed")]
-
-    points = int(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
 
     found = list[bool]()
-    for number in range(points):
-        left = tmp_path / "killed" / str(number) / "l.db"
+    for place in killed_restores(path, backup, tmp_path / "killed"):
+        left = place / "l.db"
         found.append(pods(left) == restored)
-        assert pods(left) in (before, restored), number
+        assert pods(left) in (before, restored), place.name
         with SqliteLedger(left) as ledger:
             assert sum(1 for _ in ledger.check()) > 0
-        shutil.rmtree(left.parent)
-    assert points > 10
+        shutil.rmtree(place)
     assert found == sorted(found)
     assert not found[0]

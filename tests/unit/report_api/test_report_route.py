@@ -240,4 +240,4 @@ async def test_pods_that_are_not_accounted_are_noted_for_users_who_may_see_all(l
             assert "Not included" not in await page.text()
 
     assert (noted["reason"], noted["pods"], noted["gpus"]) == ("claim", 2, None)
-    assert "<p>Not included are the GPUs of up to 2 pods at a time: " in shown
+    assert "<p>Not billed: up to 2 pods at a time, because " in shown

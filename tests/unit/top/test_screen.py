@@ -39,7 +39,7 @@ def test_pods_that_are_not_accounted_have_a_line_of_their_own() -> None:
     ]
     lines = shown(height=24, unaccounted=missing)
 
-    assert lines[3] == "Missing  1 pod with 2 GPUs (not_offered), 1,234 pods (claim): not accounted"
+    assert lines[3] == "Unaccounted  1 pod, 2 GPUs (not_offered); 1,234 pods (claim)"
     assert len(lines) == 24
 
 

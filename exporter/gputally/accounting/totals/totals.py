@@ -130,7 +130,7 @@ class Totals:
             if total in limits and max(each.at(at_us), each.floor) > limits[total]
         )
 
-    def begin_anew(self, total: Total, labels: Labels, *, at_us: int) -> None:
+    def reset(self, total: Total, labels: Labels, *, at_us: int) -> None:
         """Reset a series to 0, as one that is created at `at_us`; what accrues in it goes on."""
         series = self._change(total, labels, at_us=at_us)
         series.a -= series.at(at_us)

@@ -124,8 +124,8 @@ class WaitBook(KeyedDocuments[PodWait]):
                 waits = _ended(waits, at_us)
             self._keep(each, waits, holders=each.holders, at_us=at_us)
 
-    def begin_anew(self, *, at_us: int) -> None:
-        """End all waits at `at_us`; nothing before is corrected any more, as the sums of it are given up."""
+    def restart(self, *, at_us: int) -> None:
+        """End all waits at `at_us`; nothing before is corrected any more, since its sums restart at 0."""
         for uid, known in list(self.known.items()):
             self.end(uid, at_us=at_us)
             last = tuple(replace(each, from_us=at_us, to_us=at_us) for each in known.waits[-1:])

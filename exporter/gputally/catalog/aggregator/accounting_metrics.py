@@ -94,7 +94,7 @@ PODS_WITHOUT_TENANT = Metric[Snapshot](
 UNACCOUNTED_GPU_PODS = Metric[Snapshot](
     name="gputally_unaccounted_gpu_pods",
     kind=MetricType.GAUGE,
-    help="Bound, unfinished pods that ask for GPUs which are not accounted, by reason; a pod may have several reasons.",
+    help="Bound, unfinished pods that request GPUs which are not accounted, by reason; a pod may have several reasons.",
     labels=("reason",),
     rows=lambda snapshot: [Row((reason.value,), pods) for reason, pods in snapshot.unaccounted.pods.items()],
 )
@@ -102,8 +102,8 @@ UNACCOUNTED_GPU_PODS = Metric[Snapshot](
 UNACCOUNTED_GPUS = Metric[Snapshot](
     name="gputally_unaccounted_gpus",
     kind=MetricType.GAUGE,
-    help="GPUs that bound, unfinished pods request and that are not accounted, by reason, where a rule weighs the "
-    "resource.",
+    help="GPUs that bound, unfinished pods request and that are not accounted, by reason, for resources that a rule "
+    "weighs.",
     labels=("reason",),
     rows=lambda snapshot: [
         Row((reason.value,), quantity / GPU) for reason, quantity in snapshot.unaccounted.quantities.items()
@@ -113,8 +113,8 @@ UNACCOUNTED_GPUS = Metric[Snapshot](
 UNKNOWN_DEVICE_NODES = Metric[Snapshot](
     name="gputally_unknown_device_nodes",
     kind=MetricType.GAUGE,
-    help="Nodes that offer a device that looks like a GPU and that no resource rule weighs: the 20 most common "
-    "resources, and other.",
+    help="Nodes that offer a device that looks like a GPU and has no resource rule, by resource: the 20 most common "
+    "ones, and other.",
     labels=("resource",),
     rows=lambda snapshot: [Row((resource,), nodes) for resource, nodes in snapshot.unknown_offers.items()],
 )

@@ -93,7 +93,8 @@ UNPRICED_GPUS = Metric[Snapshot](
 NEVER_OFFERED_GPUS = Metric[Snapshot](
     name="gputally_never_offered_gpus",
     kind=MetricType.GAUGE,
-    help="GPUs that labels count, of existing nodes that have never offered a GPU resource: their state is unsliced.",
+    help="GPUs of existing nodes, by their labels, that the nodes have never offered as a resource; their state is "
+    "unsliced.",
     labels=("gpu_model", "pool"),
     rows=lambda snapshot: (Row(group, quantity / GPU) for group, quantity in snapshot.inventory.never_offered.items()),
 )

@@ -1,8 +1,8 @@
-"""Notices that a ledger was lost: an empty or missing file where the accounting had begun.
+"""Notices that a ledger was lost: a missing or empty file, or one without accounting, where there was an accounting.
 
-SQLite takes such a file for a new database, and deletes the WAL beside it: the accounting would begin again at 0, and
-its last traces would be gone. So a marker beside the ledger says that there was one. It is written after the first
-commit of the accounting, so a process that is killed before never leaves it.
+SQLite treats such a file as a new database and deletes the WAL beside it: the accounting would restart at 0, and its
+last traces would be gone. So a marker beside the ledger says that there was one. It is written after the first commit
+of the accounting, so a process that is killed before never leaves it.
 """
 
 import logging
@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 
 _TEXT = """\
 {name} has been the ledger of an accounting. If it is missing or empty, it was lost, and gputally does not start:
-restore a backup with 'gputally restore'. To start a new accounting on purpose, remove {name}, its -wal and this file.
+restore a backup with 'gputally restore'.
+To start a new accounting on purpose, move away {name}, its -wal and this file.
 """
 
 
@@ -37,11 +38,11 @@ def expect_not_lost(path: Path) -> None:
 
 
 def expect_unmarked(path: Path) -> None:
-    """Raises: LedgerError if the ledger at `path`, which has no accounting, had one."""
+    """Raises: LedgerError if the ledger at `path`, which has no accounting, had one. Call it before a change."""
     if (marker := marker_of(path)).exists():
         raise LedgerError(
             f"{path}: contains no accounting, but {marker.name} says that it did: it or its WAL was replaced, and "
-            f"nothing was changed. {_remedy(path)}"
+            f"nothing was changed. {remedy(path)}"
         )
 
 
@@ -75,11 +76,12 @@ def unmark(path: Path) -> None:
 
 def _lost(path: Path, evidence: str) -> LedgerError:
     state = "is empty" if path.exists() else "is missing"
-    return LedgerError(f"{path}: {state}, {evidence}: the ledger was lost, and nothing was changed. {_remedy(path)}")
+    return LedgerError(f"{path}: {state}, {evidence}: the ledger was lost, and nothing was changed. {remedy(path)}")
 
 
-def _remedy(path: Path) -> str:
+def remedy(path: Path) -> str:
+    """What to do about a lost or corrupt ledger at `path`: with the marker left, no new accounting would start."""
     return (
         "Stop the aggregator and restore a backup with 'gputally restore'; to start a new accounting on purpose, "
-        f"remove {path.name}, {path.name}-wal and {marker_of(path).name}"
+        f"move away {path.name}, {path.name}-wal and {marker_of(path).name}"
     )

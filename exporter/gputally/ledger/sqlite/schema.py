@@ -8,7 +8,7 @@ from pathlib import Path
 from gputally.errors import LedgerError
 from gputally.ledger.sqlite import integrity
 from gputally.ledger.sqlite.backup import back_up, usable_backups
-from gputally.ledger.sqlite.marker import expect_not_lost
+from gputally.ledger.sqlite.marker import expect_not_lost, expect_unmarked, remedy
 from gputally.ledger.sqlite.retention.free_pages import SHRINKABLE
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 
@@ -17,6 +17,8 @@ _MAGIC = b"SQLite format 3\x00"
 _HEADER = 100
 _CACHE_KIB = 512
 """Half a MiB instead of two: whole pages are cached by the operating system anyway."""
+_ACCOUNTING_START = "SELECT value FROM meta WHERE key IN ('accounting_start_us', 'opened_us')"
+"""In any schema: the second key is that of schemas before 7."""
 BUSY_S = 5
 """How long to wait for another process that holds SQLite's own locks."""
 
@@ -177,15 +179,16 @@ def _examine(path: Path) -> None:
             version = version_of(connection)
             if version == newest:
                 integrity.read_newest(connection)
+            has_accounting = bool(version) and connection.execute(_ACCOUNTING_START).fetchone() is not None
     except sqlite3.Error as error:
-        raise LedgerError(
-            f"{path}: is corrupt ({error}); it was left untouched, restore a backup or move it away to start over"
-        ) from None
+        raise LedgerError(f"{path}: is corrupt ({error}); it was left untouched. {remedy(path)}") from None
     if version > newest:
         raise LedgerError(
             f"{path}: has schema {version}, this gputally reads up to {newest}; it was left untouched, run the newer "
             f"gputally again{_rollback_hint(path, newest)}"
         )
+    if not has_accounting:
+        expect_unmarked(path)
 
 
 def _rollback_hint(path: Path, newest: int) -> str:
@@ -214,9 +217,15 @@ def expect_ours(path: Path) -> None:
 
 
 def _reader(path: Path) -> sqlite3.Connection:
-    """A connection that writes nothing, except to roll back an incomplete migration of a killed process."""
-    half_done = Path(f"{path}-journal").exists()
-    return sqlite3.connect(uri(path, "mode=rw" if half_done else "mode=ro"), uri=True, timeout=BUSY_S)
+    """A connection that writes nothing, except to roll back an incomplete migration of a killed process.
+
+    Without a WAL, the file is read as one that never changes: otherwise SQLite would create a WAL beside it.
+    """
+    if Path(f"{path}-journal").exists():
+        mode = "mode=rw"
+    else:
+        mode = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
+    return sqlite3.connect(uri(path, mode), uri=True, timeout=BUSY_S)
 
 
 def uri(path: Path, options: str) -> str:

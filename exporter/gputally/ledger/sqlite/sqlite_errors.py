@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gputally.errors import LedgerError, LedgerUnwritable
+from gputally.ledger.sqlite.marker import remedy
 
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -20,4 +21,4 @@ def converted_errors(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _CORRUPT:
             raise
-        raise LedgerError(f"{path}: is corrupt ({error}); restore a backup or move it away to start over") from None
+        raise LedgerError(f"{path}: is corrupt ({error}). {remedy(path)}") from None

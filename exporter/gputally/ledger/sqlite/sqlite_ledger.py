@@ -23,7 +23,7 @@ from gputally.ledger.sqlite.allocation_tables import AllocationTables
 from gputally.ledger.sqlite.closed_rows import append_period
 from gputally.ledger.sqlite.lock import Lock
 from gputally.ledger.sqlite.losses import lost_work_rows
-from gputally.ledger.sqlite.marker import expect_unmarked, mark
+from gputally.ledger.sqlite.marker import mark
 from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release_pages
 from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect, missing_part
@@ -218,10 +218,9 @@ class SqliteLedger:
         return int(self._meta("balance_a") or 0) + a, int(self._meta("balance_b") or 0) + b
 
     def _marked(self) -> bool:
-        """Mark a ledger with an accounting, and expect the others unmarked. Imported jobs can be imported again."""
+        """Mark a ledger with an accounting. Imported jobs need no marker: they can be imported again."""
         try:
             if self._meta("accounting_start_us") is None:
-                expect_unmarked(self.path)
                 return False
             return self._meta("cluster") == IMPORTED or mark(self.path)
         except BaseException:

@@ -73,8 +73,10 @@ def report(options: ReportOptions) -> int:
     """Print the report. Raises: LedgerError, and ConfigError for a wrong period, time zone or combination of flags."""
     _refuse_combinations(options)
     what = reading_scope(options.scope, by=options.dimensions)
-    with ending_at_once(), ProgressLine() as progress, what as (reader, scope):
+    with ending_at_once(), ProgressLine() as progress, what as (reader, period):
         progress("reading the ledger ...")
+        unaccounted = None if options.scope.filters else reader.unaccounted(period.query.window)
+        scope = structs.replace(period, unaccounted=unaccounted)
         if options.output == "focus":
             _write_focus(reader, scope, options, progress)
         elif options.compare is not None:

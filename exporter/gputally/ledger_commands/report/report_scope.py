@@ -62,7 +62,7 @@ def reading_scope(options: ScopeOptions, *, by: tuple[str, ...] = ()) -> Iterato
         state = reader.state()
         window = accounted(window_of(options.window, state, calendar.zone), state)
         query = ReportQuery(window=window, by=by, filters=options.filters, calendar=calendar)
-        scope = Scope(query=query, state=state, unaccounted=None if options.filters else reader.unaccounted(window))
+        scope = Scope(query=query, state=state)
         require_time(window, options.window, "window", scope)
         yield reader, scope
 

@@ -54,8 +54,8 @@ Table = tuple[list[str], list[list[object]]]
 class Scope(Struct, frozen=True, kw_only=True):
     """What is reported of which ledger; times are shown in the zone of the query.
 
-    `unaccounted` are the days with pods that asked for GPUs which were not accounted; None in a report with filters,
-    which these pods have no values for.
+    `unaccounted` are the days with pods that asked for GPUs which were not accounted. It is None with filters, since
+    these pods have no values to filter by, and for commands that do not show them.
     """
 
     query: ReportQuery

@@ -103,7 +103,7 @@ PENDING_GPU_SECONDS = Metric[Snapshot](
     name="gputally_pending_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds that pods waited, from their creation until they were bound or deleted, by cause and by the tier "
-    "that holds the GPUs: never more of them than it holds, the rest is nobody's.",
+    "that holds the GPUs. A tier is charged for at most the GPUs that it holds, nobody for the rest.",
     labels=("tier", "occupying_tier", "cause"),
     rows=gpu_seconds(Total.PENDING),
 )
@@ -145,9 +145,9 @@ REASON_GPUS = Metric[Snapshot](
 NOT_CHARGED = Metric[Snapshot](
     name="gputally_wait_not_charged_pods",
     kind=MetricType.GAUGE,
-    help="Pods, pending or not created, whose wait is not charged: they ask for more GPUs than any node ever had "
-    "(impossible), their workload for more than the cluster ever had (above_limit), or older ones of their namespace "
-    "for a hundred times as many (namespace_limit); a ceiling counts instead where it is higher.",
+    help="Pods, pending or not created, whose wait is not charged: they request more GPUs than any node ever had "
+    "(impossible), their workload more than the cluster ever had (above_limit), or older workloads of their namespace "
+    "a hundred times as many (namespace_limit); a ceiling counts instead where it is higher.",
     labels=("reason",),
     rows=not_charged,
     reference_only=True,
@@ -196,8 +196,8 @@ DEADLOCKED_GANGS = Metric[Snapshot](
 NOT_COMPARED_GANGS = Metric[Snapshot](
     name="gputally_partial_gangs_not_compared",
     kind=MetricType.GAUGE,
-    help="Partial gangs of which nobody knows whether they wait for each other: for what they wait is not known "
-    "(unknown), or enough older gangs of their tenant, or of all tenants, are compared (limit).",
+    help="Partial gangs that are not checked for deadlocks: why they wait is not known (unknown), or the most that are "
+    "checked, of their tenant or of all, are older (limit).",
     labels=("reason",),
     rows=not_compared,
     reference_only=True,

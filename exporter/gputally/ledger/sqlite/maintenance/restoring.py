@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from gputally.errors import LedgerError
+from gputally.ledger.records import IMPORTED
 from gputally.ledger.sqlite.integrity import damage_of
 from gputally.ledger.sqlite.lock import Lock, is_locked
 from gputally.ledger.sqlite.maintenance.copying import sync
@@ -17,7 +18,7 @@ from gputally.ledger.sqlite.maintenance.facts import accounted_us, cluster_of
 from gputally.ledger.sqlite.maintenance.partial_file import partial_of
 from gputally.ledger.sqlite.maintenance.read_only import reading
 from gputally.ledger.sqlite.maintenance.take_backup import CHUNK, snapshot
-from gputally.ledger.sqlite.marker import unmark
+from gputally.ledger.sqlite.marker import mark, marker_of, unmark
 from gputally.ledger.sqlite.schema import expect_ours, newest_schema, uri, version_of
 
 _BESIDE: Final = ("-wal", "-shm")
@@ -36,11 +37,17 @@ class _Found(NamedTuple):
     cluster: str | None
     accounted_us: int | None
 
+    @property
+    def has_accounting(self) -> bool:
+        """Whether its loss must be noticed; jobs can be imported again."""
+        return self.accounted_us is not None and self.cluster != IMPORTED
+
 
 def restore(source: Path | BinaryIO, path: Path, *, force: bool, report: Report) -> Restored:
     """Replace the ledger at `path` by the backup `source`, once that is complete and checked.
 
-    The previous ledger is kept beside it. `path` names one of the two, complete, whenever this process is killed.
+    The previous ledger is kept beside it. `path` names one of the two, complete, whenever this process is killed; a
+    lost ledger stays noticed as lost until then, as the marker is written before its WAL gets another name.
     `force` replaces the ledger of another cluster, or a file that is not a ledger.
 
     Raises: LedgerError if another process writes the ledger, or the backup is damaged, is none or is of a newer schema;
@@ -54,8 +61,10 @@ def restore(source: Path | BinaryIO, path: Path, *, force: bool, report: Report)
         _fill(partial, source, name, report)
         found = _checked(partial, name, report)
         _expect_replaceable(path, found, name, force=force)
+        if found.has_accounting and not mark(path):
+            raise LedgerError(f"{marker_of(path)}: cannot be written; nothing was restored")
         kept = _keep(path)
-        if found.accounted_us is None:
+        if not found.has_accounting:
             unmark(path)
         partial.replace(path)
         sync(path.parent)
