@@ -86,8 +86,7 @@ class Uncreated(StatePart[Struct]):
         self._jobs_listed_us: int | None = None
         self._started_us: int | None = None
         self._knows_pods = False
-        self._class_changes = 0
-        self._namespace_changes = self._price_changes = 0
+        self._class_changes = self._namespace_changes = self._price_changes = 0
         self._now_us = self._renewed_us = 0
 
     @property
