@@ -288,8 +288,8 @@ class Node:
 
 
 def positive(amounts: Json) -> Offer:
-    """The resources of which there is something."""
-    return {name: int(amount) for name, amount in sorted(amounts.items()) if "/" in name and int(amount)}
+    """The GPU resources of which there is something."""
+    return {name: int(amount) for name, amount in sorted(amounts.items()) if is_gpu(name) and int(amount)}
 
 
 def is_gpu(resource: str) -> bool:
