@@ -20,6 +20,7 @@ from tests.core.replay import Replay
 NODE = NodeForm(name="n1", gpus=2)
 BARE = NodeForm(name="n1", gpus=0)
 CLASS = "deviceclass.resource.kubernetes.io/gpu"
+SLICE = "nvidia.com/mig-1g.5gb"
 CHIP = "nvidia.com/GA102GL_A10"
 
 
@@ -135,7 +136,8 @@ def test_a_node_that_offers_none_for_a_while_changes_nothing() -> None:
 
 
 def test_a_share_that_is_rounded_to_nothing_is_counted() -> None:
-    replay = told(pod(), node=NodeForm(name="n1", gpus=2, labels={"nvidia.com/gpu.replicas": "2000000"}))
+    slices = NodeForm(name="n1", capacity={SLICE: 7}, labels={f"{SLICE}.replicas": "999999"})
+    replay = told(pod(gpus=1, resource=SLICE), node=slices)
 
     assert counted(replay) == {"no_share": 1}
 
