@@ -245,8 +245,9 @@ def check_rejected(cluster: Cluster, pod: LifeOfPod, record: PodRecord | None) -
     """It held its GPUs if scrapes showed that it was accepted before, two seconds of clock skew aside."""
     times = cluster.scrapes
     scheduled, accepted, ended = pod.scheduled or 0, pod.accepted or 0, pod.ended or 0
-    if record is None or not is_scraped(times, ended, pod.removed):
-        return  # no scrape showed it, or it vanished
+    leaves = cluster.end_of(replace(pod, ended=None))
+    if record is None or leaves == ended or not is_scraped(times, ended, pod.removed):
+        return  # no scrape showed it, its machine left in that second, or it vanished
     assert record.end_by is End.REJECTED
     has_held = span_of(record, None) is not None
     assert not (has_held and accepted == ended)
@@ -276,12 +277,19 @@ def check(cluster: Cluster, pod: LifeOfPod, record: PodRecord) -> None:
 
 
 def most_allocated(records: Mapping[str, PodRecord], node: str, until_us: int) -> int:
-    """The maximum of allocated GPUs of a node, computed the slow way."""
+    """The maximum of allocated GPUs of a node, the slow way; more than 8 for less than a second is rounding."""
     on = [each for each in records.values() if each.node == node]
     spans = [
         (each.scheduled_us or 0, until_us if each.end_us is None else each.end_us, each.units[0][1]) for each in on
     ]
-    return max((sum(gpus for a, b, gpus in spans if a <= start < b) for start, *_ in spans), default=0)
+    points = sorted({point for start, end, _ in spans for point in (start, end)})
+    held = [sum(gpus for a, b, gpus in spans if a <= point < b) for point in points]
+    most = 0
+    for first in range(len(points)):
+        last = next((i for i in range(first, len(points)) if held[i] <= 8), first)
+        if last > first and points[last] - points[first] >= US_PER_SECOND:
+            most = max(most, *held[first:last])
+    return most or min(8, max(held, default=0))
 
 
 @given(clusters())

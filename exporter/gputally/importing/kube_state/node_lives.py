@@ -6,7 +6,7 @@ the same, as in `accounting.nodes.lineage`.
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -215,12 +215,27 @@ class NodeAllocations:
 
 def _excess(key: tuple[str, float, str, int], changes: Mapping[int, int]) -> Excess | None:
     node, _, resource, offered = key
-    units, over = 0, list[tuple[int, int, int]]()
+    stretches = [each for each in _stretches(changes, offered) if each[-1][1] - each[0][0] >= US_PER_SECOND]
+    if not stretches:
+        return None
+    over = [part for each in stretches for part in each]
+    unit_us = sum((to_us - from_us) * (each - offered) for from_us, to_us, each in over)
+    return Excess(node, resource, offered, max(each for *_, each in over), over[0][0], over[-1][1], unit_us)
+
+
+def _stretches(changes: Mapping[int, int], offered: int) -> Iterator[list[tuple[int, int, int]]]:
+    """Times without a break in which more was allocated, each as (from, to, units) between two changes.
+
+    One below a second says nothing: times of the API are whole seconds, so a pod may seem to begin before the end of
+    the one that had its GPUs.
+    """
+    units, stretch = 0, list[tuple[int, int, int]]()
     for from_us, to_us in pairwise(sorted(changes)):
         units += changes[from_us]
         if units > offered:
-            over.append((from_us, to_us, units))
-    if not over:
-        return None
-    unit_us = sum((to_us - from_us) * (each - offered) for from_us, to_us, each in over)
-    return Excess(node, resource, offered, max(each for *_, each in over), over[0][0], over[-1][1], unit_us)
+            stretch.append((from_us, to_us, units))
+        elif stretch:
+            yield stretch
+            stretch = []
+    if stretch:
+        yield stretch
