@@ -116,7 +116,7 @@ async def test_every_documented_command_is_valid(kubectl: Kubectl) -> None:
 
 async def test_columns_show_what_they_are_called(kubectl: Kubectl) -> None:
     columns = [command for command in RUNNABLE if "custom-columns" in command and " nodes " in command]
-    assert len(columns) == 3
+    assert len(columns) == 4
 
     for command in columns:
         lines = (await kubectl.run(command)).out.splitlines()

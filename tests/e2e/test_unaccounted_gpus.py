@@ -148,7 +148,7 @@ async def named(product: Product, place: str) -> None:
     report = await run("report", "--ledger", str(product.ledger), "--window", "all")
     assert report.out.count("Not billed: ") == 4, report
     log = product.log.read_text()
-    for text in (*(f"such as {place}/{name}" for name in ("claiming", "machine", "by-hand")), CHIP):
+    for text in (*(f"for example {place}/{name}" for name in ("claiming", "machine", "by-hand")), CHIP):
         assert log.count(text) == 1, log
 
 

@@ -158,7 +158,7 @@ class Accountant:
             if pods and reason not in self._warned_reasons:
                 self._warned_reasons.add(reason)
                 named = self.fleet.unaccounted.example(reason, self.fleet.pods.records)
-                what = f"pods request GPUs that are not accounted ({WORDS[reason]}), for example {named}"
+                what = f"GPUs that pods request ({WORDS[reason]}), for example {named}"
                 self._unaccounted.warn(f"{what}: {REMEDIES[reason]}")
         for resource in self.fleet.unknown_offers.read().keys() - {OTHER}:
             self._unaccounted.warn(f"{resource}, which nodes offer: no rule weighs it; add one if it is a GPU")
