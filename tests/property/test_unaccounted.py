@@ -7,10 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputally.accounting.nodes.node_history import sharing_labels
 from gputally.accounting.pods.acceptance import lapsed_us
 from gputally.model.pod import PodRecord
 from gputally.model.unaccounted import Unaccounted
-from gputally.shares.schemes import quantities_on, sharing_of
+from gputally.shares.schemes import quantities_on
 from tests.core.manifests import PodForm
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes
@@ -81,7 +82,7 @@ def reasons_by_form(told: Told) -> set[Unaccounted]:
 def weighed(record: PodRecord, replay: Replay) -> int:
     """µGPU of its whole request on its node as it is now."""
     history = replay.fleet.nodes.home_of(record).history
-    return sum(quantity for _, quantity in quantities_on(record.units, sharing_of(history[-1][1].labels), RULES))
+    return sum(quantity for _, quantity in quantities_on(record.units, sharing_labels(history[-1][1]), RULES))
 
 
 def held_now(record: PodRecord) -> int:

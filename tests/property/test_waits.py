@@ -22,7 +22,7 @@ from tests.property.strategies import Cluster, clusters
 from tests.property.test_accounting import RULES
 from tests.told import Told
 from tests.true_ends import own_end, seconds
-from tests.true_nodes import Node, by_uid, nodes_of, weight
+from tests.true_nodes import Node, by_uid, is_gpu, nodes_of, weight
 from tests.truth import Pod
 
 KNOWN = msgspec.structs.replace(RULES, known_tiers=("none", "gold", "lead"))
@@ -75,7 +75,7 @@ def expected(log: tuple[Told, ...]) -> Counter[str]:
     for told in by_uid(log, "pod"):
         pod = Pod(told, nodes)
         meta, container = pod.forms[0]["metadata"], pod.forms[0]["spec"]["containers"][0]
-        quantity = sum(int(n) * weight(name) for name, n in container["resources"]["requests"].items())
+        quantity = sum(int(n) * weight(name) for name, n in container["resources"]["requests"].items() if is_gpu(name))
         begin = max(seconds(meta["creationTimestamp"]), OPENED)
         ends = [end for end in (first_bound(told, nodes), ended_unbound(pod)) if end is not None]
         if quantity <= IMPOSSIBLE:

@@ -28,9 +28,8 @@ def fits_now(
     """What fits on the nodes with equal labels, such as the GPU model and the pool."""
     found: dict[Labels, list[Capacity]] = {}
     for node in room:
-        if node.place:
-            of_labels = found.setdefault(labels_of(node.place), [])
-            of_labels += (capacity_of(node, gpu=gpu, per_gpu=per_gpu) for gpu in _gpus_of(node.place, rules))
+        if node.place and (of_node := [capacity_of(node, gpu=g, per_gpu=per_gpu) for g in _gpus_of(node.place, rules)]):
+            found.setdefault(labels_of(node.place), []).extend(of_node)
     return {labels: _together(each) for labels, each in found.items()}
 
 

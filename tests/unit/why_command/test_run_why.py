@@ -248,7 +248,10 @@ async def test_fits_prints_what_fits_now_as_text_and_json(url: str) -> None:
     ("flags", "message"),
     [
         (("--cpu", "none"), "gputally: --cpu: 'none' is not a quantity; use one such as 4\n"),
-        (("--model", "B200"), "gputally: --model: no node has a GPU model like 'B200'; there are unknown\n"),
+        (
+            ("--model", "B200"),
+            "gputally: --model: no node has a GPU model like 'B200'; there are NVIDIA-H100-80GB-HBM3\n",
+        ),
     ],
 )
 async def test_fits_names_the_flag_that_is_wrong(url: str, flags: tuple[str, str], message: str) -> None:
