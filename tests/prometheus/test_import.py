@@ -25,7 +25,7 @@ def filled() -> FakePrometheus:
     for replica, shift in (("a", 0.0), ("b", 11.5)):
         times = [at + shift for at in SCRAPES if replica == "a" or not 300 <= at % 7200 < 700]
         state = KubeState(history, times, TARGET | {"prometheus_replica": replica})
-        state.node("n1", {"label_nvidia_com_gpu_product": "A100"})
+        state.node("n1", {"label_nvidia_com_gpu_product": "A100"}, gpus=64)
         for number, hour in enumerate(range(0, 20_000, 1700)):
             state.pod(vanishing(f"vanished-{number}", hour + 1600, created=hour, scheduled=hour + 3, started=hour + 9))
         state.pod(life("done", class_name="high", labels={"label_team": "vision"}))

@@ -77,3 +77,9 @@ def test_nodes_add_up_by_their_labels_and_follow_changes() -> None:
     }
     nodes.release("n1", "a")
     assert fits_now(nodes, pool, Rules())["",] == Capacity(fits=(16, 8, 4, 2), free=16)
+
+
+def test_a_node_without_a_known_gpu_resource_has_nothing_that_fits() -> None:
+    unknown = place(gpu=0)
+
+    assert fits_now(room(unknown), lambda _: (), Rules()) == {}
