@@ -10,7 +10,6 @@ Key = tuple[str, str, str]
 
 _ALWAYS: Final[Mapping[Key, str]] = {
     ("pending", "Oldest inference pod", "A"): "no inference pod is pending at the end",
-    ("pending", "Cost of waits by cause, per hour", "A"): "no pending pod selects a GPU model",
     **dict.fromkeys((("pending", "Preemptions under way", each) for each in "ABC"), "victims stop within seconds"),
     **dict.fromkeys((("pending", "Pods not created, by reason", each) for each in "AB"), "no pod is refused"),
     **dict.fromkeys((("pending", "Wait time of pods not created", each) for each in "AB"), "no pod is refused"),
