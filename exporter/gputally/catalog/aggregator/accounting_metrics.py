@@ -108,6 +108,7 @@ UNACCOUNTED_GPUS = Metric[Snapshot](
     rows=lambda snapshot: [
         Row((reason.value,), quantity / GPU) for reason, quantity in snapshot.unaccounted.quantities.items()
     ],
+    reference_only=True,
 )
 
 UNKNOWN_DEVICE_NODES = Metric[Snapshot](
@@ -117,6 +118,7 @@ UNKNOWN_DEVICE_NODES = Metric[Snapshot](
     "ones, and other.",
     labels=("resource",),
     rows=lambda snapshot: [Row((resource,), nodes) for resource, nodes in snapshot.unknown_offers.items()],
+    reference_only=True,
 )
 
 PURCHASE_CONFLICTS = Metric[Snapshot](

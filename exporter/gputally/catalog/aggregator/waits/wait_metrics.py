@@ -103,7 +103,7 @@ PENDING_GPU_SECONDS = Metric[Snapshot](
     name="gputally_pending_gpu_seconds_total",
     kind=MetricType.COUNTER,
     help="GPU-seconds that pods waited, from their creation until they were bound or deleted, by cause and by the tier "
-    "that holds the GPUs. A tier is charged for at most the GPUs that it holds, nobody for the rest.",
+    "that holds the GPUs, each for at most the GPUs that it holds; nobody for the rest.",
     labels=("tier", "occupying_tier", "cause"),
     rows=gpu_seconds(Total.PENDING),
 )
