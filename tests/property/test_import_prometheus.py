@@ -246,8 +246,8 @@ def check_rejected(cluster: Cluster, pod: LifeOfPod, record: PodRecord | None) -
     times = cluster.scrapes
     scheduled, accepted, ended = pod.scheduled or 0, pod.accepted or 0, pod.ended or 0
     leaves = cluster.end_of(replace(pod, ended=None))
-    if record is None or leaves == ended or not is_scraped(times, ended, pod.removed):
-        return  # no scrape showed it, its machine left in that second, or it vanished
+    if record is None or not is_scraped(times, ended, pod.removed) or not is_scraped(times, ended, leaves):
+        return  # no scrape showed it, it vanished, or its machine left before a scrape showed the rejection
     assert record.end_by is End.REJECTED
     has_held = span_of(record, None) is not None
     assert not (has_held and accepted == ended)
