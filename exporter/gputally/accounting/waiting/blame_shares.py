@@ -124,7 +124,7 @@ class BlameShares:
         return known is not None and any(self._held(each) for each in known[1].holders)
 
     def recompute(self) -> set[str]:
-        """Share anew what has changed; returns the pods whose share is another one than at the last call."""
+        """Recompute the shares on changed nodes; returns the pods whose share differs from the last call."""
         for name in self._outdated:
             if node := self._nodes.get(name):
                 before, node.charged = node.charged, self._shared(node.groups.values())
