@@ -184,7 +184,7 @@ class Fleet:
         """Account what follows from all observations: capacity of nodes, lost work of amended pods, and waits."""
         self.nodes.catch_up(at_us=self.now_us)
         self.waiting.book.post()
-        self.uncreated.post()
+        self.uncreated.post(at_us=self.now_us)
         self.ends.lost_work.revised(self.pods.handover.revised)
 
     def _is_due(self, deadline_us: int | None) -> bool:

@@ -119,7 +119,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         book=book if with_room else None,
         models=fleet.nodes.models(),
         packing=dict(fleet.waiting.fitting.packing.of),
-        uncreated=fleet.uncreated.workloads(),
+        uncreated=fleet.uncreated.workloads(at_us=fleet.now_us),
         findings=fleet.waiting.findings.by_pod(),
         gangs=tuple(fleet.waiting.situations.partial_gangs.gangs.read().values()),
         deadlocks=tuple(fleet.waiting.situations.partial_gangs.found),

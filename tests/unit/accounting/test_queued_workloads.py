@@ -32,7 +32,7 @@ def replay(*workloads: KueueWorkload) -> Replay:
 def waiting(of: Replay) -> list[tuple[str, str, str, int, int]]:
     """Kind, name, reason, missing pods and the GPUs of each."""
     of.fleet.advance(us(100))
-    found = of.fleet.uncreated.workloads().described()
+    found = of.fleet.uncreated.workloads(at_us=of.fleet.now_us).described()
     return sorted(
         (each.owner.reference.kind, each.job, each.reason.value, each.pods, each.quantity // GPU) for each in found
     )
@@ -42,7 +42,7 @@ def test_a_job_without_quota_waits_in_its_queue_with_what_kueue_says() -> None:
     found = replay(kueue_workload(unreserved(10, message=NEEDED)))
 
     assert waiting(found) == [("PyTorchJob", "train", "queued", 2, 4)]
-    [each] = found.fleet.uncreated.workloads().described()
+    [each] = found.fleet.uncreated.workloads(at_us=found.fleet.now_us).described()
     assert (each.tier, each.tenant, each.since_us) == ("train", "ml", us(10))
     assert workload_sentence(each) == f"its queue has not admitted it (Kueue, queue research: {NEEDED})"
 
@@ -52,7 +52,7 @@ def test_a_job_that_asks_for_more_than_its_queue_has_is_never_admitted(reason: s
     found = replay(kueue_workload(unreserved(10, reason=reason, message=message)))
 
     assert waiting(found) == [("PyTorchJob", "train", "quota_never", 2, 4)]
-    [each] = found.fleet.uncreated.workloads().described()
+    [each] = found.fleet.uncreated.workloads(at_us=found.fleet.now_us).described()
     assert workload_sentence(each) == f"its queue can never admit it (Kueue, queue research: {message})"
 
 
@@ -66,13 +66,13 @@ def test_a_workload_that_kueue_has_not_looked_at_waits_since_its_creation() -> N
     found = replay(kueue_workload())
 
     assert waiting(found) == [("PyTorchJob", "train", "queued", 2, 4)]
-    assert found.fleet.uncreated.workloads().described()[0].since_us == us(5)
+    assert found.fleet.uncreated.workloads(at_us=found.fleet.now_us).described()[0].since_us == us(5)
 
 
 def test_a_job_that_waits_for_admission_checks_still_waits() -> None:
     found = replay(kueue_workload(condition("QuotaReserved", "True", at=10, message="quota reserved")))
 
-    [each] = found.fleet.uncreated.workloads().described()
+    [each] = found.fleet.uncreated.workloads(at_us=found.fleet.now_us).described()
     assert "its quota is reserved, admission checks are not done" in each.text
 
 
@@ -98,7 +98,7 @@ def test_a_job_of_batch_counts_once_with_the_reason_of_its_workload() -> None:
 
     job = parallel_job("train", gpus=4, conditions=("Suspended",), queue="research", suspend=True, parallelism=2)
     found.see_object(Kind.JOBS, job, at=30)
-    [each] = found.fleet.uncreated.workloads().described()
+    [each] = found.fleet.uncreated.workloads(at_us=found.fleet.now_us).described()
     assert (each.pods, each.text) == (2, f"Kueue, queue research: {NEEDED}")
 
     found.see_object(WORKLOADS, kueue_workload(unreserved(10, reason="ExceedsMaxQuota"), owner=JOB), at=40)

@@ -48,7 +48,7 @@ def resolved(to: Replay, what: Owner, found: Workload | None, *, at: float = 70,
 
 
 def lacking(of: Replay) -> list[UncreatedWorkload]:
-    return of.fleet.uncreated.workloads().described()
+    return of.fleet.uncreated.workloads(at_us=of.fleet.now_us).described()
 
 
 def reasons(of: Replay, *, at: float = 100) -> list[tuple[str, str, int]]:

@@ -281,6 +281,17 @@ def test_the_cost_is_that_of_the_model_that_the_pods_select() -> None:
     assert found.gpu_seconds(160, Total.UNCREATED) == {("other", "quota"): 200 * GPUS}
 
 
+def test_a_new_price_counts_from_its_time_on_between_two_rounds_too() -> None:
+    by_pool = Prices(models={}, tiers={}, labels={"pool": ((0, Fraction(3600)), (104, Fraction(7200)))})
+    found = Replay(rules=Rules(known_tiers=("train",)), book=book_of(by_pool))
+    found.relist(Kind.NODES, NODE, at=1, since=None)
+    found.relist_objects(Kind.JOBS, parallel_job(gpus=4, queue="q", suspend=True, model="H100"), at=4)
+    found.scrape(100)
+    found.scrape(104)
+
+    assert found.money(110, Total.UNCREATED_COST) == {("train", "quota", "EUR"): 16 * (100 + 2 * 6)}
+
+
 def test_a_process_without_the_feature_charges_nothing_more() -> None:
     found = refused_job(at=60)
     found.scrape(100)
@@ -302,7 +313,7 @@ def test_after_a_restart_the_last_prices_count_until_the_nodes_are_listed() -> N
     found.restart(at=160)
     found.relist_objects(Kind.JOBS, job, at=161)
     found.scrape(165)
-    [shown] = found.fleet.uncreated.workloads().described()
+    [shown] = found.fleet.uncreated.workloads(at_us=found.fleet.now_us).described()
     assert shown.prices.lowest, "what is shown is what is charged"
     found.relist(Kind.NODES, NODE, at=170, since=100)
     found.scrape(200)

@@ -171,7 +171,7 @@ def test_of_the_workloads_of_a_namespace_the_oldest_are_charged_in_whatever_orde
     replay = new_replay(NODE)
     for number in range(105)[::order]:
         see_suspended(replay, f"job-{number:03}", since=100 + number // 2, at=200)
-    found = replay.fleet.uncreated.workloads().described()
+    found = replay.fleet.uncreated.workloads(at_us=replay.fleet.now_us).described()
 
     charged = sorted(each.owner.reference.name for each in found if each.charged)
     assert charged == [f"job-{number:03}" for number in range(100)]
@@ -180,7 +180,7 @@ def test_of_the_workloads_of_a_namespace_the_oldest_are_charged_in_whatever_orde
 
     replay.lose_object(Kind.JOBS, parallel_job("job-003", queue="q", suspend=True), at=210)
     see_suspended(replay, "job-200", since=90, at=220)
-    found = replay.fleet.uncreated.workloads().described()
+    found = replay.fleet.uncreated.workloads(at_us=replay.fleet.now_us).described()
     charged = sorted(each.owner.reference.name for each in found if each.charged)
     assert charged == [f"job-{number:03}" for number in (*range(3), *range(4, 100), 200)]
     assert value_of(replay, UNCREATED_GPUS, 230) == 100 * 64

@@ -36,7 +36,7 @@ async def running(
 
 def lacking(running: RunningAggregator) -> dict[str, tuple[str, int]]:
     """Reason and missing pods by job."""
-    found = running.pipeline.fleet.uncreated.workloads().described()
+    found = running.pipeline.fleet.uncreated.workloads(at_us=running.pipeline.fleet.now_us).described()
     return {f"{each.job_kind}/{each.job}": (each.reason.value, each.pods) for each in found}
 
 

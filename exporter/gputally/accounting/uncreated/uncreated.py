@@ -170,14 +170,16 @@ class Uncreated(StatePart[Struct]):
             self._expire(owner)
         self._renew()
 
-    def post(self) -> None:
+    def post(self, *, at_us: int) -> None:
         """Add what was charged since the last call to the counters."""
+        self._now_us = max(self._now_us, at_us)
         if self.is_on:
             self._renew()
         self.waits.post()
 
-    def workloads(self) -> Workloads:
-        """All workloads that lack pods. Whoever wants to know may finish the list in a thread."""
+    def workloads(self, *, at_us: int) -> Workloads:
+        """All workloads that lack pods at that time. Whoever wants to know may finish the list in a thread."""
+        self._now_us = max(self._now_us, at_us)
         self._renew()
         known = self._known | self._unmeasured
         places = {(each.owner.namespace, each.labels) for each in known.values()}
@@ -185,7 +187,7 @@ class Uncreated(StatePart[Struct]):
         return Workloads(known, tenants=tenants, waits=dict(self.waits.known))
 
     def read(self) -> UncreatedNow | None:
-        """The sums; None without the feature."""
+        """The sums as of the last `post`; None without the feature."""
         if not self.is_on:
             return None
         self._renew()
