@@ -104,6 +104,7 @@ class Fleet:
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
+        self._pods_digest = f"{rules.digest} {UNACCOUNTED_READING}"
         self.spoiled: tuple[tuple[Total, Labels], ...] = ()
         """The counters that the restore has reset."""
         self.limiter.look(self.totals.growth)
@@ -315,7 +316,7 @@ class Fleet:
         if kind is Kind.NODES:
             return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))
         if kind is Kind.PODS:
-            return f"{self.rules.digest} {UNACCOUNTED_READING}"
+            return self._pods_digest
         if kind is Kind.NAMESPACES:  # the rules that classify all pods, which needs them
             return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
         return self.rules.digest

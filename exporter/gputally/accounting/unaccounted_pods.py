@@ -1,6 +1,7 @@
 """Bound pods that ask for GPUs which are not accounted, by reason. They are counted and named, and never billed."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from gputally.accounting.pods.acceptance import lapsed_us
@@ -30,6 +31,7 @@ _MOST_UNKNOWN: Final = 4
 """Unknown devices kept of one pod, which are only named."""
 MOST_DAYS: Final = 20_000
 """Documents of days that are kept: those of ten years in which each reason occurred each day."""
+_amount_of = itemgetter(1)
 Missing = tuple[tuple[str, int], ...]
 """µGPU by resource that a pod requests and that are not accounted."""
 
@@ -73,7 +75,7 @@ class UnaccountedPods(StatePart[UnaccountedPod]):
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.seen`."""
-        if isinstance(found, Pod):
+        if isinstance(found, Pod) and (found.metadata.uid in self.objects or _may_lack(found, self._rules)):
             is_over = not found.spec.node_name or found.status.phase in ENDED_PHASES
             self._store(found.metadata.uid, None if is_over else unaccounted_pod(found, self._rules))
 
@@ -192,11 +194,8 @@ class UnaccountedDays(KeyedPart[UnaccountedDay]):
 
 
 def unaccounted_pod(pod: Pod, rules: Rules) -> UnaccountedPod | None:
-    """What the bound `pod` has that its record does not; None for nearly every pod."""
-    claims, mapped = pod.spec.resource_claims, _mapped(pod)
-    if not (claims or mapped or names_unknown_device(pod, rules)):
-        return None
-    named = sorted(_requested(pod))
+    """What the bound `pod` has that its record does not, if anything."""
+    claims, mapped, named = pod.spec.resource_claims, _mapped(pod), sorted(_requested(pod))
     by_claim = [name for name in named if name.startswith(DEVICE_CLASS) or (name in mapped and _is_gpu(name, rules))]
     unknown = [name for name in named if name not in mapped and is_unknown_device(name, rules)]
     if not (claims or by_claim or unknown):
@@ -217,11 +216,14 @@ def missing_of(record: PodRecord, *, at_us: int) -> Missing:
 
     The µGPU of a resource are 0 if its whole request amounts to nothing.
     """
-    if not record.terms or record.end_by is not None or lapsed_us(record, at_us) is not None:
+    if not record.terms or record.end_by is not None:
         return ()
     wanted = record.terms[-1].quantities
+    has_all = record.limited is None and any(map(_amount_of, wanted))
+    if has_all or lapsed_us(record, at_us) is not None:
+        return ()
     if record.limited is None:
-        return () if any(quantity for _, quantity in wanted) else tuple((name, 0) for name, _ in record.units)
+        return tuple((name, 0) for name, _ in record.units)
     has, offered = dict(held(record, record.terms[-1])), dict(record.limited)
     short = [name for name, units in record.units if offered.get(name, 0) < units]
     lacks = {name: quantity - has.get(name, 0) for name, quantity in wanted}
@@ -246,6 +248,12 @@ def _entries(found: UnaccountedPod | None, missing: Missing, rules: Rules) -> It
         yield UnaccountedEntry(reason=Unaccounted.CLAIM)
     if found and found.unknown:
         yield UnaccountedEntry(reason=Unaccounted.UNKNOWN_DEVICE, resources=found.unknown)
+
+
+def _may_lack(pod: Pod, rules: Rules) -> bool:
+    """Whether the record of `pod` may not have all that it names; False for nearly every pod, and cheap."""
+    is_claiming = pod.spec.resource_claims or pod.status.extended_resource_claim_status
+    return bool(is_claiming) or names_unknown_device(pod, rules)
 
 
 def _mapped(pod: Pod) -> frozenset[str]:

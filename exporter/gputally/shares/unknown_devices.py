@@ -50,10 +50,13 @@ def names_unknown_device(pod: Pod, rules: Rules) -> bool:
 
     Source: k8s.io/kubernetes pkg/apis/core/validation, ValidateContainerResourceRequirements.
     """
-    for container in (*pod.spec.containers, *(pod.spec.init_containers or ())):
+    containers = pod.spec.containers
+    if pod.spec.init_containers:
+        containers += pod.spec.init_containers
+    for container in containers:
         if (resources := container.resources) and resources.limits:
             for name in resources.limits:
-                if _is_beyond_rules(name, rules):
+                if "/" in name and _is_beyond_rules(name, rules):
                     return True
     return False
 

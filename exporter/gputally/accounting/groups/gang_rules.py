@@ -134,4 +134,5 @@ def is_leader(record: PodRecord) -> bool:
 
 
 def _count(values: Texts, key: str) -> int:
-    return min(count_of(values.get(key) or ""), MOST_PODS)
+    text = values.get(key)
+    return min(count_of(text), MOST_PODS) if text else 0

@@ -10,15 +10,11 @@ _IMPOSSIBLE = timedelta(days=1)
 """Certificate checks fail on nodes whose clocks are further off."""
 
 
-def starts(pod: Pod) -> list[datetime]:
-    """Start times of the main containers, of the current and the previous run."""
-    return _starts(pod.status.container_statuses or (), pod)
-
-
-def _starts(statuses: Iterable[ContainerStatus], pod: Pod) -> list[datetime]:
+def starts(pod: Pod, statuses: Iterable[ContainerStatus] | None = None) -> list[datetime]:
+    """Start times of the main containers, or of those with these statuses, of the current and the previous run."""
     return [
         run.started_at
-        for status in statuses
+        for status in statuses or pod.status.container_statuses or ()
         for state in (status.state, status.last_state)
         if state and (run := state.running or state.terminated) and run.started_at and is_possible(run.started_at, pod)
     ]
@@ -116,7 +112,10 @@ def is_accepted(pod: Pod, *, is_rejected: bool) -> bool:
     Source: k8s.io/kubernetes pkg/kubelet/kubelet.go, rejectPod; pkg/kubelet/status/status_manager.go,
     updateStatusInternal and mergePodStatus.
     """
-    status, containers = pod.status, _containers(pod)
-    if status.phase in ("Running", "Succeeded") or _starts(containers, pod):
+    status = pod.status
+    if status.phase in ("Running", "Succeeded"):
+        return True
+    containers = _containers(pod)
+    if starts(pod, containers):
         return True
     return status.start_time is not None and bool(containers) and not is_rejected

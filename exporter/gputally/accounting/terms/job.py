@@ -58,7 +58,10 @@ def unknown_owner(labels: Mapping[str, str], owner: Owner | None, owners: Owners
 def _labelled(labels: Mapping[str, str]) -> tuple[str, str] | None:
     if _NAMING.isdisjoint(labels):
         return None
-    return next(((kind, labels[key]) for kind, key in JOB_LABELS if labels.get(key)), None)
+    for kind, key in JOB_LABELS:
+        if name := labels.get(key):
+            return kind, name
+    return None
 
 
 def chain(owner: Owner, owners: Owners) -> Iterator[Owner]:
