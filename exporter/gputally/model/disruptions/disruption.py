@@ -35,6 +35,8 @@ class Cause(StrEnum):
     """The cloud took a spot machine back."""
     SCALE_DOWN = "scale_down"
     """An autoscaler removed the node."""
+    CONTAINER_RESTART = "container_restart"
+    """A container failed and was restarted, or its kubelet restarted all containers: the pod kept its GPUs."""
     DELETION = "deletion"
     """A user or a controller deleted it."""
     OTHER = "other"
