@@ -39,10 +39,9 @@ class PodForm:
     `deleted` is when its deletion was requested; `marked` is the time of its DisruptionTarget condition. `accepted` is
     when its kubelet accepted it, by default when it started; `start_failed` is when its runtime failed to start the
     container, which it reports with a start in 1970. `before` is the run before the present one, as (start, finish,
-    exit code). Its kubelet restarts all containers since `restarting`; of one that it has `removed`, it does not report the
-    times any more. It requests `more` resources, and `claims` by template; a claim
-    serves the extended resources `by_claim` once it is bound. `inits` are its init containers as (start, finish or
-    None). The main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet
+    exit code). Its kubelet restarts all containers since `restarting`; of one that it has `removed`, it does not report
+    the times any more. It requests `more` resources, and `claims` by template; a claim serves the extended resources
+    `by_claim` once it is bound. `inits` are its init containers as (start, finish or None). The main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet
     that rejects a pod removes all `statuses` of containers, and its conditions. The kubelet's clock is `clock` seconds
     ahead.
     """

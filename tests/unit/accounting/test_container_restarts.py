@@ -221,8 +221,7 @@ def with_containers(form: PodForm, gpus: Mapping[str, int], states: Mapping[str,
     """The pod with several main containers, which request so many GPUs and are in these states."""
     manifest = form.manifest()
     manifest["spec"]["containers"] = [
-        {"name": name, "resources": {"limits": {GPU_NAME: str(count)} if count else {}}}
-        for name, count in gpus.items()
+        {"name": name, "resources": {"limits": {GPU_NAME: str(count)} if count else {}}} for name, count in gpus.items()
     ]
     manifest["status"]["containerStatuses"] = [{"name": name, "lastState": {}} | each for name, each in states.items()]
     return manifest

@@ -19,6 +19,8 @@ class Cause(StrEnum):
     """Its queue system stopped its workload for another one."""
     QUEUE_EVICTION = "queue_eviction"
     """Its queue system stopped its workload for another reason, or for one that is not known."""
+    CONSOLIDATION = "consolidation"
+    """Its scheduler moved it, to pack the pods of its nodes on fewer."""
     TAINT = "taint"
     """The node got a NoExecute taint that the pod does not tolerate."""
     DEVICE_TAINT = "device_taint"
