@@ -41,9 +41,9 @@ class PodForm:
     container, which it reports with a start in 1970. `before` is the run before the present one, as (start, finish,
     exit code). Its kubelet restarts all containers since `restarting`; of one that it has `removed`, it does not report
     the times any more. It requests `more` resources, and `claims` by template; a claim serves the extended resources
-    `by_claim` once it is bound. `inits` are its init containers as (start, finish or None). The main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet
-    that rejects a pod removes all `statuses` of containers, and its conditions. The kubelet's clock is `clock` seconds
-    ahead.
+    `by_claim` once it is bound. `inits` are its init containers as (start, finish or None). The main container is
+    `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet that rejects a pod removes all
+    `statuses` of containers, and its conditions. The kubelet's clock is `clock` seconds ahead.
     """
 
     name: str = "a"

@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from gputally.accounting.checkpoints.checkpoints import Checkpoints
+from gputally.accounting.checkpoints.stated_checkpoint import stated_by
 from gputally.accounting.lost_work.container_runs import EndedRun, last_restart
 from gputally.accounting.nodes.node_clock import true_times
 from gputally.accounting.state_part import KeyedPart, no_later
@@ -13,6 +15,7 @@ from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
+from gputally.model.work.checkpoint import WorkCheckpoint
 
 WAITING: Final = 1 << 62
 """A time after all others, as long as containers wait for their next run."""
@@ -30,27 +33,35 @@ class PodRuns(Struct, frozen=True, gc=False):
 
 
 class LostRun(NamedTuple):
-    """The work of a pod from `from_us` to `to_us` (µs) was lost as a container failed, or all were restarted."""
+    """The work of a pod from `from_us` to `to_us` (µs) was lost as a container failed, or all were restarted.
+
+    `saved` is the last checkpoint in that time that the pod had stated by then, or states together with its restart.
+    """
 
     uid: str
     from_us: int
     to_us: int
     exit_code: int | None
+    saved: WorkCheckpoint | None = None
 
 
 class ContainerRestarts(KeyedPart[PodRuns]):
-    """The last restart of each existing pod with GPUs whose containers have restarted, by UID."""
+    """The last restart of each existing pod with GPUs whose containers have restarted, by UID.
+
+    It comes before `checkpoints`: what a pod states together with its restart may be of the next run.
+    """
 
     name = "container_restart"
     kinds = (Kind.PODS,)
 
-    def __init__(self, pods: Mapping[str, PodRecord], rules: Rules) -> None:
+    def __init__(self, pods: Mapping[str, PodRecord], checkpoints: Checkpoints, rules: Rules) -> None:
         super().__init__()
         self.fresh: set[str] = set()
         """UIDs of pods that restarted or run again, until `LostWorkPart` has taken them up."""
         self.lost: dict[str, list[LostRun]] = {}
         """Runs that are not accounted yet, by UID of the pod."""
         self._pods = pods
+        self._checkpoints = checkpoints
         self._rules = rules
 
     def since_us(self, uid: str) -> int | None:
@@ -68,7 +79,7 @@ class ContainerRestarts(KeyedPart[PodRuns]):
         if restart.ended and (run := _lost_run(record, known, restart.ended, at_us)):
             until_us = run.to_us
             if restart.ended.is_lost:
-                self.lost.setdefault(record.uid, []).append(run)
+                self.lost.setdefault(record.uid, []).append(self._with_checkpoint(run, found, at_us))
         since_us = _true_us(restart.runs_since, record, at_us) if restart.runs_since else WAITING
         if since_us < until_us:  # a pod that ends while it waits reports the run before as its last one
             since_us = known.since_us
@@ -89,6 +100,12 @@ class ContainerRestarts(KeyedPart[PodRuns]):
             by_now = no_later(each, at_us, "until_us")
             self.known[each.uid] = by_now if by_now.since_us == WAITING else no_later(by_now, at_us, "since_us")
         self.fresh.update(self.known)
+
+    def _with_checkpoint(self, run: LostRun, pod: Pod, at_us: int) -> LostRun:
+        known = self._checkpoints.of(run.uid).stated
+        stated = [*stated_by(pod, at_us=at_us), *((known,) if known else ())]
+        before = [each for each in stated if each.at_us <= run.to_us]
+        return run._replace(saved=max(before, key=lambda each: each.at_us, default=None))
 
     def _keep(self, new: PodRuns) -> None:
         if new != self.known.get(new.uid):

@@ -56,7 +56,7 @@ class LostWorkPart(StatePart[PodLoss]):
     ) -> None:
         pods = existing.records
         self.checkpoints = Checkpoints(pods)
-        self.container_restarts = ContainerRestarts(pods, rules)
+        self.container_restarts = ContainerRestarts(pods, self.checkpoints, rules)
         self.groups = GroupIndex()
         self.book = LossBook(totals)
         self.losses: Mapping[str, PodLoss] = self.book.known
@@ -84,14 +84,14 @@ class LostWorkPart(StatePart[PodLoss]):
         self._now_us = 0
 
     @property
-    def parts(self) -> "tuple[Checkpoints, ContainerRestarts, LostWorkPart]":
-        """This part, after those with what pods state and with the restarts of their containers."""
-        return self.checkpoints, self.container_restarts, self
+    def parts(self) -> "tuple[ContainerRestarts, Checkpoints, LostWorkPart]":
+        """This part, after those with the restarts of containers and with what pods state."""
+        return self.container_restarts, self.checkpoints, self
 
     def last_seen(self, pod: Pod, *, at_us: int) -> None:
         """The last state of a deleted pod, whose record is still there."""
-        self.checkpoints.seen(pod, at_us=at_us)
         self.container_restarts.seen(pod, at_us=at_us)
+        self.checkpoints.seen(pod, at_us=at_us)
 
     def pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
         """A pod leaves the working state; its final record counts."""

@@ -101,7 +101,6 @@ class RestartLosses:
         self._unwritten[work.uid] = _row(work.uid, run, record, at_us)
 
     def _work_of(self, run: LostRun, record: PodRecord) -> PodWork:
-        stated = self._checkpoints.of(run.uid)
         has_work = not serves(record.terms[-1].tier, self._rules) if record.terms else False
         return PodWork(
             uid=f"{run.uid}/restart-{run.to_us // US_PER_SECOND}",
@@ -110,8 +109,8 @@ class RestartLosses:
             requested_us=None,
             end_us=run.to_us,
             spans=_spans(record, run.from_us, run.to_us) if has_work else (),
-            saved=(stated.stated,) if stated.stated and stated.stated.at_us <= run.to_us else (),
-            interval_us=stated.interval_us or declared_interval(record, self._rules),
+            saved=(run.saved,) if run.saved else (),
+            interval_us=self._checkpoints.of(run.uid).interval_us or declared_interval(record, self._rules),
         )
 
 
