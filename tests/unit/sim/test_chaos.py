@@ -64,6 +64,7 @@ def test_containers_of_a_pod_crash_and_run_again() -> None:
     world = small_world(nodes=1, gpus=2)
     add(world, pod("never"), pod("a") | {"spec": pod("a")["spec"] | {"restartPolicy": "Always"}})
     chaos = hard(world)
+    world.run_for(seconds(1))
 
     chaos.do("crash")
     world.run_for(seconds(11))
