@@ -191,8 +191,8 @@ CAUSES = Row(
             Look(
                 "Disrupted pods by cause",
                 "Pods that lost their GPUs before they had ended by themselves. `deletion` is a request of a user or a "
-                "controller, such as a scale-down: its losses are not counted. Each bar is an hour, or longer in long "
-                "time ranges.",
+                "controller, such as a scale-down: its losses are not counted. `container_restart` are containers that "
+                "restarted while their pod kept its GPUs. Each bar is an hour, or longer in long time ranges.",
                 unit=COUNT,
                 empty="no disrupted pods",
                 width=12,

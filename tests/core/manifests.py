@@ -19,6 +19,9 @@ NEVER = "1970-01-01T00:00:00Z"
 """What containerd reports as the start of a container that never ran."""
 
 
+_NO_TIMES: Json = {"startedAt": None, "finishedAt": None}
+
+
 def us(seconds: float) -> int:
     """The instant `seconds` after midnight, in µs since the epoch."""
     return MIDNIGHT_S * US_PER_SECOND + round(seconds * US_PER_SECOND)
@@ -35,11 +38,12 @@ class PodForm:
 
     `deleted` is when its deletion was requested; `marked` is the time of its DisruptionTarget condition. `accepted` is
     when its kubelet accepted it, by default when it started; `start_failed` is when its runtime failed to start the
-    container, which it reports with a start in 1970. It requests `more` resources, and `claims` by template; a claim
-    serves the extended resources `by_claim` once it is bound. `inits` are its init containers as (start, finish or
-    None). The main container is `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet
-    that rejects a pod removes all `statuses` of containers, and its conditions. The kubelet's clock is `clock` seconds
-    ahead.
+    container, which it reports with a start in 1970. `before` is the run before the present one, as (start, finish,
+    exit code). Its kubelet restarts all containers since `restarting`; of one that it has `removed`, it does not report
+    the times any more. It requests `more` resources, and `claims` by template; a claim serves the extended resources
+    `by_claim` once it is bound. `inits` are its init containers as (start, finish or None). The main container is
+    `lost` if its kubelet cannot find it, and `waiting` after a finished run. A kubelet that rejects a pod removes all
+    `statuses` of containers, and its conditions. The kubelet's clock is `clock` seconds ahead.
     """
 
     name: str = "a"
@@ -63,6 +67,10 @@ class PodForm:
     started: int | None = None
     finished: int | None = None
     exit_code: int = 0
+    before: tuple[int, int, int] | None = None
+    restarting: int | None = None
+    restarting_status: str = "True"
+    removed: bool = False
     inits: tuple[tuple[int, int | None], ...] = ()
     lost: bool = False
     waiting: bool = False
@@ -158,6 +166,9 @@ class PodForm:
             yield {"type": "PodScheduled", "status": "False", "lastTransitionTime": instant(since)}
         elif self.scheduled is not None and self.statuses:
             yield {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(self.scheduled)}
+        if self.restarting is not None:
+            since = {"lastTransitionTime": self._by_its_node(self.restarting)}
+            yield {"type": "AllContainersRestarting", "status": self.restarting_status} | since
         if self.marked is not None:
             yield {
                 "type": self.mark_type,
@@ -173,6 +184,12 @@ class PodForm:
     def _last_state(self) -> Json:
         if self._waits_again:
             return self._terminated()
+        if self.removed:
+            return {"terminated": {"exitCode": 137, "reason": "RestartingAllContainers"} | _NO_TIMES}
+        if self.before:
+            started, finished, code = self.before
+            times = {"startedAt": self._by_its_node(started), "finishedAt": self._by_its_node(finished)}
+            return {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"} | times}
         if self.start_failed is None:
             return {}
         times = {"startedAt": NEVER, "finishedAt": self._by_its_node(self.start_failed)}
@@ -180,8 +197,7 @@ class PodForm:
 
     def _container_state(self) -> Json | None:
         if self.lost:
-            unknown = {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}
-            return {"terminated": unknown}
+            return {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown"} | _NO_TIMES}
         if self._waits_again:
             return {"waiting": {"reason": "CrashLoopBackOff"}}
         if self.finished is not None:

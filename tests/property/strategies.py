@@ -126,13 +126,15 @@ def pod_changes(draw: Draw, bound: int) -> list[Change]:
 
 @st.composite
 def crashes(draw: Draw, started: int) -> list[Change]:
-    """A container ends, is seen to wait for its next run or not, and runs again or not."""
-    ended = min(started + draw(st.integers(1, 20)), LATEST - 1)
-    crash: Change = (ended, {"started": started, "finished": ended, "waiting": draw(st.booleans())})
+    """A container fails or succeeds, is seen to wait for its next run or not, and runs again or not."""
+    ended, code = min(started + draw(st.integers(1, 20)), LATEST - 1), draw(st.sampled_from([0, 1, 1]))
+    run: dict[str, Any] = {"started": started, "finished": ended, "exit_code": code}
+    crash: Change = (ended, run | {"waiting": draw(st.booleans())})
     if draw(st.booleans()):
         return [crash]
     again = min(ended + draw(st.integers(0, 10)), LATEST - 1)
-    return [crash, (again, {"started": again, "finished": None, "waiting": False})]
+    runs = {"started": again, "finished": None, "exit_code": 0, "before": (started, ended, code)}
+    return [crash, (again, runs | {"waiting": False})]
 
 
 @st.composite

@@ -26,7 +26,7 @@ from tests.property.examples import examples
 from tests.property.node_lives import HORIZON, LATEST, OPENED, Draw
 from tests.property.strategies import clusters
 from tests.property.test_accounting import NO_PRICES, assert_laws, new_replay
-from tests.told import Told
+from tests.told import Json, Told
 from tests.true_ends import seconds
 from tests.true_nodes import by_uid, nodes_of
 from tests.truth import Pod
@@ -106,10 +106,52 @@ def ran_since(pod: Pod, since: int, until: int) -> Counter[tuple[str, str]]:
 
 def checkpoint_of(pod: Pod) -> int | None:
     """The latest that any form states, which a list shows as well."""
-    texts = [
-        told.manifest["metadata"]["annotations"].get(LAST_CHECKPOINT) for told in pod.told if told.event != "vanished"
-    ]
-    return max((seconds(text) for text in texts if text), default=None)
+    return max(stated_by(pod.forms), default=None)
+
+
+def stated_by(forms: Sequence[Json]) -> list[int]:
+    texts = [form["metadata"]["annotations"].get(LAST_CHECKPOINT) for form in forms]
+    return [seconds(text) for text in texts if text]
+
+
+def run_before(form: Json) -> Json | None:
+    """The last run of a container that runs again, or waits for that."""
+    statuses = form["status"].get("containerStatuses", ())
+    run: Json | None = statuses[0]["lastState"].get("terminated") if statuses else None
+    return run if run and is_time(run["startedAt"]) else None
+
+
+def is_time(text: str | None) -> bool:
+    """1970 is no time at all."""
+    return text is not None and seconds(text) > -86400
+
+
+def worked_since(pod: Pod) -> int:
+    """Since when its container runs after its last restart: from then on it has work to lose."""
+    since, ended = 0, 0
+    for form in pod.forms:
+        if run := run_before(form):
+            ended = max(ended, seconds(run["finishedAt"]))
+            state = form["status"]["containerStatuses"][0]["state"]
+            present = state.get("running") or state.get("terminated")
+            if present is None or not is_time(present["startedAt"]):
+                since = HORIZON
+            elif seconds(present["startedAt"]) >= ended:
+                since = seconds(present["startedAt"]) - pod.off
+    return since
+
+
+def lost_to_restarts(pod: Pod) -> Counter[tuple[str, str]]:
+    """What the container did in each run before another one that failed, since the last checkpoint stated by then."""
+    found, known = Counter[tuple[str, str]](), set[str]()
+    for i, form in enumerate(pod.forms):
+        run = run_before(form)
+        if run and run["exitCode"] and run["finishedAt"] not in known:
+            known.add(run["finishedAt"])
+            began, ended = (seconds(run[name]) - pod.off for name in ("startedAt", "finishedAt"))
+            saved = max((at for at in stated_by(pod.forms[: i + 1]) if at <= ended), default=0)
+            found.update(ran_since(pod, max(began, saved), ended))
+    return found
 
 
 def expected(log: Sequence[Told], replay: Replay) -> Seconds:
@@ -121,19 +163,21 @@ def expected(log: Sequence[Told], replay: Replay) -> Seconds:
             stated, outcome = checkpoint_of(pod), outcome_of(replay.memory.revisions[uid_of(told[0])])
             if outcome not in (Outcome.SUCCEEDED, Outcome.FAILED):
                 basis = "start" if stated is None else "annotation"
-                for payer, amount in ran_since(pod, stated or 0, pod.end).items():
+                for payer, amount in ran_since(pod, max(stated or 0, worked_since(pod)), pod.end).items():
                     found[(*payer, basis)] += amount
     return +found
 
 
 def expected_of_others(log: Sequence[Told], replay: Replay) -> Seconds:
-    """The same for pods that were disrupted for other reasons, by cause."""
+    """The same for pods that were disrupted for other reasons, by cause, and for containers that were restarted."""
     nodes, found = nodes_of(log), Seconds()
     for told in by_uid(log, "pod"):
+        for payer, amount in lost_to_restarts(Pod(told, nodes)).items():
+            found[(*payer, Cause.CONTAINER_RESTART.value)] += amount
         pod, disruption = Pod(told, nodes), replay.memory.history["disruptions"].get(uid_of(told[0]))
         if isinstance(disruption, Disruption) and disruption.cause not in (Cause.PREEMPTION, Cause.DELETION):
             assert pod.end is not None
-            for payer, amount in ran_since(pod, checkpoint_of(pod) or 0, pod.end).items():
+            for payer, amount in ran_since(pod, max(checkpoint_of(pod) or 0, worked_since(pod)), pod.end).items():
                 found[(*payer, disruption.cause.value)] += amount
     return +found
 

@@ -19,6 +19,7 @@ from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
 from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.lost_work.container_restarts import ContainerRestarts, PodRuns
 from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.accounting.nodes.most_capacity import ModelCapacity, MostCapacity
@@ -41,6 +42,7 @@ DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,
     Checkpoints.name: PodCheckpoint,
     ClassVersions.name: ClassVersion,
+    ContainerRestarts.name: PodRuns,
     Disruptions.name: Disruption,
     GangStates.name: GangRecord,
     JobCosts.name: JobCostRecord,

@@ -187,6 +187,7 @@ class Fleet:
         self.waiting.book.post()
         self.uncreated.post(at_us=self.now_us)
         self.ends.lost_work.revised(self.pods.handover.revised)
+        self.ends.lost_work.account_restarts(self.now_us)
 
     def _is_due(self, deadline_us: int | None) -> bool:
         return deadline_us is not None and deadline_us <= self.now_us
@@ -216,7 +217,7 @@ class Fleet:
             asset_prices=self.nodes.asset_prices.drain(),
             documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
             counted_preemptions=self.ends.preemptions.drain_counted(),
-            disruptions=self.ends.disruptions.drain_counted(),
+            disruptions=self.ends.drain_disruptions(),
             lost_work=self.ends.lost_work.book.drain_lost(),
             jobs=self.jobs.drain_changed(),
             progress=self.progress.drain_reached(),

@@ -51,6 +51,7 @@ STORED: Final[Mapping[str, Limit]] = {
     "checkpoint": NONE,
     "claim-pod": NONE,
     "class-version": NONE,
+    "container_restart": NONE,
     "disruption": NONE,
     "gangs": NONE,
     "job": KEPT[Kind.JOBS],

@@ -16,7 +16,8 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
 
     `queue_rule` is that of a queue, None if no queue did it. The preemptor of a queue is a workload, with the kind of
     its job, what its pods request (µGPU), and those of them that were on the node (JSON); None while it is not known.
-    Priorities are those of both workloads in their queues then.
+    Priorities are those of both workloads in their queues then. A scheduler may preempt for a PodGroup, which is such a
+    workload.
     """
 
     victim_uid: str
@@ -55,7 +56,7 @@ class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def takers(self) -> frozenset[str] | None:
         """The pods, by UID, for which it was; None if they are not known."""
-        if self.queue_rule is None:
+        if self.queue_rule is None and not self.preemptor_kind:
             return frozenset({self.preemptor_uid}) if self.preemptor_uid else None
         return frozenset(json.loads(self.preemptor_pods)) if self.preemptor_pods else None
 

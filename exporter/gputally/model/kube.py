@@ -101,6 +101,7 @@ class Resources(Camel, frozen=True):
 class Container(Camel, frozen=True):
     """`restart_policy` Always makes an init container a sidecar; on others, it overrides the pod's policy."""
 
+    name: str = ""
     resources: Resources | None = None
     restart_policy: str | None = None
 

@@ -141,16 +141,17 @@ def _preempted(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy | N
     if preemption is None:
         return None
     by, is_by_queue = preemption.preemptor, preemption.queue_rule is not None
+    is_workload = is_by_queue or bool(by and by.kind)
     named = by if by and by.name and viewer.sees(by.tenant) else None
     return PreemptedBy(
         at=to_datetime(preemption.decided_us),
         tier=by.tier if by and by.tier else "unknown",
         namespace=named.namespace if named else None,
-        pod=named.name if named and not is_by_queue else None,
+        pod=named.name if named and not is_workload else None,
         is_inferred=bool(by and by.is_inferred),
         is_by_queue=is_by_queue,
-        job_kind=named.kind if named and is_by_queue else None,
-        job=named.name if named and is_by_queue else None,
+        job_kind=named.kind if named and is_workload else None,
+        job=named.name if named and is_workload else None,
     )
 
 
@@ -159,14 +160,15 @@ def _preempted_before(preemption: PreemptionRecord | None, viewer: Viewer) -> Pr
     if preemption is None:
         return None
     is_by_queue = preemption.queue_rule is not None
+    is_workload = is_by_queue or bool(preemption.preemptor_kind)
     named = preemption if viewer.tenants is None and preemption.preemptor_name else None
     return PreemptedBy(
         at=to_datetime(preemption.decided_us),
         tier=preemption.preemptor_tier,
         namespace=named.preemptor_namespace if named else None,
-        pod=named.preemptor_name if named and not is_by_queue else None,
+        pod=named.preemptor_name if named and not is_workload else None,
         is_inferred=preemption.is_inferred,
         is_by_queue=is_by_queue,
-        job_kind=named.preemptor_kind if named and is_by_queue else None,
-        job=named.preemptor_name if named and is_by_queue else None,
+        job_kind=named.preemptor_kind if named and is_workload else None,
+        job=named.preemptor_name if named and is_workload else None,
     )

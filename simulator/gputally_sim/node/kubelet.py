@@ -28,6 +28,8 @@ EXIT_ON_TERM = "pod.gputally.io/exit-on-term"
 
 _CLEAN_UP_US = 100_000
 """Time from the end of the containers until the kubelet's final deletion of the pod."""
+_BACK_OFF_US = 10 * SECOND_US
+"""How long a kubelet waits before it restarts a container that has failed."""
 _SIGTERM_EXIT = 143
 
 
@@ -38,6 +40,7 @@ class Stage(StrEnum):
     INITIALIZING = "initializing"
     STARTING = "starting"
     RUNNING = "running"
+    RESTARTING = "restarting"
     STOPPING = "stopping"
     REMOVABLE = "removable"
     ENDED = "ended"
@@ -55,7 +58,15 @@ def stage_of(pod: Doc) -> Token:
         return (Stage.REMOVABLE if is_terminating(pod) else Stage.ENDED), grace
     if is_terminating(pod):
         return Stage.STOPPING, grace
-    return (Stage.RUNNING if pod["status"]["phase"] == "Running" else _before_running(pod)), grace
+    if pod["status"]["phase"] == "Running":
+        return (Stage.RESTARTING if _waits_again(pod) else Stage.RUNNING), grace
+    return _before_running(pod), grace
+
+
+def _waits_again(pod: Doc) -> bool:
+    """Whether its containers have failed and wait for their next run."""
+    statuses = pod["status"].get("containerStatuses") or []
+    return any("waiting" in each["state"] for each in statuses)
 
 
 def _before_running(pod: Doc) -> Stage:
@@ -80,8 +91,8 @@ def delay_of(token: Token, pod: Doc) -> int | None:
             return _duration(pod, RUN_FOR) if annotation(pod, RUN_FOR) else None
         case Stage.STOPPING:
             return min(_duration(pod, STOP_AFTER), grace * SECOND_US)
-        case Stage.REMOVABLE:
-            return _CLEAN_UP_US
+        case Stage.RESTARTING | Stage.REMOVABLE:
+            return _BACK_OFF_US if stage is Stage.RESTARTING else _CLEAN_UP_US
         case Stage.ENDED:
             return None
 
@@ -124,6 +135,15 @@ class Kubelets:
         for pod in [doc for doc in self._registry.store.docs("pods") if node_of(doc) == node]:
             if not is_terminal(pod):
                 self._registry.patch("pods", key_of(pod), {"status": rejected(pod, self._now_us(node))}, status=True)
+
+    def crash(self, key: Key) -> None:
+        """The containers of a running pod fail; its kubelet restarts them after a while.
+
+        Source: kubernetes pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses.
+        """
+        pod = self._registry.read("pods", key).doc
+        if stage_of(pod)[0] is Stage.RUNNING and node_of(pod) not in self.unreachable:
+            self._registry.patch("pods", key, {"status": crashed(pod, self._now_us(node_of(pod)))}, status=True)
 
     def _now_us(self, node: str) -> int:
         return self.clock_us(node, self._registry.agenda.now_us)
@@ -171,7 +191,7 @@ def next_status(stage: Stage, pod: Doc, now_us: int) -> Doc:
             return initializing(pod, now_us)
         case Stage.INITIALIZING:
             return initialized(pod, now_us)
-        case Stage.STARTING:
+        case Stage.STARTING | Stage.RESTARTING:
             return started(pod, now_us)
     code = int(annotation(pod, EXIT) == "Failed") if stage is Stage.RUNNING else code_on_term(pod)
     return ended(pod, now_us, phase="Failed" if code else "Succeeded", exit_code=code)
@@ -229,9 +249,36 @@ def started(pod: Doc, now_us: int) -> Doc:
         "conditions": conditions["status"]["conditions"],
         "containerStatuses": [
             {**_container(each), "ready": True, "started": True, "state": {"running": {"startedAt": now}}}
-            for each in pod["spec"]["containers"]
+            | _runs_before(pod, i, starts=True)
+            for i, each in enumerate(pod["spec"]["containers"])
         ],
     }
+
+
+def crashed(pod: Doc, now_us: int) -> Doc:
+    """The status of a pod whose containers have failed, and wait for their next run."""
+    conditions = pod
+    for kind in ("ContainersReady", "Ready"):
+        fresh = with_condition(conditions, now_us, kind, "False", reason="ContainersNotReady")
+        conditions = {"status": {"conditions": fresh}}
+    return {
+        "conditions": conditions["status"]["conditions"],
+        "containerStatuses": [
+            {**_container(each), "ready": False, "started": False, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+            | _runs_before(pod, i)
+            | {"lastState": {"terminated": _terminated(pod, i, now_us, 1)}}
+            for i, each in enumerate(pod["spec"]["containers"])
+        ],
+    }
+
+
+def _runs_before(pod: Doc, index: int, *, starts: bool = False) -> Doc:
+    """How often the container was restarted, and its last run; one that `starts` again counts."""
+    statuses = pod["status"].get("containerStatuses") or []
+    known = statuses[index] if index < len(statuses) else {}
+    if not known.get("lastState"):
+        return {"restartCount": known.get("restartCount", 0)}
+    return {"restartCount": known["restartCount"] + starts, "lastState": known["lastState"]}
 
 
 def ended(pod: Doc, now_us: int, *, phase: str, exit_code: int) -> Doc:
@@ -251,6 +298,7 @@ def ended(pod: Doc, now_us: int, *, phase: str, exit_code: int) -> Doc:
                 "started": False,
                 "state": {"terminated": _terminated(pod, i, now_us, exit_code)},
             }
+            | _runs_before(pod, i)
             for i, each in enumerate(pod["spec"]["containers"])
         ],
     }
@@ -258,6 +306,9 @@ def ended(pod: Doc, now_us: int, *, phase: str, exit_code: int) -> Doc:
 
 def _terminated(pod: Doc, index: int, now_us: int, exit_code: int) -> Doc:
     statuses = pod["status"].get("containerStatuses") or []
+    if index < len(statuses) and "waiting" in statuses[index]["state"] and statuses[index]["lastState"]:
+        last: Doc = statuses[index]["lastState"]["terminated"]
+        return last  # a kubelet that stops a pod between two runs reports the last one
     running = statuses[index]["state"].get("running", {}) if index < len(statuses) else {}
     began = {"startedAt": running["startedAt"]} if "startedAt" in running else {}
     reason = "Completed" if exit_code == 0 else "Error"

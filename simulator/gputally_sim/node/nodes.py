@@ -42,6 +42,10 @@ class Nodes:
         """Reboot the node; its kubelet rejects all of its pods."""
         self._kubelets.reboot(name)
 
+    def crash(self, pod: Key) -> None:
+        """Let the containers of a running pod fail; its kubelet restarts them."""
+        self._kubelets.crash(pod)
+
     def set_clock(self, name: str, *, ahead_us: int) -> None:
         """Set the offset of the node's clock to the API server's clock."""
         self._kubelets.skews_us[name] = ahead_us

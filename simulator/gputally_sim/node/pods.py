@@ -27,6 +27,11 @@ def is_active(pod: Doc) -> bool:
     return not is_terminal(pod) and not is_terminating(pod)
 
 
+def is_running(pod: Doc) -> bool:
+    """Whether its containers run or restart, and nobody requested its deletion."""
+    return pod.get("status", {}).get("phase") == "Running" and not is_terminating(pod)
+
+
 def is_ready(pod: Doc) -> bool:
     """Whether the pod is ready."""
     return (condition(pod, "Ready") or {}).get("status") == "True"

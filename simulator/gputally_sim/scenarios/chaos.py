@@ -16,7 +16,7 @@ from gputally_sim.documents import Doc, labels_of
 from gputally_sim.instants import DAY_US, SECOND_US
 from gputally_sim.naming import choices
 from gputally_sim.node.nodes import POD_GC_US, Nodes
-from gputally_sim.node.pods import GPU
+from gputally_sim.node.pods import GPU, is_running
 from gputally_sim.scenarios import workloads
 from gputally_sim.scenarios.fleet import GPU_COUNT, NodePool, gpu_node
 from gputally_sim.scenarios.workloads import Work
@@ -100,6 +100,7 @@ class Chaos:
             "reregister": self._reregister,
             "fail gpus": self._fail_gpus,
             "reboot": self._reboot,
+            "crash": self._crash,
         }
 
     @property
@@ -295,6 +296,16 @@ class Chaos:
         after_us = self._random.randint(1, 300) * SECOND_US
         self._registry.agenda.after(after_us, partial(run_logged, partial(self._nodes.reboot, REBOOTING)))
         return REBOOTING
+
+    def _crash(self) -> str:
+        """The containers of somebody's pod fail, and are restarted, unless its restart policy is Never."""
+        pods = ((key, stored.doc) for key, stored in self._registry.store.snapshot("pods") if key[0] != NAMESPACE)
+        running = [key for key, pod in pods if is_running(pod) and pod["spec"].get("restartPolicy") != "Never"]
+        if not running:
+            return ""
+        key = self._random.choice(running)
+        self._nodes.crash(key)
+        return "/".join(key)
 
     def _create_pod(self, name: str, *, lasts_us: int | None, initializes_us: int = 0) -> None:
         work = Work(app=name, kind="chaos", lasts_us=lasts_us, initializes_us=initializes_us)

@@ -182,6 +182,43 @@ def test_related_comes_before_the_text_which_may_name_nobody(event: Json, uid: s
     assert (found.uid if found else None) == uid
 
 
+def test_a_pod_group_that_preempts_has_the_tier_of_its_pods_and_takes_gpus_with_each_of_them() -> None:
+    """As kube-scheduler 1.36 writes it: the PodGroup is `related`, and the node in the text is no node."""
+    pods = [replace(PREEMPTOR, name=f"by-{i}", uid=f"by-{i}", scheduling_group="gang", priority=5) for i in range(2)]
+    other = replace(PREEMPTOR, name="other", uid="other", scheduling_group="other")
+    replay = cluster(*pods, other)
+    replay.see(DELETED, at=51)
+    replay.see_event(by_group(related=True), at=51)
+
+    assert counted(replay, 52) == {("low", "high"): 1}
+    replay.see(replace(DELETED, version=5, phase="Failed", finished=60), at=60)
+    replay.see(*(replace(each, version=9, node="n1", scheduled=61) for each in (*pods, other)), at=61)
+    known = replay.fleet.ends.preemptions.known[VICTIM_UID]
+    assert known.preemptor
+    assert (known.preemptor.uid, known.preemptor.kind, known.preemptor.name) == (BY_UID, "PodGroup", "gang")
+    assert known.preemptor_pods == ("by-0", "by-1")
+    assert known.is_permitted  # a group has a priority of its own
+
+
+def test_a_pod_group_that_only_the_text_names_has_its_uid_and_no_tier() -> None:
+    replay = cluster()
+    replay.see(DELETED, at=51)
+    replay.see_event(by_group(related=False), at=51)
+
+    assert counted(replay, 116) == {("low", "unknown"): 1}
+    known = replay.fleet.ends.preemptions.known[VICTIM_UID].preemptor
+    assert known
+    assert (known.uid, known.kind, known.name) == (BY_UID, "PodGroup", "")
+
+
+def by_group(*, related: bool) -> Json:
+    """The Event of a preemption for a PodGroup of scheduling.k8s.io."""
+    event = preempted_event(RUNNING, by=PREEMPTOR, related=False)
+    group = {"kind": "PodGroup", "apiVersion": "scheduling.k8s.io/v1alpha2", "namespace": "ml", "name": "gang"}
+    event |= {"message": f"Preempted by podgroup {BY_UID} on node cluster"}
+    return event | ({"related": group | {"uid": BY_UID}} if related else {})
+
+
 def test_events_of_other_reasons_name_no_preemptor() -> None:
     """`Preempting` is the kubelet's own admission."""
     replay = cluster(PREEMPTOR)

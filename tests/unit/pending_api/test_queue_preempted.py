@@ -1,4 +1,4 @@
-"""What is said of a pod whose queue preempted its workload for another one."""
+"""What is said of a pod whose queue preempted its workload for another one, or its scheduler for a whole group."""
 
 from msgspec.structs import replace
 
@@ -19,3 +19,13 @@ def test_a_pod_whose_queue_preempted_it_says_for_which_job_as_far_as_the_reader_
     assert (by.job_kind, by.job) == ("RayJob", "llm")
     assert (hidden.tier, hidden.is_by_queue, hidden.namespace) == ("serving", True, None)
     assert (hidden.job_kind, hidden.job) == (None, None)
+
+
+def test_a_pod_that_was_preempted_for_a_group_names_the_group_instead_of_a_pod() -> None:
+    for_group = replace(PREEMPTION, preemptor_kind="PodGroup", preemptor_name="llm")
+    now, past = world([node("g1")], []), Past(past_pod(*GONE, preemption=for_group))
+
+    by = why(now, "gone", past=past).answers[0].preempted
+
+    assert by
+    assert (by.is_by_queue, by.pod, by.namespace, by.job_kind, by.job) == (False, None, "api", "PodGroup", "llm")

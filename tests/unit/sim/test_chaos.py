@@ -60,6 +60,20 @@ def test_sooner_or_later_everything_happens() -> None:
     assert {action.fault for action in chaos.actions} == set(chaos.fault_names)
 
 
+def test_containers_of_a_pod_crash_and_run_again() -> None:
+    world = small_world(nodes=1, gpus=2)
+    add(world, pod("never"), pod("a") | {"spec": pod("a")["spec"] | {"restartPolicy": "Always"}})
+    chaos = hard(world)
+    world.run_for(seconds(1))
+
+    chaos.do("crash")
+    world.run_for(seconds(11))
+
+    assert chaos.actions[-1].target == "team/a"
+    [again] = world.registry.read("pods", ("team", "a")).doc["status"]["containerStatuses"]
+    assert again["restartCount"] == 1
+
+
 def test_it_ends_nobody_elses_pod() -> None:
     world = small_world(nodes=3, gpus=4)
     add(world, *(pod(f"p{number}") for number in range(12)))

@@ -72,6 +72,45 @@ def test_a_pod_told_to_fail_fails() -> None:
     assert state(read(world, "a"))["terminated"]["exitCode"] == 1
 
 
+def test_containers_that_fail_run_again_after_a_while_and_their_last_run_is_reported() -> None:
+    world = small_world()
+    add(world, pod("a"))
+    world.run_for(seconds(30))
+    run = {
+        "exitCode": 1,
+        "reason": "Error",
+        "startedAt": rfc3339(START_US),
+        "finishedAt": rfc3339(START_US + seconds(30)),
+    }
+
+    world.nodes.crash(key("a"))
+    [waiting] = read(world, "a")["status"]["containerStatuses"]
+    world.run_for(seconds(11))
+    [again] = read(world, "a")["status"]["containerStatuses"]
+
+    assert (waiting["state"], waiting["lastState"]) == (
+        {"waiting": {"reason": "CrashLoopBackOff"}},
+        {"terminated": run},
+    )
+    assert again["state"] == {"running": {"startedAt": rfc3339(START_US + seconds(40))}}
+    assert (again["restartCount"], again["lastState"]) == (1, {"terminated": run})
+    assert condition(read(world, "a"), "Ready")["status"] == "True"
+
+
+def test_a_pod_that_is_deleted_between_two_runs_reports_the_last_one() -> None:
+    world = small_world()
+    add(world, pod("a"))
+    changes = recorded(world, "pods")
+    world.run_for(seconds(30))
+    world.nodes.crash(key("a"))
+    world.registry.delete("pods", key("a"))
+
+    world.run_for(seconds(40))
+
+    [ended] = [each.now.doc for each in changes if each.now.doc["status"].get("phase") == "Failed"][:1]
+    assert state(ended)["terminated"]["finishedAt"] == rfc3339(START_US + seconds(30))
+
+
 def test_a_pod_without_run_for_runs_for_ever() -> None:
     world = small_world()
     add(world, pod("a"))

@@ -194,6 +194,15 @@ def test_a_pod_whose_queue_preempted_it_says_for_which_job() -> None:
     assert line("Preempted", hidden) == "Preempted   at 11:57 UTC by its queue, for a workload of tier serving"
 
 
+def test_a_pod_that_was_preempted_for_a_whole_group_says_for_which() -> None:
+    by = PreemptedBy(
+        at=before(3), tier="serving", namespace="api", pod=None, is_inferred=False, job_kind="PodGroup", job="llm"
+    )
+    ended = replace(ANSWER, state="ended", preempted=by)
+
+    assert line("Preempted", ended) == "Preempted   at 11:57 UTC by PodGroup api/llm of tier serving"
+
+
 def test_names_and_messages_cannot_control_the_terminal() -> None:
     answer = replace(ANSWER, scheduler_message="\x1b[2Jgone\nagain")
 

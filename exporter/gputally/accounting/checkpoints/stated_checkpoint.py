@@ -32,11 +32,7 @@ _TIME: Final = re.compile(
 def checkpoint_of(pod: Pod, *, at_us: int) -> PodCheckpoint | None:
     """What `pod` states, observed at `at_us`, the latest time that counts; None if it states nothing valid."""
     annotations = pod.metadata.annotations or NO_ANNOTATIONS
-    stated = [
-        WorkCheckpoint(at_us=min(time_us, at_us), source=source)
-        for source, text in _texts(pod, annotations)
-        if (time_us := time_of(text)) is not None and time_us <= at_us + _AHEAD_US
-    ]
+    stated = stated_by(pod, at_us=at_us)
     interval = annotations.get(CHECKPOINT_INTERVAL)
     interval_us = interval_of(interval) if interval else None
     saves_on_sigterm = annotations.get(SAVES_ON_SIGTERM) == "true"
@@ -48,6 +44,15 @@ def checkpoint_of(pod: Pod, *, at_us: int) -> PodCheckpoint | None:
         interval_us=interval_us,
         saves_on_sigterm=saves_on_sigterm,
     )
+
+
+def stated_by(pod: Pod, *, at_us: int) -> list[WorkCheckpoint]:
+    """The checkpoints that `pod` states in any way, observed at `at_us`, the latest time that counts."""
+    return [
+        WorkCheckpoint(at_us=min(time_us, at_us), source=source)
+        for source, text in _texts(pod, pod.metadata.annotations or NO_ANNOTATIONS)
+        if (time_us := time_of(text)) is not None and time_us <= at_us + _AHEAD_US
+    ]
 
 
 def _texts(pod: Pod, annotations: Texts) -> Iterator[tuple[CheckpointSource, str]]:

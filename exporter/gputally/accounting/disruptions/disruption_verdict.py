@@ -12,7 +12,10 @@ from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, Disrupted
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 
-_OF_THE_POD = (*PREEMPTIONS, Cause.QUEUE_EVICTION, Cause.NODE_PRESSURE, Cause.DEVICE_TAINT)
+_OF_THE_POD = (
+    *(*PREEMPTIONS, Cause.QUEUE_EVICTION, Cause.CONSOLIDATION),
+    *(Cause.NODE_PRESSURE, Cause.DEVICE_TAINT),
+)
 """Causes that stay, whatever happens to the node."""
 
 

@@ -80,8 +80,12 @@ class InvoluntaryEnds:
 
     def last_seen(self, pod: Pod, *, at_us: int) -> None:
         """The last state of a deleted pod, whose record is still there."""
-        self.lost_work.checkpoints.seen(pod, at_us=at_us)
+        self.lost_work.last_seen(pod, at_us=at_us)
         self._covered.last_seen(pod)
+
+    def drain_disruptions(self) -> dict[str, Disruption | None]:
+        """New and changed disruptions since the last call, and the restarts of containers that lost work, by key."""
+        return self.disruptions.drain_counted() | self.lost_work.restart_losses.drain_rows()
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed or deleted pod."""

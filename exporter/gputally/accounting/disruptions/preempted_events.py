@@ -3,16 +3,19 @@
 import re
 from typing import Final, NamedTuple
 
+from gputally.accounting.disruptions.group_preemptors import POD_GROUP, as_group
 from gputally.accounting.limits import KEPT, Beyond
+from gputally.accounting.pods.outcome import is_preemption
 from gputally.errors import MalformedObject
+from gputally.model.disruptions.kai_eviction import kai_eviction_in
 from gputally.model.disruptions.preemption import Preemptor
-from gputally.model.kube import Event, Kind
+from gputally.model.kube import Condition, Event, Kind
 from gputally.model.objects.event_fields import ObjectReference
 from gputally.model.owner import is_name, is_uid
 
 MOST: Final = KEPT[Kind.EVENTS].most
 """Limit of stored Events, of at most 1.5 kB each."""
-_TEXT: Final = re.compile(r"Preempted by pod (?P<uid>[0-9a-f-]{36}) on node ")
+_TEXT: Final = re.compile(r"Preempted by (?P<type>pod|podgroup) (?P<uid>[0-9a-f-]{36}) on node ")
 
 
 class _Named(NamedTuple):
@@ -97,11 +100,27 @@ def _can_exist(reference: ObjectReference) -> bool:
 def preemptor_of(event: Event) -> Preemptor | None:
     """The preemptor that the Event names: in `related`, otherwise by the UID in its text.
 
-    kube-scheduler 1.36 omits `related`, by an oversight in pkg/scheduler/framework/preemption/executor.go; 1.27 and
-    1.28 name no preemptor in the text.
+    kube-scheduler 1.36 omits `related` of pods, by an oversight in pkg/scheduler/framework/preemption/executor.go, but
+    not of PodGroups, for which it preempts pods on any node of the "node cluster"; 1.27 and 1.28 name no preemptor in
+    the text.
     """
     related = event.related
     if related and related.uid:
+        if related.kind == POD_GROUP:
+            return as_group(namespace=related.namespace, name=related.name, uid=related.uid)
         return Preemptor(uid=related.uid, namespace=related.namespace, name=related.name)
     match = _TEXT.match(event.message or "")
-    return Preemptor(uid=match["uid"], namespace="", name="") if match else None
+    if match is None:
+        return None
+    uid = match["uid"]
+    return as_group(namespace="", name="", uid=uid) if match["type"] == "podgroup" else _pod(uid)
+
+
+def _pod(uid: str) -> Preemptor:
+    return Preemptor(uid=uid, namespace="", name="")
+
+
+def preemptor_in(condition: Condition | None) -> Preemptor | None:
+    """The PodGroup that KAI-Scheduler names in the condition of its victim; None if it names none."""
+    found = kai_eviction_in(condition.message) if condition and is_preemption(condition) else None
+    return as_group(namespace=found.namespace, name=found.name) if found else None

@@ -13,11 +13,18 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.disruptions.group_preemptors import POD_GROUP, GroupPreemptors
 from gputally.accounting.disruptions.nominations import Nomination, Nominations
-from gputally.accounting.disruptions.preempted_events import PreemptedEvents, expect_possible, preemptor_of
+from gputally.accounting.disruptions.preempted_events import (
+    PreemptedEvents,
+    expect_possible,
+    preemptor_in,
+    preemptor_of,
+)
 from gputally.accounting.disruptions.queues.queue_preemption import by_queue
 from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
 from gputally.accounting.limits import Beyond
+from gputally.accounting.pods.outcome import target_of
 from gputally.accounting.pods.segments import held
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.totals.total import Total
@@ -58,6 +65,7 @@ class Preemptions(KeyedPart[Preemption]):
         self.counted: dict[str, Preemption | None] = {}
         self.events = PreemptedEvents()
         self._nominations = Nominations()
+        self._groups = GroupPreemptors()
         self._nominee = nominee
         self._open: set[str] = set()
         self._unreleased: set[str] = set()
@@ -66,7 +74,7 @@ class Preemptions(KeyedPart[Preemption]):
         self._limit = limit
         self._workloads = workloads
         self._by_queue: dict[str, dict[str, None]] = {}
-        """Victims of queues whose preemptor is named, by node."""
+        """Victims whose preemptor is a workload that is named, by node."""
 
     def restore(self, documents: Iterable[Preemption], *, at_us: int) -> None:
         """See `StatePart.restore`."""
@@ -118,6 +126,7 @@ class Preemptions(KeyedPart[Preemption]):
             released_us=record.end_us,
             noticed_us=known.noticed_us if known else at_us,
             preemptor=known.preemptor if known else None,
+            preemptor_pods=known.preemptor_pods if known else (),
             counted=known.counted if known else None,
             forbidden=known.forbidden if known else None,
         )
@@ -157,16 +166,24 @@ class Preemptions(KeyedPart[Preemption]):
         for victim_uid in self._by_queue.get(record.node, ()):
             known = self.known[victim_uid]
             is_new = record.scheduled_us is not None and record.uid not in known.preemptor_pods
-            if is_new and known.preemptor and self._workloads.has_created(known.preemptor, record):
+            if is_new and known.preemptor and self._has_created(known, known.preemptor, record):
                 pods = (*known.preemptor_pods, record.uid)
                 by = known.preemptor if known.preemptor.tier else self._by_pod(known.preemptor, record)
                 self._keep(replace(known, preemptor=by, preemptor_pods=pods))
+
+    def _has_created(self, known: Preemption, by: Preemptor, record: PodRecord) -> bool:
+        """Whether a pod is one of the workload of a queue, or of the group, that preempted the victim."""
+        if known.queue_rule is None:
+            return self._groups.has_created(by, record)
+        return self._workloads.has_created(by, record)
 
     def _by_pod(self, workload: Preemptor, record: PodRecord) -> Preemptor:
         """What a pod says of a preemptor whose Workload is not known; the next `advance` counts it."""
         pod = self._pod_of(record.uid)
         if pod is None or self._workloads.get(workload.uid):
             return workload
+        if workload.kind == POD_GROUP:
+            return replace(workload, tier=pod.tier, tenant=pod.tenant, class_name=pod.class_name)
         job = {"namespace": record.namespace, "kind": record.job_kind, "name": record.job}
         return replace(workload, tier=pod.tier, tenant=pod.tenant, quantity=None, **job)
 
@@ -183,16 +200,25 @@ class Preemptions(KeyedPart[Preemption]):
         return self.events.beyond_limits
 
     def seen(self, found: Object, *, at_us: int) -> None:
-        """Store the preemptor of an Event `Preempted`, and pods that are nominated to a node.
+        """Store the preemptor of an Event `Preempted`, pods that are nominated to a node, and groups that wait.
 
-        Whoever may create Events in a namespace can forge those of its pods. Raises: MalformedObject, without any
-        change, if it names pods that cannot exist.
+        KAI-Scheduler sends no Event for its victims, but names the preemptor in their conditions. Whoever may create
+        Events in a namespace can forge those of its pods. Raises: MalformedObject, without any change, if it names pods
+        that cannot exist.
         """
-        if isinstance(found, Pod) and (node := found.status.nominated_node_name):
-            nominee = self._nominee(found, at_us)
-            self._nominations.add(Nomination(node, at_us, found.spec.priority or 0, nominee))
+        if isinstance(found, Pod):
+            self._pod_seen(found, at_us)
         elif isinstance(found, Event):
             self._event_seen(found, at_us)
+
+    def _pod_seen(self, found: Pod, at_us: int) -> None:
+        if node := found.status.nominated_node_name:
+            nominee = self._nominee(found, at_us)
+            self._nominations.add(Nomination(node, at_us, found.spec.priority or 0, nominee))
+        self._groups.seen(found, lambda: self._nominee(found, at_us))
+        if preemptor := preemptor_in(target_of(found)):
+            self.events.add(found.metadata.namespace, found.metadata.uid, preemptor, at_us=at_us)
+            self._resolve(found.metadata.uid, at_us=at_us)
 
     def _event_seen(self, found: Event, at_us: int) -> None:
         victim, preemptor = found.involved_object, preemptor_of(found)
@@ -243,6 +269,9 @@ class Preemptions(KeyedPart[Preemption]):
         if preemption.queue_rule is not None:
             return (self._workloads.get(known.uid) or known) if known else None
         named = self.events.by(preemption.victim_namespace, preemption.victim_uid) or known
+        if named and named.kind:
+            group = self._groups.get(named)
+            return group if group.tier or known is None else known
         if named and not named.is_inferred:
             return self._pod_of(named.uid) or self._nominations.get(named.uid) or named
         if named or not is_overdue:
@@ -281,7 +310,7 @@ class Preemptions(KeyedPart[Preemption]):
             self.counted[preemption.victim_uid] = preemption
 
     def _follow(self, preemption: Preemption) -> None:
-        if preemption.queue_rule is not None and preemption.preemptor:
+        if preemption.preemptor and (preemption.queue_rule is not None or preemption.preemptor.kind):
             self._by_queue.setdefault(preemption.node, {})[preemption.victim_uid] = None
 
     def _forget(self, preemption: Preemption) -> None:

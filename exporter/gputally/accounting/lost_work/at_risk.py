@@ -11,6 +11,7 @@ from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup
+from gputally.accounting.lost_work.container_restarts import WAITING, ContainerRestarts
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.totals.series import Labels
 from gputally.model.allocation import State
@@ -75,10 +76,16 @@ class AtRisk:
     """
 
     def __init__(
-        self, pods: Mapping[str, PodRecord], checkpoints: Checkpoints, groups: GroupIndex, rules: Rules
+        self,
+        pods: Mapping[str, PodRecord],
+        checkpoints: Checkpoints,
+        restarts: ContainerRestarts,
+        groups: GroupIndex,
+        rules: Rules,
     ) -> None:
         self._pods = pods
         self._checkpoints = checkpoints
+        self._restarts = restarts
         self._groups = groups
         self._rules = rules
         self._gpu_time: dict[Labels, list[int]] = {}
@@ -88,7 +95,7 @@ class AtRisk:
         self._counted: dict[str, PodRecord] = {}
         """Each running pod as counted."""
         self._saved: dict[str, PodAtRisk] = {}
-        """Those of them with a checkpoint; the others would lose all since their start."""
+        """Those of them with a checkpoint or a restart; the others would lose all since their start."""
         self._outdated: set[str] = set()
         self._steps: list[tuple[int, str]] = []
         self._of_group: dict[PodGroup, WorkCheckpoint] = {}
@@ -110,6 +117,8 @@ class AtRisk:
         for uid in self._checkpoints.fresh:
             self._outdated |= self._sharing(uid)
         self._checkpoints.fresh.clear()
+        self._outdated |= self._restarts.fresh
+        self._restarts.fresh.clear()
         for uid in self._outdated:
             self._replace(uid, now_us)
         self._outdated.clear()
@@ -134,7 +143,7 @@ class AtRisk:
         for uid, checkpoint in self._checkpoints.known.items():
             if checkpoint.interval_us and (counted := self._counted.get(uid)):
                 last_us = max((each.at_us for each in self._stated(uid)), default=0)
-                last_us = max(last_us, counted.started_us or 0)
+                last_us = max(last_us, self._start_us(counted))
                 if 2 * (now_us - last_us) > 3 * checkpoint.interval_us:
                     yield self._at_risk(counted)
 
@@ -160,7 +169,7 @@ class AtRisk:
     def _replace(self, uid: str, now_us: int) -> None:
         before = self._remove(uid)
         record = self._pods.get(uid)
-        if record and is_running(record):
+        if record and is_running(record) and self._restarts.since_us(uid) != WAITING:
             self._add(record, now_us, scheduled_us=before.due_us if before else None)
 
     def _add(self, record: PodRecord, now_us: int, *, scheduled_us: int | None) -> None:
@@ -174,12 +183,15 @@ class AtRisk:
     def _last_saved(self, record: PodRecord, now_us: int) -> PodAtRisk | None:
         stated = self._stated(record.uid)
         interval_us = None if stated else self._interval_of(record)
-        if not stated and not interval_us:
+        start_us = self._start_us(record)
+        if not stated and not interval_us and start_us == record.started_us:
             return None
-        start_us = record.started_us or 0
         last = last_checkpoint(stated, start_us=start_us, end_us=max(now_us, start_us), interval_us=interval_us)
         due_us = last.at_us + interval_us if interval_us else None
         return PodAtRisk(record, last.at_us, due_us, last.source)
+
+    def _start_us(self, record: PodRecord) -> int:
+        return max(record.started_us or 0, self._restarts.since_us(record.uid) or 0)
 
     def _interval_of(self, record: PodRecord) -> int | None:
         return self._checkpoints.of(record.uid).interval_us or declared_interval(record, self._rules)

@@ -20,9 +20,8 @@ INTERVALS: Final = {"10m": 600 * US_PER_SECOND, "30m": 1800 * US_PER_SECOND, "1h
 
 def checkpoint_before_end(work: PodWork, shared: Iterable[WorkCheckpoint]) -> WorkCheckpoint:
     """The last checkpoint of an ended pod; `shared` are those of its group."""
-    start_us = work.end_us if work.started_us is None else min(work.started_us, work.end_us)
     stated = (*work.saved, *shared)
-    return last_checkpoint(stated, start_us=start_us, end_us=work.end_us, interval_us=work.interval_us)
+    return last_checkpoint(stated, start_us=work.worked_from_us, end_us=work.end_us, interval_us=work.interval_us)
 
 
 def gpu_time_of(spans: Iterable[WorkSpan], *, from_us: int) -> int:
@@ -60,8 +59,7 @@ def loss_amounts(work: PodWork, checkpoint: WorkCheckpoint, *, cause: Cause, fro
 
 def saved_by(work: PodWork, interval_us: int) -> int:
     """The last checkpoint (µs), if there were one every `interval_us` since the start."""
-    ran_us = 0 if work.started_us is None else max(0, work.end_us - work.started_us)
-    return work.end_us - ran_us % interval_us
+    return work.end_us - (work.end_us - work.worked_from_us) % interval_us
 
 
 def stall_amounts(spans: Iterable[WorkSpan], *, from_us: int) -> Amounts:

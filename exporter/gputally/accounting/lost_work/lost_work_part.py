@@ -16,15 +16,18 @@ from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of, job_uid_of
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.at_risk import AtRisk
+from gputally.accounting.lost_work.container_restarts import ContainerRestarts
 from gputally.accounting.lost_work.incident import GroupVerdict, ended_member, present_member, verdict_of
 from gputally.accounting.lost_work.loss_book import LossBook
 from gputally.accounting.lost_work.losses import stall_amounts, within
 from gputally.accounting.lost_work.pod_loss import PodLoss, loses_work, with_shared
 from gputally.accounting.lost_work.pod_work import spans_of, work_of
+from gputally.accounting.lost_work.restart_losses import RestartLosses
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart, no_later
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
+from gputally.model.kube import Pod
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
@@ -53,10 +56,19 @@ class LostWorkPart(StatePart[PodLoss]):
     ) -> None:
         pods = existing.records
         self.checkpoints = Checkpoints(pods)
+        self.container_restarts = ContainerRestarts(pods, self.checkpoints, rules)
         self.groups = GroupIndex()
         self.book = LossBook(totals)
         self.losses: Mapping[str, PodLoss] = self.book.known
-        self.at_risk = AtRisk(pods, self.checkpoints, self.groups, rules)
+        self.at_risk = AtRisk(pods, self.checkpoints, self.container_restarts, self.groups, rules)
+        self.restart_losses = RestartLosses(
+            self.container_restarts,
+            self.book,
+            totals,
+            checkpoints=self.checkpoints,
+            shared=lambda uid: self._stated(group) if (group := self.groups.of(uid)) else (),
+            rules=rules,
+        )
         self._totals = totals
         self._pods: Mapping[str, PodRecord] = pods
         self._handover = existing.handover
@@ -72,14 +84,21 @@ class LostWorkPart(StatePart[PodLoss]):
         self._now_us = 0
 
     @property
-    def parts(self) -> "tuple[Checkpoints, LostWorkPart]":
-        """This part, after the one with what pods state."""
-        return self.checkpoints, self
+    def parts(self) -> "tuple[ContainerRestarts, Checkpoints, LostWorkPart]":
+        """This part, after those with the restarts of containers and with what pods state."""
+        return self.container_restarts, self.checkpoints, self
+
+    def last_seen(self, pod: Pod, *, at_us: int) -> None:
+        """The last state of a deleted pod, whose record is still there."""
+        self.container_restarts.seen(pod, at_us=at_us)
+        self.checkpoints.seen(pod, at_us=at_us)
 
     def pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
         """A pod leaves the working state; its final record counts."""
         self._now_us = at_us
         uid = record.uid
+        self.restart_losses.account({uid: record}, at_us=at_us)
+        self.restart_losses.revise(record, at_us=at_us)
         group = self.groups.of(uid) or group_of(record)
         if uid in self._causes or uid in self.losses or group:
             self._take(record, group)
@@ -88,11 +107,19 @@ class LostWorkPart(StatePart[PodLoss]):
     def revised(self, records: Mapping[str, PodRecord]) -> None:
         """Allocations have new revisions: also those of deleted pods may be corrected, but not what they stated."""
         for uid, record in records.items():
+            self.restart_losses.revise(record, at_us=self._now_us)
             if uid in self._pods or (loss := self.losses.get(uid)) is None:
                 continue
-            work = work_of(record, NOTHING, group=loss.work.group, interval_us=loss.work.interval_us)
+            known = loss.work
+            work = work_of(
+                record, NOTHING, group=known.group, interval_us=known.interval_us, resumed_us=known.resumed_us
+            )
             if work:
-                self._keep(replace(loss, work=replace(work, saved=loss.work.saved)))
+                self._keep(replace(loss, work=replace(work, saved=known.saved)))
+
+    def account_restarts(self, now_us: int) -> None:
+        """Account the runs of containers that ended since the last call, once their pods are accounted."""
+        self.restart_losses.account(self._pods, at_us=now_us)
 
     def advance(self, now_us: int) -> None:
         """See `StatePart.advance`: account what changed since the last call."""
@@ -105,6 +132,7 @@ class LostWorkPart(StatePart[PodLoss]):
         self._handover.changed.clear()
         for uid, cause in self._causes.items() - self._victims.items():
             self._add_victim(uid, cause)
+        self.account_restarts(now_us)
         self.at_risk.advance(now_us)
         for (group, _), victims in self._by_group().items():
             self._resolve(group, victims, now_us)
@@ -124,7 +152,9 @@ class LostWorkPart(StatePart[PodLoss]):
         """See `StatePart.restore`."""
         for each in documents:
             self.book.put(no_later(each, at_us, "noticed_us"))
-            if each.is_victim:
+            if each.cause is Cause.CONTAINER_RESTART:
+                self.restart_losses.restore((each.work.uid,))
+            elif each.is_victim:
                 self._victims[each.work.uid] = each.cause
                 if not each.is_final:
                     self._open.add(each.work.uid)
@@ -166,7 +196,8 @@ class LostWorkPart(StatePart[PodLoss]):
         """Keep the work of an ended pod as it is known now."""
         uid, known = record.uid, self.losses.get(record.uid)
         interval_us = declared_interval(record, self._rules)
-        work = work_of(record, self.checkpoints.of(uid), group=group, interval_us=interval_us)
+        resumed_us = self.container_restarts.since_us(uid)
+        work = work_of(record, self.checkpoints.of(uid), group=group, interval_us=interval_us, resumed_us=resumed_us)
         cause = self._causes.get(uid)
         is_victim = work is not None and cause is not None and loses_work(work, cause)
         if not is_victim:
@@ -290,6 +321,7 @@ class LostWorkPart(StatePart[PodLoss]):
         forgotten = [uid for uid in over if self.book.charged_with(self.losses[uid]) <= over]
         for uid in forgotten:
             self.book.forget(uid)
+        self.restart_losses.forget()
 
     def _is_over(self, loss: PodLoss, now_us: int, *, is_busy: bool) -> bool:
         """Whether nothing can change about the loss of a pod; in a `busy` group, victims are not resolved yet."""

@@ -21,7 +21,8 @@ class PodWork(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
     `spans` is its running time, also while it terminates, by time and resource; the time before the first start of a
     container is no work. `ended_itself` says that its end was not caused by its deletion: it `succeeded` or failed.
-    `attempt` counts the restarts of its group. `saved` are the checkpoints that it stated, or declares for SIGTERM.
+    `attempt` counts the restarts of its group. Since the last restart of its containers it worked from `resumed_us` on,
+    0 without one. `saved` are the checkpoints that it stated, or declares for SIGTERM.
     """
 
     uid: str
@@ -36,6 +37,13 @@ class PodWork(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     spans: tuple[WorkSpan, ...] = ()
     saved: tuple[WorkCheckpoint, ...] = ()
     interval_us: int | None = None
+    resumed_us: int = 0
+
+    @property
+    def worked_from_us(self) -> int:
+        """Since when its last work was done: what it did before its containers restarted was lost then."""
+        start_us = self.end_us if self.started_us is None else self.started_us
+        return min(max(start_us, self.resumed_us), self.end_us)
 
     @property
     def stated(self) -> list[WorkCheckpoint]:
@@ -44,9 +52,17 @@ class PodWork(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 def work_of(
-    record: PodRecord, checkpoint: PodCheckpoint, *, group: PodGroup | None, interval_us: int | None
+    record: PodRecord,
+    checkpoint: PodCheckpoint,
+    *,
+    group: PodGroup | None,
+    interval_us: int | None,
+    resumed_us: int | None = None,
 ) -> PodWork | None:
-    """The work of a pod, None before its end is known. `interval_us` is that of its tier, if it declares none."""
+    """The work of a pod, None before its end is known. `interval_us` is that of its tier, if it declares none.
+
+    If its containers have restarted, they run since `resumed_us`.
+    """
     if record.end_us is None:
         return None
     outcome = outcome_of(record)
@@ -63,6 +79,7 @@ def work_of(
         spans=merged(spans_of(record, until_us=record.end_us)),
         saved=tuple(_saved(record, checkpoint)),
         interval_us=checkpoint.interval_us or interval_us,
+        resumed_us=resumed_us or 0,
     )
 
 

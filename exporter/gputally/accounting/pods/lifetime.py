@@ -11,7 +11,7 @@ from gputally.accounting.groups.gang_rules import stated_gang
 from gputally.accounting.groups.pod_group import restarts_of
 from gputally.accounting.nodes.gpu_model import gpu_model_selected
 from gputally.accounting.nodes.node_clock import OFF_US, clock_of, true_times
-from gputally.accounting.pods.outcome import PREEMPTION_REASONS, disruption_of, target_of, with_result
+from gputally.accounting.pods.outcome import disruption_of, is_preemption, target_of, with_result
 from gputally.accounting.pods.runs import finished_at, is_accepted, is_cleared, starts, starts_again
 from gputally.accounting.shared import shared, shared_owner
 from gputally.errors import MalformedObject
@@ -271,7 +271,7 @@ def _preempted_us(record: PodRecord, target: Condition | None, at_us: int) -> in
     overwrite the condition, which does not undo the preemption. As long as it stands, its first time counts: if two
     pods choose the same victim, kube-scheduler writes the condition again, with a later time.
     """
-    if target is None or target.reason not in PREEMPTION_REASONS:
+    if target is None or not is_preemption(target):
         return record.preempted_us if record.deletion_us is not None else None
     time = target.last_transition_time
     marked_us = dated_us(time, at_us)

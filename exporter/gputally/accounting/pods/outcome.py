@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.nodes.node_clock import OFF_US
 from gputally.model.allocation import End, Outcome, Result
 from gputally.model.disruptions.disruption import Cause, Disrupted
+from gputally.model.disruptions.kai_eviction import kai_eviction_in
 from gputally.model.disruptions.queue_preemptor import QueuePreemptor, queue_preemptor_in
 from gputally.model.kube import Condition, Pod
 from gputally.model.objects.container_status import Terminated
@@ -128,10 +129,25 @@ def target_of(pod: Pod) -> Condition | None:
     return found if found and (found.reason or "").startswith(_EVICTED) else None
 
 
-def _reported(pod: Pod, target: Condition | None, at_us: int) -> Disrupted | None:
-    if target is None or target.reason in PREEMPTION_REASONS:
+def is_preemption(target: Condition) -> bool:
+    """Whether the scheduler wrote the condition to make room; KAI writes the same reason whenever it evicts a pod."""
+    return _by_scheduler(target) is Cause.PREEMPTION
+
+
+def _by_scheduler(target: Condition) -> Cause | None:
+    """Why a scheduler wrote the condition; None if another component did."""
+    if target.reason not in PREEMPTION_REASONS:
         return None
-    if target.type == _BY_QUEUE:
+    by_kai = kai_eviction_in(target.message)
+    return by_kai.cause if by_kai else Cause.PREEMPTION
+
+
+def _reported(pod: Pod, target: Condition | None, at_us: int) -> Disrupted | None:
+    if target is None or is_preemption(target):
+        return None
+    if by_scheduler := _by_scheduler(target):
+        cause = by_scheduler
+    elif target.type == _BY_QUEUE:
         is_preempted = target.reason == _PREEMPTED or (target.message or "").startswith("Preempted to accommodate")
         cause = Cause.QUEUE_PREEMPTION if is_preempted else Cause.QUEUE_EVICTION
     else:

@@ -60,8 +60,8 @@ LOST_AT_INTERVAL = Metric[Snapshot](
 DISRUPTION_LOST_GPU_SECONDS = Metric[Snapshot](
     name="gputally_disruption_lost_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds of work since the last checkpoint that disruptions destroyed, in disrupted pods and those that "
-    "restarted with them, by cause; those of preemptions, too.",
+    help="GPU-seconds of work since the last checkpoint that disruptions and restarts of containers destroyed, in "
+    "disrupted pods and those that restarted with them, by cause; those of preemptions, too.",
     labels=("tier", "tenant", "cause"),
     rows=gpu_seconds(Total.DISRUPTION_LOST),
 )
@@ -69,7 +69,8 @@ DISRUPTION_LOST_GPU_SECONDS = Metric[Snapshot](
 DISRUPTION_LOST_COST = Metric[Snapshot](
     name="gputally_disruption_lost_cost_total",
     kind=MetricType.COUNTER,
-    help="Cost of the GPU-seconds of work that disruptions destroyed, by cause, in units of the currency.",
+    help="Cost of the GPU-seconds of work that disruptions and restarts of containers destroyed, by cause, in units of "
+    "the currency.",
     labels=("tier", "tenant", "cause", "currency"),
     rows=cost(Total.DISRUPTION_LOST_COST),
 )

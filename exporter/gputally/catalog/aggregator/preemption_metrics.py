@@ -118,7 +118,8 @@ FORBIDDEN_PREEMPTIONS = Metric[Snapshot](
 DISRUPTIONS = Metric[Snapshot](
     name="gputally_disruptions_total",
     kind=MetricType.COUNTER,
-    help="Pods that lost their GPUs before they had ended by themselves, by cause.",
+    help="Pods that lost their GPUs before they had ended by themselves, by cause; with cause container_restart, "
+    "restarts of containers that lost work without a new pod.",
     labels=("tier", "tenant", "cause"),
     rows=counts(Total.DISRUPTIONS),
 )

@@ -114,7 +114,8 @@ def _workload(preemption: Preemption) -> Row:
     tenant = by.tenant if by and by.tier else None
     if by is None or not by.kind:
         return tenant, None, None, None, preemption.queue_rule
-    return tenant, by.kind, by.quantity, json.dumps(preemption.preemptor_pods), preemption.queue_rule
+    pods = json.dumps(preemption.preemptor_pods) if by.uid else None  # KAI names no UID: its pods are not recognised
+    return tenant, by.kind, by.quantity, pods, preemption.queue_rule
 
 
 def disruptions(changes: Changes) -> Iterator[Row]:

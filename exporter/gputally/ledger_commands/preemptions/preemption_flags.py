@@ -10,7 +10,8 @@ from gputally.ledger_commands.report.report_flags import PERIODS, add_scope_flag
 from gputally.model.disruptions.disruption import Cause
 from gputally.setting import Parser, add_flags
 
-_USUAL: Final = tuple(cause for cause in Cause if cause is not Cause.DELETION)
+_USUAL: Final = tuple(cause for cause in Cause if cause not in (Cause.DELETION, Cause.CONTAINER_RESTART))
+"""Of these two, a cluster may have many: who deletes a pod wants its end, and a pod that restarts keeps its GPUs."""
 _EXAMPLES: Final = f"""\
 Lists pods that lost their GPUs before they had ended by themselves: when and why, which tier took the GPUs, and how
 long it took until the containers had stopped and until a replacement ran. Works beside a running aggregator: it never
@@ -47,7 +48,7 @@ def add_preemptions_command(commands: "argparse._SubParsersAction[Parser]") -> N
         choices=tuple(Cause),
         metavar="CAUSE",
         action="append",
-        help="only this cause; may be repeated [default: all but deletion]",
+        help="only this cause; may be repeated [default: all but deletion and container_restart]",
     )
     add("--tiers-only", action="store_true", help="of preemptors show only the tier, no namespace and name")
     add("--output", choices=("table", "csv", "json"), default="table", help="[default: table]")

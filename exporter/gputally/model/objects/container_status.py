@@ -34,5 +34,6 @@ class ContainerState(Camel, frozen=True):
 class ContainerStatus(Camel, frozen=True):
     """The current and the previous run of a container."""
 
+    name: str = ""
     state: ContainerState | None = None
     last_state: ContainerState | None = None

@@ -37,6 +37,7 @@ class PodAnnotations(Struct, frozen=True, gc=False):
     kueue_workload: str | None = field(default=None, name="kueue.x-k8s.io/workload")
     kueue_group_size: str | None = field(default=None, name="kueue.x-k8s.io/pod-group-total-count")
     kueue_group_serves: str | None = field(default=None, name="kueue.x-k8s.io/pod-group-serving")
+    kai_group: str | None = field(default=None, name="pod-group-name")
     hami_allocated: str | None = field(default=None, name="hami.io/vgpu-devices-allocated")
     gpu_fraction: str | None = field(default=None, name="gpu-fraction")
     gpu_memory: str | None = field(default=None, name="gpu-memory")

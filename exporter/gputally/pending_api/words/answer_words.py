@@ -167,6 +167,8 @@ def preempted_words(answer: WhyAnswer, document: WhyDocument) -> str:
     if by.is_by_queue:
         job = f"{by.job_kind} {by.namespace}/{by.job}" if by.job else "a workload"
         who = f"its queue, for {job} of tier {by.tier}"
+    elif by.job:
+        who = f"{by.job_kind} {by.namespace}/{by.job} of tier {by.tier}"
     else:
         who = f"{by.namespace}/{by.pod} of tier {by.tier}" if by.pod else f"a pod of tier {by.tier}"
     doubt = " (inferred: no Event names it)" if by.is_inferred else ""

@@ -1,0 +1,63 @@
+"""Groups of pods that wait: the scheduler may preempt pods for a whole group, and names its PodGroup."""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.limits import Limit, NamespaceLimit
+from gputally.model.disruptions.preemption import Preemptor
+from gputally.model.kube import Pod
+from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
+from gputally.model.pod import PodRecord
+
+POD_GROUP: Final = "PodGroup"
+"""The kind of a preemptor that is a group, of scheduling.k8s.io or of KAI."""
+KAI_GROUP: Final = "pod-group-name"
+"""The annotation with which KAI-Scheduler names the PodGroup of a pod.
+
+Source: kai-scheduler/KAI-Scheduler pkg/common/constants/constants.go, PodGroupAnnotationForPod.
+"""
+_MOST: Final = Limit(in_namespace=5_000, in_all=10_000)
+_LONGEST_NAME: Final = 253
+
+
+class GroupPreemptors:
+    """The pod of each group that was last observed before it was bound, by namespace and name of the PodGroup.
+
+    Groups whose pods are all bound stay, since their victims may be observed later, as long as there is room.
+    """
+
+    def __init__(self) -> None:
+        self._limit = NamespaceLimit(_MOST, lambda namespace, name: self._pods.pop((namespace, name)))
+        self._pods: dict[tuple[str, str], Preemptor] = {}
+
+    def seen(self, pod: Pod, nominee: Callable[[], Preemptor]) -> None:
+        """A pod was observed; `nominee` returns it as a preemptor."""
+        namespace, name = pod.metadata.namespace, group_named(pod)
+        if name and not pod.spec.node_name and self._limit.put(namespace, name):
+            self._pods[namespace, name] = nominee()
+
+    def get(self, by: Preemptor) -> Preemptor:
+        """The group `by` with tier and tenant, if a pod of it is known; a group may have a priority of its own."""
+        pod = self._pods.get((by.namespace, by.name))
+        if pod is None:
+            return by
+        return replace(by, tier=pod.tier, tenant=pod.tenant, class_name=pod.class_name)
+
+    def has_created(self, by: Preemptor, record: PodRecord) -> bool:
+        """Whether a pod is one of the group, as far as its spec says so."""
+        return bool(by.name) and (record.namespace, record.scheduling_group) == (by.namespace, by.name)
+
+
+def group_named(pod: Pod) -> str:
+    """The name of the PodGroup of a pod, "" for none."""
+    if group := pod.spec.scheduling_group:
+        return group.pod_group_name
+    name = (pod.metadata.annotations or NO_ANNOTATIONS).get(KAI_GROUP) or ""
+    return name if len(name) <= _LONGEST_NAME else ""
+
+
+def as_group(*, namespace: str, name: str, uid: str = "") -> Preemptor:
+    """A PodGroup as a preemptor of which nothing else is known."""
+    return Preemptor(uid=uid, namespace=namespace, name=name, kind=POD_GROUP, quantity=None)

@@ -1,0 +1,126 @@
+"""Which runs of containers ended while their pod went on, so that their work was lost without a new pod."""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from gputally.accounting.checkpoints.checkpoints import Checkpoints
+from gputally.accounting.checkpoints.stated_checkpoint import stated_by
+from gputally.accounting.lost_work.container_runs import EndedRun, last_restart
+from gputally.accounting.nodes.node_clock import true_times
+from gputally.accounting.state_part import KeyedPart, no_later
+from gputally.model.kube import Kind, Object, Pod
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.model.units import to_us
+from gputally.model.work.checkpoint import WorkCheckpoint
+
+WAITING: Final = 1 << 62
+"""A time after all others, as long as containers wait for their next run."""
+
+
+class PodRuns(Struct, frozen=True, gc=False):
+    """The containers of a pod run since `since_us`, which is `WAITING` while they do not; the run before ended.
+
+    It ended at `until_us`, 0 if that is not known. Times are µs.
+    """
+
+    uid: str
+    since_us: int
+    until_us: int = 0
+
+
+class LostRun(NamedTuple):
+    """The work of a pod from `from_us` to `to_us` (µs) was lost as a container failed, or all were restarted.
+
+    `saved` is the last checkpoint in that time that the pod had stated by then, or states together with its restart.
+    """
+
+    uid: str
+    from_us: int
+    to_us: int
+    exit_code: int | None
+    saved: WorkCheckpoint | None = None
+
+
+class ContainerRestarts(KeyedPart[PodRuns]):
+    """The last restart of each existing pod with GPUs whose containers have restarted, by UID.
+
+    It comes before `checkpoints`: what a pod states together with its restart may be of the next run.
+    """
+
+    name = "container_restart"
+    kinds = (Kind.PODS,)
+
+    def __init__(self, pods: Mapping[str, PodRecord], checkpoints: Checkpoints, rules: Rules) -> None:
+        super().__init__()
+        self.fresh: set[str] = set()
+        """UIDs of pods that restarted or run again, until `LostWorkPart` has taken them up."""
+        self.lost: dict[str, list[LostRun]] = {}
+        """Runs that are not accounted yet, by UID of the pod."""
+        self._pods = pods
+        self._checkpoints = checkpoints
+        self._rules = rules
+
+    def since_us(self, uid: str) -> int | None:
+        """Since when the containers of a pod that has restarted run (µs), `WAITING` while they do not; else None."""
+        known = self.known.get(uid)
+        return known.since_us if known else None
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`; also called with the last state of a deleted pod, as long as its record is there."""
+        record = self._pods.get(found.metadata.uid)
+        if record is None or not isinstance(found, Pod) or (restart := last_restart(found, self._rules)) is None:
+            return
+        known = self.known.get(record.uid, PodRuns(record.uid, record.started_us or 0))
+        until_us = known.until_us
+        if restart.ended and (run := _lost_run(record, known, restart.ended, at_us)):
+            until_us = run.to_us
+            if restart.ended.is_lost:
+                self.lost.setdefault(record.uid, []).append(self._with_checkpoint(run, found, at_us))
+        since_us = _true_us(restart.runs_since, record, at_us) if restart.runs_since else WAITING
+        if since_us < until_us:  # a pod that ends while it waits reports the run before as its last one
+            since_us = known.since_us
+        self._keep(PodRuns(record.uid, since_us, until_us))
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        self._remove(uid)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self.known.keys() - uids:
+            self.gone(uid, at_us=at_us)
+
+    def restore(self, documents: Iterable[PodRuns], *, at_us: int) -> None:
+        """See `StatePart.restore`."""
+        for each in documents:
+            by_now = no_later(each, at_us, "until_us")
+            self.known[each.uid] = by_now if by_now.since_us == WAITING else no_later(by_now, at_us, "since_us")
+        self.fresh.update(self.known)
+
+    def _with_checkpoint(self, run: LostRun, pod: Pod, at_us: int) -> LostRun:
+        known = self._checkpoints.of(run.uid).stated
+        stated = [*stated_by(pod, at_us=at_us), *((known,) if known else ())]
+        before = [each for each in stated if each.at_us <= run.to_us]
+        return run._replace(saved=max(before, key=lambda each: each.at_us, default=None))
+
+    def _keep(self, new: PodRuns) -> None:
+        if new != self.known.get(new.uid):
+            self._store(new.uid, new)
+            self.fresh.add(new.uid)
+
+
+def _lost_run(record: PodRecord, known: PodRuns, ended: EndedRun, at_us: int) -> LostRun | None:
+    """The run of a pod that ended; None if it is known."""
+    to_us = _true_us(ended.finished_at, record, at_us)
+    from_us = _true_us(ended.started_at, record, at_us) if ended.started_at else known.since_us
+    if record.started_us is None or to_us <= known.until_us or from_us >= to_us:
+        return None
+    return LostRun(record.uid, max(from_us, known.until_us), to_us, ended.exit_code)
+
+
+def _true_us(time: datetime, record: PodRecord, at_us: int) -> int:
+    return min(true_times(to_us(time), record.clock)[0], at_us)

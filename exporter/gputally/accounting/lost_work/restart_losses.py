@@ -1,0 +1,140 @@
+"""The work that was lost as containers restarted: the pod kept its GPUs, and did it again."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
+from gputally.accounting.checkpoints.checkpoints import Checkpoints
+from gputally.accounting.lost_work.container_restarts import ContainerRestarts, LostRun
+from gputally.accounting.lost_work.loss_book import LossBook
+from gputally.accounting.lost_work.losses import within
+from gputally.accounting.lost_work.pod_loss import PodLoss
+from gputally.accounting.lost_work.pod_work import PodWork, merged, spans_of
+from gputally.accounting.pods.segments import held
+from gputally.accounting.terms.serving_tiers import serves
+from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import Totals
+from gputally.model.disruptions.disruption import Cause, Disruption
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+from gputally.model.units import US_PER_SECOND
+from gputally.model.work.checkpoint import WorkCheckpoint
+from gputally.model.work.lost_work import WorkSpan
+
+_CAUSE: Final = Cause.CONTAINER_RESTART
+
+
+class RestartLosses:
+    """Losses by pod and time, in the same book as those of disruptions.
+
+    `shared` returns the checkpoints that the group of a pod stated.
+    """
+
+    def __init__(
+        self,
+        restarts: ContainerRestarts,
+        book: LossBook,
+        totals: Totals,
+        *,
+        checkpoints: Checkpoints,
+        shared: Callable[[str], Iterable[WorkCheckpoint]],
+        rules: Rules,
+    ) -> None:
+        self._restarts = restarts
+        self._book = book
+        self._totals = totals
+        self._checkpoints = checkpoints
+        self._shared = shared
+        self._rules = rules
+        self._of_pod: dict[str, set[str]] = {}
+        """The losses in the book, by UID of the pod."""
+        self._unwritten: dict[str, Disruption | None] = {}
+
+    def restore(self, uids: Iterable[str]) -> None:
+        """These losses are in the book."""
+        for each in uids:
+            self._of_pod.setdefault(each.partition("/")[0], set()).add(each)
+
+    def account(self, records: Mapping[str, PodRecord], *, at_us: int) -> None:
+        """Account the runs of these pods that ended since the last call."""
+        for uid in [uid for uid in self._restarts.lost if uid in records]:
+            for run in self._restarts.lost.pop(uid):
+                self._add(run, records[uid], at_us)
+
+    def revise(self, record: PodRecord, *, at_us: int) -> None:
+        """A pod has other segments, or other prices."""
+        for uid in self._of_pod.get(record.uid, ()):
+            if loss := self._book.known.get(uid):
+                work = loss.work
+                spans = _spans(record, work.started_us or 0, work.end_us)
+                self._book.keep(replace(loss, work=replace(work, spans=spans)), at_us=at_us)
+
+    def forget(self) -> None:
+        """Drop what the book has forgotten."""
+        known = self._book.known.keys()
+        self._of_pod = {uid: kept for uid, each in self._of_pod.items() if (kept := each & known)}
+
+    def drain_rows(self) -> dict[str, Disruption | None]:
+        """New losses since the last call, as the ledger has disruptions."""
+        unwritten, self._unwritten = self._unwritten, {}
+        return unwritten
+
+    def _add(self, run: LostRun, record: PodRecord, at_us: int) -> None:
+        work = self._work_of(run, record)
+        if not work.spans or run.to_us <= self._totals.accounting_start_us or work.uid in self._book.known:
+            return
+        shared = [each for each in self._shared(run.uid) if each.at_us <= run.to_us]
+        loss = PodLoss(
+            work=work,
+            is_victim=True,
+            noticed_us=at_us,
+            charged_to=work.uid,
+            cause=_CAUSE,
+            shared=tuple(sorted(shared, key=lambda each: each.at_us)[-1:]),
+            is_final=True,
+        )
+        self.restore((work.uid,))
+        self._book.keep(loss, at_us=at_us)
+        self._totals.count(Total.DISRUPTIONS, (*record.terms[-1].labels[:2], _CAUSE.value), 1, at_us=at_us)
+        self._unwritten[work.uid] = _row(work.uid, run, record, at_us)
+
+    def _work_of(self, run: LostRun, record: PodRecord) -> PodWork:
+        has_work = not serves(record.terms[-1].tier, self._rules) if record.terms else False
+        return PodWork(
+            uid=f"{run.uid}/restart-{run.to_us // US_PER_SECOND}",
+            created_us=record.created_us,
+            started_us=run.from_us,
+            requested_us=None,
+            end_us=run.to_us,
+            spans=_spans(record, run.from_us, run.to_us) if has_work else (),
+            saved=(run.saved,) if run.saved else (),
+            interval_us=self._checkpoints.of(run.uid).interval_us or declared_interval(record, self._rules),
+        )
+
+
+def _spans(record: PodRecord, from_us: int, to_us: int) -> tuple[WorkSpan, ...]:
+    return merged(within(spans_of(record, until_us=to_us), [(from_us, to_us)]))
+
+
+def _row(uid: str, run: LostRun, record: PodRecord, at_us: int) -> Disruption:
+    terms = record.terms[-1]
+    return Disruption(
+        victim_uid=uid,
+        victim_namespace=record.namespace,
+        victim_name=record.name,
+        victim_tier=terms.tier,
+        victim_tenant=terms.tenant,
+        job_kind=record.job_kind,
+        job=record.job,
+        node=record.node,
+        node_uid=record.node_uid,
+        quantity=sum(quantity for _, quantity in held(record, terms)),
+        cause=_CAUSE,
+        decided_us=run.to_us,
+        stopped_us=run.to_us,
+        exit_code=run.exit_code,
+        reported=_CAUSE,
+        noticed_us=at_us,
+    )
