@@ -104,7 +104,7 @@ class _Labelled(Protocol):
 L = TypeVar("L", bound=_Labelled)
 
 
-def rows_of(bill: Bill, choice: RowChoice, shown: Mapping[str, BillRow] | None = None) -> list[BillRows]:
+def rows_of(bill: Bill, choice: RowChoice, *, shown: Mapping[str, BillRow] | None = None) -> list[BillRows]:
     """The rows of each currency; lines beyond the top ones are added up in one row.
 
     If the bill is a part of another one, `shown` are the rows for it there by currency, to which these add up.

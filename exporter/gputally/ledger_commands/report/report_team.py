@@ -82,7 +82,7 @@ def _by_team(report: TeamReport, teams: Sequence[BillRows]) -> Iterator[tuple[st
     rows = {(row.labels, row.currency): row for each in teams for row in each.rows}
     for tenant, bill in report.bill.jobs:
         shown = {total.currency: rows[(tenant,), total.currency] for total in bill.totals}
-        yield tenant, rows_of(bill, RowChoice(report.places, report.top), shown)
+        yield tenant, rows_of(bill, RowChoice(report.places, report.top), shown=shown)
 
 
 def _html_tables(report: TeamReport, teams: Sequence[BillRows]) -> Iterator[HtmlTable]:
