@@ -84,7 +84,7 @@ def _cut_off(state: LedgerState, text: str | None, zone: tzinfo) -> LedgerState:
         return state
     try:
         cut_off_us = instant(text, zone)
-    except (ValueError, OverflowError):
+    except ValueError:
         problem = f"'{text}' is not a time; use one such as 2026-10-15T06:00 or 2026-10-15T06:00:00Z"
         raise ConfigError([Problem("", "--cut-off", problem)]) from None
     if not state.accounting_start_us <= cut_off_us <= state.accounted_us:
