@@ -235,6 +235,43 @@ def test_html_shows_hostile_names_as_text(run: Runner, tmp_path: Path) -> None:
     assert ", tenant &lt;*</p>" in shown
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("report",),
+        ("report", "--preset", "team"),
+        ("report", "--compare", "1970-01-01"),
+        ("report", "--waterfall"),
+        ("report", "--unallocated", "even"),
+        ("waits",),
+    ],
+)
+@pytest.mark.parametrize("decimals", [None, 3])
+def test_columns_of_json_have_the_decimals_that_docs_say(
+    run: Runner, ledger: Path, question: tuple[str, ...], decimals: int | None
+) -> None:
+    """Amounts have six or as many as chosen; percentages and mean seconds have one."""
+    flags = ("--ledger", ledger, "--window", "1970-01-02", "--output", "json")
+    out = run(*question, *flags, *(() if decimals is None else ("--decimals", str(decimals)))).out
+    document = json.loads(out, parse_float=Decimal)
+
+    rows = [
+        *document["rows"],
+        *document["totals"],
+        *(job for row in document["rows"] for job in row.get("top_jobs", ())),
+    ]
+    found = {(name, _decimals_of(value)) for row in rows for name, value in row.items() if isinstance(value, Decimal)}
+    assert found == {(name, 1 if name in ONE_DECIMAL else 6 if decimals is None else decimals) for name, _ in found}
+    assert question == ("waits",) or found
+
+
+ONE_DECIMAL = ("share", "utilisation", "mean_wait_seconds")
+
+
+def _decimals_of(value: Decimal) -> int:
+    return -int(value.as_tuple().exponent)
+
+
 def test_csv_adds_up_to_the_total_of_json(run: Runner, ledger: Path) -> None:
     flags = ("--ledger", ledger, "--by", "node", "--window", "all", "--output")
     rows = list(csv.DictReader(io.StringIO(run("report", *flags, "csv").out)))
