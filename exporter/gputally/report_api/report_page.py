@@ -109,12 +109,13 @@ async def report_page(
 
 async def _reports(
     runner: ReportRunner, form: Mapping[str, str], tenants: Collection[str] | None
-) -> dict[str, dict[str, Any]]:
-    """The documents of the page, all of one moment of the ledger."""
+) -> dict[str, dict[str, Any] | None]:
+    """The documents of the page, all of one moment of the ledger; None without a comparison or a waterfall."""
     given = {name: [value] for name, value in form.items() if value} | {"top": [_MAX_ROWS]}
     asked = ReportRequest.of(given, tenants=tenants)
     found = _EXACT.decode(await runner.run((*asked.arguments, "--decimals=2", "--page")))
-    return {name: _waterfall(each) if name == "waterfall" else _document(each) for name, each in found.items()}
+    tables = {name: _waterfall(each) if name == "waterfall" else _document(each) for name, each in found.items()}
+    return {"change": None, "waterfall": None} | tables
 
 
 def _bill_parameters(form: Mapping[str, str]) -> dict[str, str]:
