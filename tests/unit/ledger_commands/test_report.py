@@ -5,14 +5,18 @@ import io
 import json
 import shutil
 from collections import Counter
+from contextlib import redirect_stdout
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gputally import cli
 from gputally.ledger.open import open_reader, reading_once
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
@@ -52,7 +56,10 @@ FORMATS = ("table", "markdown", "html", "csv", "json")
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     """Five pods, of which one still runs; accounted from 00:16:40 on 1970-01-01 to 09:00:01 on the next day."""
-    path = tmp_path / "l.db"
+    return filled(tmp_path / "l.db")
+
+
+def filled(path: Path) -> Path:
     with SqliteLedger(path) as ledger:
         ledger.bind(CLUSTER)
         ledger.write(step(*PODS, at=ACCOUNTED))
@@ -186,6 +193,36 @@ def test_with_a_cut_off_a_later_ledger_answers_as_it_did_then(
     assert (then.status, bool(then.out)) == (0, True)
     assert run("report", "--ledger", later, *flags).out != then.out or "yesterday" in question
     assert run("report", "--ledger", later, *flags, "--cut-off", "1970-01-02T09:00:01Z").out == then.out
+
+
+@pytest.fixture(scope="module")
+def shared_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return filled(tmp_path_factory.mktemp("shared") / "l.db")
+
+
+@given(
+    cut_off_s=st.integers(3600, ACCOUNTED),
+    window=st.sampled_from(["all", "today", "week", "7h", "1970-01-01T00:30/"]),
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu"]),
+)
+def test_all_tables_of_a_page_say_the_same_at_any_cut_off(
+    shared_ledger: Path, cut_off_s: int, window: str, zone: str
+) -> None:
+    flags = ("--page", "--window", window, "--time-zone", zone, "--compare", "1970-01-01T00:20Z/1970-01-01T00:30Z")
+    cut_off = f"{to_datetime(cut_off_s * 10**6):%Y-%m-%dT%H:%M:%SZ}"
+    with redirect_stdout(io.StringIO()) as out:
+        arguments = ("--waterfall", "--decimals=2", "--output=json", "--cut-off", cut_off)
+        status = cli.main(["report", "--ledger", str(shared_ledger), *flags, *arguments])
+    assume(status == 0)  # else the period has no accounted time yet
+    page = json.loads(out.getvalue(), parse_float=Decimal)
+
+    assert {to_us(datetime.fromisoformat(each["cut_off"])) for each in page.values()} == {cut_off_s * 10**6}
+    [total] = page["bill"]["totals"]
+    for table in ("bill", "days"):
+        assert sum(row["cost"] for row in page[table]["rows"]) == total["cost"]
+        assert sum(row["gpu_hours"] for row in page[table]["rows"]) == total["gpu_hours"]
+    assert [each["after"] for each in page["change"]["totals"]] == [total["cost"]]
+    assert [each["billed"] for each in page["waterfall"]["totals"]] == [total["cost"]]
 
 
 def test_the_heading_names_the_cut_off_of_a_period_that_is_over(run: Runner, ledger: Path) -> None:
