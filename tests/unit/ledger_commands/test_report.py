@@ -259,6 +259,24 @@ def test_a_snapshot_shows_one_moment_to_all_its_reads(ledger: Path) -> None:
         assert snapshot.state() == before
 
 
+def test_jobs_without_duration_are_in_no_row_but_in_the_view_of_allocations(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with SqliteLedger(path) as ledger:
+        ledger.bind(CLUSTER)
+        lived, died = pod("a", segment(1000, 2000), job="lived"), pod("b", segment(1500, 1500), job="died")
+        ledger.write(step(lived, died, at=ACCOUNTED))
+    sql = "SELECT job FROM allocations ORDER BY job"
+
+    found = json.loads(run("report", "--ledger", path, "--window", "all", "--by", "job", "--output", "json").out)
+
+    assert ([row["job"] for row in found["rows"]], found["totals"][0]["jobs"], found["totals"][0]["pods"]) == (
+        ["lived"],
+        1,
+        1,
+    )
+    assert run("ledger", "query", "--ledger", path, "--output", "csv", sql).out.split() == ["job", "died", "lived"]
+
+
 def test_html_shows_hostile_names_as_text(run: Runner, tmp_path: Path) -> None:
     path, name = tmp_path / "l.db", "<script>alert('&')</script>"
     with SqliteLedger(path) as ledger:
