@@ -141,34 +141,36 @@ def _columns(exact: Mapping[str, Sequence[Fraction]], totals: Mapping[str, int])
     """All columns as integers that add up to their totals; a part of another column is nowhere more than that."""
     columns = dict[str, list[int]]()
     for field, values in exact.items():
-        if field not in _PART_OF:
+        if field in _PART_OF:
+            limits = _limits(field, columns, exact)
+            columns[field] = apportioned_within(values, total=totals[field], limits=limits)
+        else:
             columns[field] = apportioned(values, total=totals[field])
-            continue
-        limits = list[int]()
-        for place, value in enumerate(values):
-            row = {name: column[place] for name, column in columns.items()}
-            limit = _limit(field, row, {name: each[place] for name, each in exact.items()})
-            limits.append(max(limit, ceil(value)) if value > exact[_PART_OF[field].whole][place] else limit)
-        columns[field] = apportioned_within(values, total=totals[field], limits=limits)
     return columns
 
 
 def _totals(exact: Mapping[str, Fraction]) -> dict[str, int]:
     """Each total as an integer; a part is no more than what is left of its whole, and the last part is all of that."""
-    found = dict[str, int]()
+    alone = {field: [value] for field, value in exact.items()}
+    found = dict[str, list[int]]()
     for field, value in exact.items():
-        part, found[field] = _PART_OF.get(field), rounded(value)
-        if part and value <= exact[part.whole]:
-            limit = _limit(field, found, exact)
-            found[field] = limit if part.is_rest else min(found[field], limit)
-    return found
+        found[field] = [rounded(value)]
+        if part := _PART_OF.get(field):
+            limits = _limits(field, found, alone)
+            found[field] = limits if part.is_rest else [min(*found[field], *limits)]
+    return {field: value for field, [value] in found.items()}
 
 
-def _limit(field: str, rounded_before: Mapping[str, int], exact: Mapping[str, Fraction]) -> int:
-    """What is left for a part: its whole without the parts beside it, of which the later ones are rounded down."""
+def _limits(field: str, before: Mapping[str, list[int]], exact: Mapping[str, Sequence[Fraction]]) -> list[int]:
+    """What is left for a part in each row: its whole without the parts beside it, the later of them rounded down.
+
+    A part that is more than its whole, as corrections may be, is only rounded.
+    """
     part = _PART_OF[field]
-    beside = sum(rounded_before.get(each, floor(exact[each])) for each in part.beside)
-    return rounded_before[part.whole] - beside
+    beside = [before[each] if each in before else [floor(value) for value in exact[each]] for each in part.beside]
+    left = [whole - sum(others) for whole, *others in zip(before[part.whole], *beside, strict=True)]
+    amounts = zip(left, exact[field], exact[part.whole], strict=True)
+    return [limit if value <= whole else max(limit, ceil(value)) for limit, value, whole in amounts]
 
 
 def _scaled_back(row: BillRow, fields: Iterable[str], places: int) -> dict[str, int]:
