@@ -40,14 +40,18 @@ def open_reader(url: str) -> LedgerReader:
 
 
 @contextmanager
-def reading_once(url: str) -> Iterator[LedgerReader]:
+def reading_once(url: str, *, is_snapshot: bool = False) -> Iterator[LedgerReader]:
     """A reader for one result, which leaves no files behind, even beside a copy that nothing else uses.
+
+    A snapshot shows the ledger of one moment to all its reads; meanwhile the WAL grows by what is written.
 
     Raises: LedgerError as `open_reader` does, and if such a copy was changed in the meantime.
     """
     path = path_of(url)
     with reading(path) as connection:
         expect_current(path, version_of(connection))
+        if is_snapshot:
+            connection.execute("BEGIN")
         yield SqliteLedgerReader(path, connection)
 
 

@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.ledger.records import Window
+from gputally.model.units import US_PER_HOUR
 from gputally.report.cells import JobCell
 
 CAUSES: Final = ("new_jobs", "ended_jobs", "quantity", "mix", "price")
@@ -50,6 +52,12 @@ def compare(before: Iterable[JobCell], after: Iterable[JobCell]) -> tuple[CostCh
     keys = periods[0].keys() | periods[1].keys()
     changes = [_change(key, periods[0].get(key, {}), periods[1].get(key, {})) for key in keys]
     return tuple(sorted(changes, key=lambda each: (each.currency, -abs(each.after - each.before), each.labels)))
+
+
+def length_note(after: Window, before: Window) -> str:
+    """What a reader must know of periods of different lengths; empty if they are equally long."""
+    now, then = (f"{(each.end_us - each.start_us) / US_PER_HOUR:,.1f} h" for each in (after, before))
+    return f"Compares {now} with {then}: the change of quantity includes that." if now != then else ""
 
 
 class _Sum(Struct):

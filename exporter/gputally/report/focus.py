@@ -4,24 +4,28 @@ Source: https://focus.finops.org/focus-specification/ (1.2; 1.3 added and 1.4 re
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import tzinfo
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import Final, NamedTuple
 
 from msgspec import json
 
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import AllocatedTime, Window
+from gputally.model.billing.calendar_period import month_of
 from gputally.model.price import Price, Purchase
-from gputally.model.units import GPU_HOUR, US_PER_HOUR, to_datetime
+from gputally.model.units import GPU_HOUR, to_datetime
+from gputally.report.calendar.periods import hours_of
+from gputally.report.calendar.windows import days_window
 from gputally.report.report_query import ReportQuery
 from gputally.report.rounding import rounded
 
 VERSIONS: Final = ("1.2", "1.3", "1.4")
 _PLACES: Final = 12
 """Decimals of a quantity. Costs are quantity times price, so they add up to the bill beyond its own decimals."""
-_STEP_US: Final = 24 * US_PER_HOUR
+_STEP_HOURS: Final = 24
 """How much is read at once."""
 _LABELS: Final = (
     *("namespace", "name", "node", "job_kind", "job", "outcome"),
@@ -45,31 +49,35 @@ FocusRow = Mapping[str, str]
 
 
 class Charge(NamedTuple):
-    """GPU-time (µs·µGPU) of one pod in the hour from `hour_us` on, at one price."""
+    """GPU-time (µs·µGPU) of one pod in one hour, at one price."""
 
-    hour_us: int
+    hour: Window
     labels: Mapping[str, str]
     price: Price
     gpu_time: int
 
 
 class Account(NamedTuple):
-    """Whose bill it is, and in which version of FOCUS."""
+    """Whose bill it is, by the months of which zone, and in which version of FOCUS."""
 
     cluster: str
+    zone: tzinfo
     version: str
 
 
 def read_charges(reader: LedgerReader, query: ReportQuery) -> Iterator[Charge]:
-    """The priced charges of the query's period, by hour, a day at a time. Raises: LedgerError."""
-    for window in _days(query.window):
-        first_us = window.start_us - window.start_us % US_PER_HOUR
-        cuts = range(first_us + US_PER_HOUR, window.end_us, US_PER_HOUR)
-        found = reader.allocated(window, _LABELS, cuts=cuts)
-        for time in sorted(found, key=_by_hour):
+    """The priced charges of the query's period, by hour, a day at a time. Raises: LedgerError.
+
+    Hours are those of the query's zone, so that none belongs to two of its months.
+    """
+    remaining = hours_of(query.window, query.calendar.zone)
+    while hours := list(islice(remaining, _STEP_HOURS)):
+        cuts = [each.end_us for each in hours[:-1]]
+        window = Window(max(hours[0].start_us, query.window.start_us), min(hours[-1].end_us, query.window.end_us))
+        for time in sorted(reader.allocated(window, _LABELS, cuts=cuts), key=_by_hour):
             labels = dict(zip(_LABELS, time.labels, strict=True))
             if time.price and query.includes(_reported(labels, time.price)):
-                yield Charge(first_us + time.period * US_PER_HOUR, labels, time.price, time.gpu_time)
+                yield Charge(hours[time.period], labels, time.price, time.gpu_time)
 
 
 def focus_rows(charges: Iterator[Charge], account: Account) -> Iterator[FocusRow]:
@@ -81,14 +89,6 @@ def focus_rows(charges: Iterator[Charge], account: Account) -> Iterator[FocusRow
         quantity = Decimal(_scaled(after) - _scaled(before)).scaleb(-_PLACES)
         if quantity:
             yield _row(charge, quantity, account)
-
-
-def _days(window: Window) -> Iterator[Window]:
-    start_us = window.start_us
-    while start_us < window.end_us:
-        end_us = min(start_us - start_us % _STEP_US + _STEP_US, window.end_us)
-        yield Window(start_us, end_us)
-        start_us = end_us
 
 
 def _by_hour(time: AllocatedTime) -> tuple[int, tuple[str, ...], str]:
@@ -108,7 +108,7 @@ def _row(charge: Charge, quantity: Decimal, account: Account) -> FocusRow:
     labels, price = charge.labels, charge.price
     row = {
         **dict.fromkeys(_NULL, ""),
-        **_times(charge.hour_us),
+        **_times(charge.hour, account.zone),
         **_amounts(price, quantity),
         "BillingAccountId": account.cluster,
         "BillingAccountName": _PLATFORM,
@@ -154,20 +154,18 @@ def _amounts(price: Price, quantity: Decimal) -> dict[str, str]:
     }
 
 
-def _times(hour_us: int) -> dict[str, str]:
-    hour = to_datetime(hour_us)
-    month = hour.replace(day=1, hour=0)
-    next_month = month.replace(year=month.year + month.month // 12, month=month.month % 12 + 1)
+def _times(hour: Window, zone: tzinfo) -> dict[str, str]:
+    month = days_window(month_of(to_datetime(hour.start_us).astimezone(zone).date()), zone)
     return {
-        "BillingPeriodStart": _instant(month),
-        "BillingPeriodEnd": _instant(next_month),
-        "ChargePeriodStart": _instant(hour),
-        "ChargePeriodEnd": _instant(to_datetime(hour_us + US_PER_HOUR)),
+        "BillingPeriodStart": _instant(month.start_us),
+        "BillingPeriodEnd": _instant(month.end_us),
+        "ChargePeriodStart": _instant(hour.start_us),
+        "ChargePeriodEnd": _instant(hour.end_us),
     }
 
 
-def _instant(time: datetime) -> str:
-    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+def _instant(us: int) -> str:
+    return f"{to_datetime(us):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _text(value: Decimal) -> str:

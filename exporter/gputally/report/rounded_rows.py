@@ -1,20 +1,47 @@
 """Rows as people read them: GPU-hours and money with decimals that add up to their totals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil, floor
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
 from gputally.model.units import COST_UNIT, GPU_HOUR, MICRO, US_PER_SECOND
 from gputally.report.bill import COSTS, TIMES, Bill, Line
+from gputally.report.calendar.periods import in_order_of_time
 from gputally.report.cost_change import CAUSES, CostChange
-from gputally.report.rounding import apportioned, decimal_of, rounded
+from gputally.report.rounding import PERCENT_PLACES, apportioned, apportioned_within, decimal_of, rounded
 
 _MJ_PER_KWH: Final = 3_600_000_000
 OTHERS: Final = "(others)"
 """Every label of the line that adds up those beyond a limit."""
+
+
+class _Part(NamedTuple):
+    """A column is a part of the `whole`; those `beside` it are other parts of it. With `is_rest` they are all of it."""
+
+    whole: str
+    beside: tuple[str, ...] = ()
+    is_rest: bool = False
+
+
+_PART_OF: Final = {
+    "starting": _Part("gpu_time", ("gang_wait", "terminating")),
+    "gang_wait": _Part("gpu_time", ("starting", "terminating")),
+    "terminating": _Part("gpu_time", ("starting", "gang_wait")),
+    "unpriced": _Part("gpu_time"),
+    "measured": _Part("gpu_time"),
+    "used": _Part("measured", ("idle",)),
+    "idle": _Part("measured", ("used",), is_rest=True),
+    "lost": _Part("gpu_time"),
+    "idle_cost": _Part("cost"),
+    "lost_cost": _Part("cost"),
+}
+"""Columns that are parts of others; the wholes come before them in `TIMES` and `COSTS`."""
+_NAMES: Final = {"gpu_time": "gpu_hours", "energy": "energy_kwh"}
+"""What rows call the fields of lines otherwise."""
 
 
 class BillRow(Struct, frozen=True, kw_only=True):
@@ -77,14 +104,18 @@ class _Labelled(Protocol):
 L = TypeVar("L", bound=_Labelled)
 
 
-def rows_of(bill: Bill, choice: RowChoice) -> list[BillRows]:
-    """The rows of each currency; lines beyond the top ones are added up in one row."""
+def rows_of(bill: Bill, choice: RowChoice, *, shown: Mapping[str, BillRow] | None = None) -> list[BillRows]:
+    """The rows of each currency; lines beyond the top ones are added up in one row.
+
+    If the bill is a part of another one, `shown` are the rows for it there by currency, to which these add up.
+    """
     return [
-        _rows([line for line in bill.lines if line.currency == total.currency], total, choice) for total in bill.totals
+        _rows([line for line in bill.lines if line.currency == total.currency], total, choice, given=shown)
+        for total in bill.totals
     ]
 
 
-def _rows(lines: Sequence[Line], total: Line, choice: RowChoice) -> BillRows:
+def _rows(lines: Sequence[Line], total: Line, choice: RowChoice, *, given: Mapping[str, BillRow] | None) -> BillRows:
     places, shown = choice.places, shown_lines(lines, choice, _others)
     known = [field for field in (*TIMES, *COSTS, "energy") if getattr(total, field) is not None]
     parts = {field: [_unit(line, field) for line in shown] for field in known}
@@ -92,11 +123,11 @@ def _rows(lines: Sequence[Line], total: Line, choice: RowChoice) -> BillRows:
     base = "cost" if sums["cost"] else "gpu_time"
     parts["share"] = [100 * value / sums[base] if sums[base] else Fraction() for value in parts[base]]
     sums["share"] = Fraction(100 if sums[base] else 0)
-    totals = {field: rounded(value * 10 ** _places(field, places)) for field, value in sums.items()}
-    columns = {
-        field: apportioned([value * 10 ** _places(field, places) for value in values], total=totals[field])
-        for field, values in parts.items()
-    }
+    exact = {field: [value * 10 ** _places(field, places) for value in values] for field, values in parts.items()}
+    totals = _totals({field: value * 10 ** _places(field, places) for field, value in sums.items()})
+    if given:
+        totals |= _scaled_back(given[total.currency], known, places)
+    columns = _columns(exact, totals)
     return BillRows(
         tuple(
             _row(line, {field: column[place] for field, column in columns.items()}, places)
@@ -106,11 +137,54 @@ def _rows(lines: Sequence[Line], total: Line, choice: RowChoice) -> BillRows:
     )
 
 
+def _columns(exact: Mapping[str, Sequence[Fraction]], totals: Mapping[str, int]) -> dict[str, list[int]]:
+    """All columns as integers that add up to their totals; a part of another column is nowhere more than that."""
+    columns = dict[str, list[int]]()
+    for field, values in exact.items():
+        if field in _PART_OF:
+            limits = _limits(field, columns, exact)
+            columns[field] = apportioned_within(values, total=totals[field], limits=limits)
+        else:
+            columns[field] = apportioned(values, total=totals[field])
+    return columns
+
+
+def _totals(exact: Mapping[str, Fraction]) -> dict[str, int]:
+    """Each total as an integer; a part is no more than what is left of its whole, and the last part is all of that."""
+    alone = {field: [value] for field, value in exact.items()}
+    found = dict[str, list[int]]()
+    for field, value in exact.items():
+        found[field] = [rounded(value)]
+        if part := _PART_OF.get(field):
+            limits = _limits(field, found, alone)
+            found[field] = limits if part.is_rest else [min(*found[field], *limits)]
+    return {field: value for field, [value] in found.items()}
+
+
+def _limits(field: str, before: Mapping[str, list[int]], exact: Mapping[str, Sequence[Fraction]]) -> list[int]:
+    """What is left for a part in each row: its whole without the parts beside it, the later of them rounded down.
+
+    A part that is more than its whole, as corrections may be, is only rounded.
+    """
+    part = _PART_OF[field]
+    beside = [before[each] if each in before else [floor(value) for value in exact[each]] for each in part.beside]
+    left = [whole - sum(others) for whole, *others in zip(before[part.whole], *beside, strict=True)]
+    amounts = zip(left, exact[field], exact[part.whole], strict=True)
+    return [limit if value <= whole else max(limit, ceil(value)) for limit, value, whole in amounts]
+
+
+def _scaled_back(row: BillRow, fields: Iterable[str], places: int) -> dict[str, int]:
+    """The integers of a row that was shown."""
+    return {each: int(getattr(row, _NAMES.get(each, each)).scaleb(places)) for each in fields}
+
+
 def shown_lines(lines: Sequence[L], choice: RowChoice, others: Callable[[Sequence[L]], L]) -> list[L]:
     """The top lines; `others` adds up those beyond them in one."""
     first, rest = lines[: choice.top], lines[choice.top :] if choice.top is not None else ()
     if choice.time_columns:
-        first = sorted(first, key=lambda line: [line.labels[column] for column in choice.time_columns])
+        first = sorted(
+            first, key=lambda line: [in_order_of_time(line.labels[column]) for column in choice.time_columns]
+        )
     return [*first, *([others(rest)] if rest else ())]
 
 
@@ -130,7 +204,7 @@ def _unit(line: Line, field: str) -> Fraction:
 
 
 def _places(field: str, places: int) -> int:
-    return 1 if field == "share" else places
+    return PERCENT_PLACES if field == "share" else places
 
 
 def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
@@ -166,7 +240,7 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
 
 def _tenths(whole: Fraction, count: int) -> Decimal | None:
     """`whole` divided by `count`; None if that is 0."""
-    return decimal_of(whole / count, 1) if count else None
+    return decimal_of(whole / count, PERCENT_PLACES) if count else None
 
 
 def _decimal(micro: int) -> Decimal:

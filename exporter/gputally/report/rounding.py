@@ -4,8 +4,12 @@ from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
+from typing import Final
 
 from gputally.model.units import GPU
+
+PERCENT_PLACES: Final = 1
+"""Decimals of percentages and of mean seconds in every report; amounts have as many as the reader chooses."""
 
 
 def rounded(value: Fraction) -> int:
@@ -31,6 +35,22 @@ def apportioned(parts: Sequence[Fraction], *, total: int) -> list[int]:
     order = sorted(range(len(parts)), key=lambda place: floors[place] - parts[place])
     more = set(order[:extra])
     return [each + rounds + (place in more) for place, each in enumerate(floors)]
+
+
+def apportioned_within(parts: Sequence[Fraction], *, total: int, limits: Sequence[int]) -> list[int]:
+    """As `apportioned`, but no part is above its limit, which is the amount shown for what it is a part of.
+
+    Where the limits leave too little for `total`, as those of negative amounts may, they do not count.
+    """
+    found = [floor(part) for part in parts]
+    order = sorted(range(len(parts)), key=lambda place: found[place] - parts[place])
+    missing = total - sum(found)
+    while missing > 0 and (free := [place for place in order if found[place] < limits[place]]):
+        for place in free[:missing]:
+            found[place] += 1
+        missing -= min(missing, len(free))
+    is_within = all(each <= limit for each, limit in zip(found, limits, strict=True))
+    return found if missing == 0 and is_within else apportioned(parts, total=total)
 
 
 class RunningSums:

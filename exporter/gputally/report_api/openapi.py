@@ -39,6 +39,7 @@ _REPORT: Final[dict[str, Any]] = {
         "window": _TIMES,
         "compared_to": {"anyOf": [_TIMES, {"type": "null"}]},
         "accounted": _TIMES,
+        "cut_off": {"type": "string", "format": "date-time", "description": "nothing after it counts"},
         "by": {"type": "array", "items": _TEXT},
         "where": {"type": "object"},
         "rows": {"type": "array", "items": {"type": "object"}},
@@ -146,6 +147,7 @@ def _report_parameters() -> list[dict[str, Any]]:
     dimensions = f"dimensions of the rows, separated by commas: {', '.join(COLUMNS)}"
     return [
         parameter("window", "such as month, last-month, 7d, 2026-10 or 2026-10-01/2026-10-15", default="month"),
+        parameter("cut_off", "what 'now' is: nothing after it counts; by default the last time that is complete"),
         parameter("by", f"{dimensions}; by default tenant, or for a waterfall none"),
         parameter("compare", "a period, or previous: explain the change since then"),
         parameter(
@@ -162,7 +164,7 @@ def _report_parameters() -> list[dict[str, Any]]:
 
 
 def _preemption_parameters() -> list[dict[str, Any]]:
-    shared = ("window", "time_zone", "limit", "offset")
+    shared = ("window", "cut_off", "time_zone", "limit", "offset")
     chosen = [each for each in _report_parameters() if each["name"] in shared]
     by = "pod, or job: one record for each preemption of a job, with its rule, its cost and advice"
     return [
@@ -175,7 +177,7 @@ def _preemption_parameters() -> list[dict[str, Any]]:
 
 def _wait_parameters() -> list[dict[str, Any]]:
     by = f"dimensions of the rows, separated by commas: {', '.join(WAIT_COLUMNS)}"
-    shared = ("window", "top", "time_zone", "hours", "format", "limit", "offset")
+    shared = ("window", "cut_off", "top", "time_zone", "hours", "format", "limit", "offset")
     chosen = [each for each in _report_parameters() if each["name"] in shared]
     return [parameter("by", by, default="tenant,cause,occupying_tier"), *chosen]
 

@@ -21,7 +21,7 @@ COMMAND: Final = "preemptions"
 FORMATS: Final = ("json", "csv", "table")
 """Values of `format`."""
 _BY: Final = ("pod", "job")
-_SINGLE: Final = ("by", "window", "time_zone")
+_SINGLE: Final = ("by", "window", "cut_off", "time_zone")
 _PARAMETERS: Final = (*_SINGLE, "cause", "format", "limit", "offset", *FILTERED)
 
 

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -11,6 +12,9 @@ import msgspec
 
 from gputally.export.turns import TooBusy
 from gputally.files.html_template import html_template
+from gputally.ledger.records import Window
+from gputally.model.units import to_us
+from gputally.report.cost_change import length_note
 from gputally.report.most_unaccounted import MostUnaccounted, note_of
 from gputally.report.report_query import COLUMNS
 from gputally.report.waterfall.waterfall_chart import bars, name_of
@@ -26,8 +30,9 @@ FIELDS: Final = {
     "tier": "",
     "time_zone": "UTC",
     "waterfall": "",
+    "cut_off": "",
 }
-"""The fields of the form, which are parameters of reports, with their defaults."""
+"""Parameters of the page, which are those of reports, with their defaults: the fields of the form, and the moment."""
 _PERIODS: Final = ("today", "7d", "week", "last-week", "month", "last-month", "year", "all")
 _MAX_ROWS: Final = "100"
 """One more row adds up the others."""
@@ -105,48 +110,41 @@ async def report_page(
 async def _reports(
     runner: ReportRunner, form: Mapping[str, str], tenants: Collection[str] | None
 ) -> dict[str, dict[str, Any] | None]:
-    """The documents of the page."""
-    given = _bill_parameters(form)
-
-    async def answered(**parameters: str) -> bytes:
-        asked = ReportRequest.of({name: [value] for name, value in parameters.items()}, tenants=tenants)
-        return await runner.run((*asked.arguments, "--decimals=2"))
-
-    async def read(**more: str) -> dict[str, Any]:
-        return _document(await answered(**given | {"top": _MAX_ROWS} | more))
-
-    async def fall() -> dict[str, Any]:
-        whole = {name: value for name, value in given.items() if name != "by"}
-        return _waterfall(await answered(**whole, waterfall="true"))
-
-    return {
-        "waterfall": await fall() if form["waterfall"] == "true" else None,
-        "bill": await read(),
-        "change": await read(compare=form["compare"]) if form["compare"] else None,
-        "days": await read(by="day"),
-    }
+    """The documents of the page, all of one moment of the ledger; None without a comparison or a waterfall."""
+    given = {name: [value] for name, value in form.items() if value} | {"top": [_MAX_ROWS]}
+    asked = ReportRequest.of(given, tenants=tenants)
+    found = _EXACT.decode(await runner.run((*asked.arguments, "--decimals=2", "--page")))
+    tables = {name: _waterfall(each) if name == "waterfall" else _document(each) for name, each in found.items()}
+    return {"change": None, "waterfall": None} | tables
 
 
 def _bill_parameters(form: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in form.items() if value and name not in ("compare", "waterfall")}
 
 
-def _document(body: bytes) -> dict[str, Any]:
-    """A JSON report, with what a table of it needs."""
-    document: dict[str, Any] = _EXACT.decode(body)
+def _document(document: dict[str, Any]) -> dict[str, Any]:
+    """A report, with what a table of it needs."""
     by = dict.fromkeys(column for dimension in document["by"] for column in COLUMNS[dimension])
     is_bill = document["compared_to"] is None
     columns = [each for each in _BILL if any(row[each.field] for row in document["totals"])] if is_bill else _CHANGE
     return document | {"by_columns": tuple(by), "columns": columns, "has_shares": is_bill}
 
 
+def _length_note(change: Mapping[str, Any] | None) -> str:
+    """What a comparison says of periods of different lengths."""
+    return length_note(_window(change["window"]), _window(change["compared_to"])) if change else ""
+
+
+def _window(times: Mapping[str, str]) -> Window:
+    return Window(*(to_us(datetime.fromisoformat(times[end])) for end in ("from", "to")))
+
+
 def _unaccounted(bill: Mapping[str, Any]) -> list[MostUnaccounted]:
     return msgspec.convert(bill.get("unaccounted") or [], list[MostUnaccounted])
 
 
-def _waterfall(body: bytes) -> dict[str, Any]:
-    """A JSON report of a waterfall, with what a drawing of it needs."""
-    document: dict[str, Any] = _EXACT.decode(body)
+def _waterfall(document: dict[str, Any]) -> dict[str, Any]:
+    """A report of a waterfall, with what a drawing of it needs."""
     rows = [row for row in document["rows"] if row["share"] is not None and (not row["cause"] or row["gpu_hours"])]
     drawn = bars((row["cause"], Decimal(row["share"])) for row in rows)
     named = (row | {"name": name_of(row["step"], row["cause"])} for row in rows)
@@ -154,16 +152,22 @@ def _waterfall(body: bytes) -> dict[str, Any]:
 
 
 def _html(form: Mapping[str, str], **values: Any) -> str:  # noqa: ANN401 - what the template names
-    parameters = _bill_parameters(form)
+    bill = values.get("bill") or {}
+    moment = {"cut_off": bill["cut_off"]} if bill else {}
+    parameters = _bill_parameters(form) | moment
     links = {each: f"{REPORT_PATH}?{urlencode(parameters | {'format': each})}" for each in ("csv", "json", "html")}
-    waits = {name: parameters[name] for name in ("window", "tenant", "tier", "time_zone") if name in parameters}
+    waits = {
+        name: parameters[name] for name in ("window", "cut_off", "tenant", "tier", "time_zone") if name in parameters
+    }
     links["waits"] = f"{WAITS_PATH}?{urlencode(waits | {'format': 'html'})}"
+    links["page"] = f"?{urlencode({name: value for name, value in form.items() if value} | moment)}"
     return html_template("gputally.report_api", "report.html").render(
         style=_STYLE,
         form=form,
         periods=_PERIODS,
         dimensions=tuple(COLUMNS),
         links=links,
-        notes=[note_of(each) for each in _unaccounted(values.get("bill") or {})],
+        notes=[note_of(each) for each in _unaccounted(bill)],
+        length_note=_length_note(values.get("change")),
         **values,
     )

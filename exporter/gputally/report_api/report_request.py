@@ -14,7 +14,7 @@ FORMATS: Final = {
     "html": "text/html",
 }
 """Media types by the values of `format`."""
-SINGLE: Final = ("window", "by", "compare", "unallocated", "top", "time_zone", "hours")
+SINGLE: Final = ("window", "cut_off", "by", "compare", "unallocated", "top", "time_zone", "hours")
 """Parameters that are flags of `gputally report`."""
 _WATERFALL: Final = "waterfall"
 FILTERED: Final = tuple(column for column in FILTERED_COLUMNS if column not in SINGLE)

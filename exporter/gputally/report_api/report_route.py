@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 from aiohttp import ETag, web
+from yarl import URL
 
 from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
@@ -78,7 +79,14 @@ async def _served(request: web.Request, runner: ReportRunner, parse: Parse, *, c
         asked = parse(_parameters(request), tenants=TENANTS.get())
 
         def finish(body: bytes) -> bytes:
-            found = _page(body, asked, request) if asked.format == "json" else body
+            if asked.format != "json":
+                return compressed(body) if gzipped else body
+            document: dict[str, Any] = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+            cut_off = msgspec.json.decode(document["cut_off"], type=str)
+            same = parse(_parameters(request) | {"cut_off": [cut_off]}, tenants=TENANTS.get())
+            if same.arguments != asked.arguments:  # for its other pages, which name the cut-off
+                runner.keep(body, same.arguments, command=command)
+            found = _page(document, asked, request.rel_url.update_query(cut_off=cut_off))
             return compressed(found) if gzipped else found
 
         body = await runner.run(asked.arguments, command=command, finish=finish)
@@ -93,12 +101,11 @@ def _parameters(request: web.Request) -> dict[str, list[str]]:
     return {name: request.query.getall(name) for name in request.query}
 
 
-def _page(body: bytes, asked: ReportRequest, request: web.Request) -> bytes:
+def _page(document: dict[str, Any], asked: ReportRequest, address: URL) -> bytes:
     """The document with some of its rows, their total number, and the address of the next ones."""
-    document: dict[str, Any] = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     rows = msgspec.json.decode(document["rows"], type=list[msgspec.Raw])
     end = asked.offset + asked.limit
-    following = str(request.rel_url.update_query(limit=asked.limit, offset=end)) if end < len(rows) else None
+    following = str(address.update_query(limit=asked.limit, offset=end)) if end < len(rows) else None
     page = {"rows": rows[asked.offset : end], "row_count": len(rows), "next": following}
     return msgspec.json.format(msgspec.json.encode(document | page), indent=2)
 

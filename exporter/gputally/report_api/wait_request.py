@@ -18,7 +18,7 @@ from gputally.report_api.report_request import (
 
 WAITS_PATH: Final = "/api/v1/waits"
 COMMAND: Final = "waits"
-SINGLE: Final = ("by", "window", "top", "time_zone", "hours")
+SINGLE: Final = ("by", "window", "cut_off", "top", "time_zone", "hours")
 FILTERED: Final = tuple(column for column in FILTERED_COLUMNS if column not in SINGLE)
 _PARAMETERS: Final = (*SINGLE, "format", "limit", "offset", *FILTERED)
 

@@ -36,7 +36,7 @@ async def showback(options: ShowbackOptions, *, sleep: Sleep = asyncio.sleep) ->
     url = webhook_url(options.webhook_url_file, flag="--webhook-url-file") if options.webhook_url_file else ""
     async with ClientSession() as session:
         showing = _Showback(options, session, sleep)
-        period, tenants = await showing.tenants()
+        period, tenants = await showing.start()
         for tenant in tenants:
             if options.directory:
                 files = [
@@ -57,12 +57,14 @@ class _Showback:
         self._session = session
         self._client = AggregatorClient(session, options.url, options.credentials)
         self._sleep = sleep
+        self._cut_off = ""
 
-    async def tenants(self) -> tuple[ReportPeriod, list[str]]:
-        """The tenants with GPU-hours in the period."""
+    async def start(self) -> tuple[ReportPeriod, list[str]]:
+        """The tenants with GPU-hours in the period. All reports have the cut-off of this answer."""
         asked = {name: self._options.parameters[name] for name in ("window", "time_zone")}
         document = await self._page(f"{REPORT_PATH}?{urlencode(asked | {'by': 'tenant'})}")
         period, rows, following = ReportPeriod(**_ends(document)), document["rows"], document["next"]
+        self._cut_off = document["cut_off"]
         while following:
             page = await self._page(following)
             rows, following = [*rows, *page["rows"]], page["next"]
@@ -70,7 +72,7 @@ class _Showback:
 
     async def report(self, tenant: str, form: str) -> bytes:
         """The report of a tenant."""
-        asked = {**self._options.parameters, "tenant": literal(tenant), "format": form}
+        asked = {**self._options.parameters, "cut_off": self._cut_off, "tenant": literal(tenant), "format": form}
         return await self._repeated(lambda: self._get(f"{REPORT_PATH}?{urlencode(asked)}"))
 
     async def post(self, url: str, tenant: str, period: ReportPeriod) -> None:

@@ -3,21 +3,27 @@
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.ledger.open import open_reader
-from gputally.ledger.records import Window
+from gputally.ledger.records import AllocatedTime, Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
-from gputally.model.units import GPU_HOUR
-from gputally.report.focus import Account, Charge, focus_rows
+from gputally.model.billing.calendar_period import month_of
+from gputally.model.units import GPU, GPU_HOUR, US_PER_HOUR, to_datetime
+from gputally.report.calendar.periods import Calendar
+from gputally.report.calendar.windows import days_window
+from gputally.report.focus import Account, Charge, focus_rows, read_charges
+from gputally.report.report_query import ReportQuery
 from tests.conftest import Golden
 from tests.contract.records import PRICE, step
 from tests.unit.ledger_commands.sample import CLUSTER, Runner
@@ -102,11 +108,43 @@ def test_a_comparison_has_no_charges(run: Runner, ledger: Path) -> None:
     assert result.err == "gputally: --compare: cannot be combined with --output focus; omit one of them\n"
 
 
+class OfOnePod:
+    """A reader of a pod that has one GPU for ever."""
+
+    def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
+        return [
+            AllocatedTime(labels=("x",) * len(by), price=PRICE, gpu_time=(end - start) * GPU, period=period)
+            for period, (start, end) in enumerate(pairwise((window.start_us, *cuts, window.end_us)))
+        ]
+
+
+@given(
+    month=st.dates(date(1980, 1, 1), date(2037, 12, 1)),
+    zone=st.sampled_from(
+        ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu", "Australia/Lord_Howe"]
+    ),
+)
+def test_a_month_of_a_zone_has_one_billing_period_and_all_of_its_hours_once(month: date, zone: str) -> None:
+    calendar = Calendar(ZoneInfo(zone))
+    window = days_window(month_of(month), calendar.zone)
+    query = ReportQuery(window=window, by=(), calendar=calendar)
+    charges = read_charges(OfOnePod(), query)  # type: ignore[arg-type] # only what is read
+    found = list(focus_rows(charges, Account("c", calendar.zone, "1.2")))
+
+    start, end = (f"{to_datetime(us):%Y-%m-%dT%H:%M:%SZ}" for us in window)
+    assert {(row["BillingPeriodStart"], row["BillingPeriodEnd"]) for row in found} == {(start, end)}
+    hours = [(row["ChargePeriodStart"], row["ChargePeriodEnd"]) for row in found]
+    assert [start, *(after for _, after in hours)] == [*(before for before, _ in hours), end]
+    assert sum(Decimal(row["PricingQuantity"]) for row in found) == Decimal(window.end_us - window.start_us) / (
+        US_PER_HOUR
+    )
+
+
 @given(st.lists(st.integers(min_value=1, max_value=10**18), min_size=1, max_size=40))
 def test_quantities_add_up_to_their_rounded_sum(amounts: list[int]) -> None:
     def of_amounts() -> Iterator[Charge]:
-        return (Charge(0, LABELS, PRICE, amount) for amount in amounts)
+        return (Charge(Window(0, US_PER_HOUR), LABELS, PRICE, amount) for amount in amounts)
 
-    found = [Decimal(row["PricingQuantity"]) for row in focus_rows(of_amounts(), Account("c", "1.2"))]
+    found = [Decimal(row["PricingQuantity"]) for row in focus_rows(of_amounts(), Account("c", UTC, "1.2"))]
 
     assert sum(found) == Decimal(round(Fraction(sum(amounts) * 10**12, GPU_HOUR))).scaleb(-12)

@@ -5,15 +5,19 @@ import io
 import json
 import shutil
 from collections import Counter
+from contextlib import redirect_stdout
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gputally.ledger.open import open_reader
+from gputally import cli
+from gputally.ledger.open import open_reader, reading_once
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.allocation import State
@@ -52,7 +56,10 @@ FORMATS = ("table", "markdown", "html", "csv", "json")
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     """Five pods, of which one still runs; accounted from 00:16:40 on 1970-01-01 to 09:00:01 on the next day."""
-    path = tmp_path / "l.db"
+    return filled(tmp_path / "l.db")
+
+
+def filled(path: Path) -> Path:
     with SqliteLedger(path) as ledger:
         ledger.bind(CLUSTER)
         ledger.write(step(*PODS, at=ACCOUNTED))
@@ -127,9 +134,147 @@ def test_a_comparison_is_as_recorded(run: Runner, ledger: Path, golden: Golden, 
     compared = ("--window", "today", "--compare", "previous", "--output", output)
     found = run("report", "--ledger", ledger, *compared)
 
-    clipped = "'previous' is accounted only from 1970-01-01 00:16:40 to 1970-01-01 09:00:01 UTC, 8.7 h against 9.0 h"
-    assert (found.status, found.err) == (0, f"gputally: {clipped}; the change of quantity includes that\n")
+    note = "gputally: Compares 9.0 h with 8.7 h: the change of quantity includes that.\n"
+    assert (found.status, found.err) == (0, note if output == "csv" else "")
     golden.check(f"comparison.{output}", found.out)
+
+
+@pytest.mark.parametrize("earlier", ["previous", "yesterday", "1970-01-01"])
+def test_a_period_that_is_not_over_is_compared_with_as_many_hours_of_the_earlier_one(
+    run: Runner, ledger: Path, earlier: str
+) -> None:
+    """At 06:00 today has 6 hours, and yesterday's first 6 are known from 00:16:40 on."""
+    flags = ("--window", "today", "--cut-off", "1970-01-02T06:00", "--compare", earlier, "--output")
+    found = json.loads(run("report", "--ledger", ledger, *flags, "json").out)
+    table = run("report", "--ledger", ledger, *flags, "table").out
+
+    assert found["window"] == {"from": "1970-01-02T00:00:00Z", "to": "1970-01-02T06:00:00Z"}
+    assert found["compared_to"] == {"from": "1970-01-01T00:16:40Z", "to": "1970-01-01T06:00:00Z"}
+    assert table.endswith("\nCompares 6.0 h with 5.7 h: the change of quantity includes that.\n")
+
+
+def test_periods_that_are_over_are_compared_whole_and_their_lengths_are_named(run: Runner, ledger: Path) -> None:
+    flags = ("--window", "1970-01-02T00:00/1970-01-02T03:00", "--compare", "1970-01-01T10:00/1970-01-01T20:00")
+    found = [run("report", "--ledger", ledger, *flags, "--output", each) for each in ("table", "csv")]
+    equal = run("report", "--ledger", ledger, "--window", "3h", "--compare", "previous", "--output", "csv")
+
+    note = "Compares 3.0 h with 10.0 h: the change of quantity includes that."
+    assert (note in found[0].out, found[0].err, found[1].err) == (True, "", f"gputally: {note}\n")
+    assert equal.err == ""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("--window", "today"),
+        ("--window", "yesterday", "--by", "job"),
+        ("--window", "7h", "--by", "hour"),
+        ("--window", "all", "--by", "pod"),
+        ("--window", "1970-01-01T20:00/", "--compare", "previous"),
+        ("--window", "all", "--waterfall"),
+        ("--preset", "team", "--window", "all"),
+        ("--window", "month", "--unallocated"),
+        ("--window", "today", "--output", "focus"),
+        ("--window", "today", "--output", "csv"),
+    ],
+)
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_with_a_cut_off_a_later_ledger_answers_as_it_did_then(
+    run: Runner, ledger: Path, tmp_path: Path, question: tuple[str, ...], zone: str
+) -> None:
+    """The ledger of the fixture, and the same one nine hours later."""
+    flags = (*question, "--time-zone", zone, *(() if "--output" in question else ("--output", "json")))
+    then = run("report", "--ledger", ledger, *flags)
+    later = tmp_path / "later.db"
+    shutil.copy(ledger, later)
+    with SqliteLedger(later) as writer:
+        writer.write(step(pod("z", segment(ACCOUNTED, None), end_us=None, end_by=None, gap=None), at=2 * ACCOUNTED))
+
+    assert (then.status, bool(then.out)) == (0, True)
+    assert run("report", "--ledger", later, *flags).out != then.out or "yesterday" in question
+    assert run("report", "--ledger", later, *flags, "--cut-off", "1970-01-02T09:00:01Z").out == then.out
+
+
+@pytest.fixture(scope="module")
+def shared_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return filled(tmp_path_factory.mktemp("shared") / "l.db")
+
+
+@given(
+    cut_off_s=st.integers(3600, ACCOUNTED),
+    window=st.sampled_from(["all", "today", "week", "7h", "1970-01-01T00:30/"]),
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu"]),
+)
+def test_all_tables_of_a_page_say_the_same_at_any_cut_off(
+    shared_ledger: Path, cut_off_s: int, window: str, zone: str
+) -> None:
+    flags = ("--page", "--window", window, "--time-zone", zone, "--compare", "1970-01-01T00:20Z/1970-01-01T00:30Z")
+    cut_off = f"{to_datetime(cut_off_s * 10**6):%Y-%m-%dT%H:%M:%SZ}"
+    with redirect_stdout(io.StringIO()) as out:
+        arguments = ("--waterfall", "--decimals=2", "--output=json", "--cut-off", cut_off)
+        status = cli.main(["report", "--ledger", str(shared_ledger), *flags, *arguments])
+    assume(status == 0)  # else the period has no accounted time yet
+    page = json.loads(out.getvalue(), parse_float=Decimal)
+
+    assert {to_us(datetime.fromisoformat(each["cut_off"])) for each in page.values()} == {cut_off_s * 10**6}
+    [total] = page["bill"]["totals"]
+    for table in ("bill", "days"):
+        assert sum(row["cost"] for row in page[table]["rows"]) == total["cost"]
+        assert sum(row["gpu_hours"] for row in page[table]["rows"]) == total["gpu_hours"]
+    assert [each["after"] for each in page["change"]["totals"]] == [total["cost"]]
+    assert [each["billed"] for each in page["waterfall"]["totals"]] == [total["cost"]]
+
+
+def test_the_heading_names_the_cut_off_of_a_period_that_is_over(run: Runner, ledger: Path) -> None:
+    over, current = (run("report", "--ledger", ledger, "--window", each).out for each in ("yesterday", "today"))
+
+    assert over.startswith(
+        "GPU cost from 1970-01-01 00:16:40 to 1970-01-02 00:00:00 UTC, cut-off 1970-01-02 09:00:01 UTC\n"
+    )
+    assert current.startswith("GPU cost from 1970-01-02 00:00:00 to 1970-01-02 09:00:01 UTC\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("noon", "'noon' is not a time; use one such as 2026-10-15T06:00"),
+        ("0001-01-01T00:00+14:00", "the ledger accounts 1970-01-01 00:16:40 to "),
+        ("1970-01-02T10:00", "the ledger accounts 1970-01-01 00:16:40 to 1970-01-02 09:00:01 UTC, not "),
+        ("1970-01-01", "the ledger accounts 1970-01-01 00:16:40 to "),
+    ],
+)
+def test_a_cut_off_is_a_time_that_the_ledger_accounts(run: Runner, ledger: Path, text: str, problem: str) -> None:
+    found = run("report", "--ledger", ledger, "--cut-off", text)
+
+    assert (found.status, found.out) == (2, "")
+    assert found.err.startswith(f"gputally: --cut-off: {problem}")
+
+
+def test_a_snapshot_shows_one_moment_to_all_its_reads(ledger: Path) -> None:
+    with SqliteLedger(ledger) as writer, reading_once(str(ledger), is_snapshot=True) as snapshot:
+        before = snapshot.state()
+        writer.write(step(at=2 * ACCOUNTED))
+        with reading_once(str(ledger)) as reader:
+            assert reader.state().accounted_us > before.accounted_us
+        assert snapshot.state() == before
+
+
+def test_jobs_without_duration_are_in_no_row_but_in_the_view_of_allocations(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with SqliteLedger(path) as ledger:
+        ledger.bind(CLUSTER)
+        lived, died = pod("a", segment(1000, 2000), job="lived"), pod("b", segment(1500, 1500), job="died")
+        ledger.write(step(lived, died, at=ACCOUNTED))
+    sql = "SELECT job FROM allocations ORDER BY job"
+
+    found = json.loads(run("report", "--ledger", path, "--window", "all", "--by", "job", "--output", "json").out)
+
+    assert ([row["job"] for row in found["rows"]], found["totals"][0]["jobs"], found["totals"][0]["pods"]) == (
+        ["lived"],
+        1,
+        1,
+    )
+    assert run("ledger", "query", "--ledger", path, "--output", "csv", sql).out.split() == ["job", "died", "lived"]
 
 
 def test_html_shows_hostile_names_as_text(run: Runner, tmp_path: Path) -> None:
@@ -143,6 +288,43 @@ def test_html_shows_hostile_names_as_text(run: Runner, tmp_path: Path) -> None:
     assert "<script" not in shown
     assert "<td>&lt;script&gt;alert(&#x27;&amp;&#x27;)&lt;/script&gt;</td>" in shown
     assert ", tenant &lt;*</p>" in shown
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("report",),
+        ("report", "--preset", "team"),
+        ("report", "--compare", "1970-01-01"),
+        ("report", "--waterfall"),
+        ("report", "--unallocated", "even"),
+        ("waits",),
+    ],
+)
+@pytest.mark.parametrize("decimals", [None, 3])
+def test_columns_of_json_have_the_decimals_that_docs_say(
+    run: Runner, ledger: Path, question: tuple[str, ...], decimals: int | None
+) -> None:
+    """Amounts have six or as many as chosen; percentages and mean seconds have one."""
+    flags = ("--ledger", ledger, "--window", "1970-01-02", "--output", "json")
+    out = run(*question, *flags, *(() if decimals is None else ("--decimals", str(decimals)))).out
+    document = json.loads(out, parse_float=Decimal)
+
+    rows = [
+        *document["rows"],
+        *document["totals"],
+        *(job for row in document["rows"] for job in row.get("top_jobs", ())),
+    ]
+    found = {(name, _decimals_of(value)) for row in rows for name, value in row.items() if isinstance(value, Decimal)}
+    assert found == {(name, 1 if name in ONE_DECIMAL else 6 if decimals is None else decimals) for name, _ in found}
+    assert question == ("waits",) or found
+
+
+ONE_DECIMAL = ("share", "utilisation", "mean_wait_seconds")
+
+
+def _decimals_of(value: Decimal) -> int:
+    return -int(value.as_tuple().exponent)
 
 
 def test_csv_adds_up_to_the_total_of_json(run: Runner, ledger: Path) -> None:

@@ -50,6 +50,31 @@ def teams(run: Runner, ledger: Path, *more: str) -> dict[str, Any]:
     return {row["tenant"]: row for row in json.loads(result.out)["rows"]}
 
 
+@pytest.mark.parametrize("output", ["json", "csv", "table"])
+def test_the_jobs_of_a_team_add_up_to_what_is_shown_for_it(run: Runner, tmp_path: Path, output: str) -> None:
+    """Two teams with half a GPU-hour each are rounded to one and none."""
+    path = tmp_path / "l.db"
+    halves = [
+        pod(f"{tenant}-{job}", segment(DAY, DAY + 900, tenant=tenant), job=job)
+        for tenant in ("blue", "red")
+        for job in ("j1", "j2")
+    ]
+    with SqliteLedger(path) as ledger:
+        ledger.bind(CLUSTER)
+        ledger.write(step(*halves, at=2 * DAY))
+
+    out = run("report", *ALL, "--ledger", path, "--decimals", "0", "--output", output).out
+
+    if output == "json":
+        found = [(row["gpu_hours"], [job["gpu_hours"] for job in row["top_jobs"]]) for row in json.loads(out)["rows"]]
+        assert found == [(1, [1, 0]), (0, [0, 0])]
+    elif output == "csv":
+        assert [row["gpu_hours"] for row in csv.DictReader(io.StringIO(out))] == ["1", "0", "0", "0"]
+    else:
+        totals = [line.split()[1] for line in out.splitlines() if line.startswith("total")]
+        assert totals == ["1", "1", "0"]
+
+
 def test_a_team_has_its_totals_its_number_of_jobs_and_its_five_most_expensive_jobs(run: Runner, ledger: Path) -> None:
     found = teams(run, ledger)
 

@@ -1,6 +1,7 @@
 """Cells with GPU-time in GPU-hours and prices in currency units."""
 
 from decimal import Decimal
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
@@ -96,3 +97,32 @@ usages = st.lists(
     max_size=8,
 )
 """Any measured usage, in one currency and unpriced."""
+
+
+class Billed(NamedTuple):
+    """Cells with what was measured and lost of each."""
+
+    cells: list[Cell]
+    usage: list[UsageCell]
+    lost: list[LostCell]
+
+
+@st.composite
+def _billed(draw: st.DrawFn) -> Billed:
+    """Amounts near the decimals that are shown, so that rounding decides."""
+    found = Billed([], [], [])
+    for _ in range(draw(st.integers(0, 8))):
+        labels = tuple(draw(st.sampled_from(["red", "blue"])) for _ in range(1 + 3))
+        paid, time = draw(st.sampled_from(PRICES)), draw(st.integers(1, 3000)) * GPU_HOUR // 1000
+        measured, lost = (draw(st.sampled_from([0, time // 3, 9 * time // 10, time])) for _ in range(2))
+        idle = draw(st.integers(0, measured))
+        state = draw(st.sampled_from(["starting", "gang_wait", "running", "terminating"]))
+        found.cells.append(Cell(labels=labels, state=state, price=paid, gpu_time=time))
+        usage = MeasuredTime(labels, paid, measured, measured - idle, 0, 0)
+        found.usage.append(UsageCell(labels=labels, price=paid, usage=usage))
+        found.lost.append(LostCell(labels=labels, price=paid, gpu_time=lost))
+    return found
+
+
+billed = _billed()
+"""Bills by `TEAM_BY`, whose parts are parts of their wholes."""

@@ -13,7 +13,18 @@ from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.report.bill import Line, bill_of
 from gputally.report.cells import Cell, LineJobs, LostCell, UnobservedCell, UsageCell
 from gputally.report.rounded_rows import OTHERS, RowChoice, rows_of
-from tests.unit.report.cells import cell, cells, line_jobs, lost_cells, price, unobserved_cells, usage_cell, usages
+from tests.unit.report.cells import (
+    Billed,
+    billed,
+    cell,
+    cells,
+    line_jobs,
+    lost_cells,
+    price,
+    unobserved_cells,
+    usage_cell,
+    usages,
+)
 
 USD, EUR = price("2.5"), price("1", currency="EUR")
 FIELDS = (
@@ -190,6 +201,30 @@ def test_shown_rows_add_up_to_the_shown_total(
     for each in rows_of(bill, choice):
         for field in FIELDS:
             assert sum(getattr(row, field) for row in each.rows) == getattr(each.total, field)
+
+
+PARTS = {
+    "starting": "gpu_hours",
+    "gang_wait": "gpu_hours",
+    "terminating": "gpu_hours",
+    "unpriced": "gpu_hours",
+    "measured": "gpu_hours",
+    "used": "measured",
+    "idle": "measured",
+    "lost": "gpu_hours",
+    "idle_cost": "cost",
+    "lost_cost": "cost",
+}
+
+
+@given(billed, choices)
+def test_no_shown_part_exceeds_the_shown_amount_that_it_is_part_of(found: Billed, choice: RowChoice) -> None:
+    for each in rows_of(bill_of(found.cells, [], found.usage, lost=found.lost), choice):
+        for row in (*each.rows, each.total):
+            for part, whole in PARTS.items():
+                assert getattr(row, part) <= getattr(row, whole), (part, row)
+            assert row.used + row.idle == row.measured
+            assert row.starting + row.gang_wait + row.terminating <= row.gpu_hours
 
 
 @given(cells)

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from gputally.ledger.records import Window
 from gputally.model.units import US_PER_HOUR, to_us
 from gputally.report.calendar.named_hours import BUSINESS_HOURS, name_of, parse_hours
-from gputally.report.calendar.periods import TIME_DIMENSIONS, Calendar, Periods, periods_of
+from gputally.report.calendar.periods import (
+    TIME_DIMENSIONS,
+    Calendar,
+    Periods,
+    hours_of,
+    in_order_of_time,
+    periods_of,
+)
 from gputally.report.calendar.windows import parse_window
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -30,7 +37,7 @@ def labels(dimension: str, window: Window, zone: tzinfo = BERLIN) -> list[str]:
 @pytest.mark.parametrize(
     ("dimension", "count", "first", "last"),
     [
-        ("hour", 744, "2026-10-01 00:00", "2026-10-31 23:00"),
+        ("hour", 745, "2026-10-01 00:00", "2026-10-31 23:00"),
         ("day", 31, "2026-10-01", "2026-10-31"),
         ("week", 5, "2026-09-28", "2026-10-26"),
         ("month", 1, "2026-10", "2026-10"),
@@ -50,6 +57,44 @@ def test_the_hour_that_the_clock_repeats_is_one_of_two_hours() -> None:
 
     assert labels("hour_of_day", month("2026-10-25"))[:4] == ["00:00", "01:00", "02:00", "03:00"]
     assert [after - before for before, after in pairwise(found.cuts)][:2] == [US_PER_HOUR, 2 * US_PER_HOUR]
+
+
+@pytest.mark.parametrize(
+    ("zone", "window", "repeated"),
+    [
+        ("Europe/Berlin", "2026-10-25", ["2026-10-25 02:00+02:00", "2026-10-25 02:00+01:00"]),
+        ("America/New_York", "2026-11-01", ["2026-11-01 01:00-04:00", "2026-11-01 01:00-05:00"]),
+        ("Australia/Lord_Howe", "2026-04-05", ["2026-04-05 01:00+11:00", "2026-04-05 01:00+10:30"]),
+        ("Europe/Berlin", "2026-03-29", []),
+        ("UTC", "2026-10-25", []),
+    ],
+)
+def test_both_hours_that_a_clock_shows_have_their_offset_in_the_order_of_time(
+    zone: str, window: str, repeated: list[str]
+) -> None:
+    found = labels("hour", month(window, ZoneInfo(zone)), ZoneInfo(zone))
+
+    assert [each for each in found if len(each) > len("2026-10-25 02:00")] == repeated
+    assert sorted(found, key=in_order_of_time) == found
+
+
+@given(
+    start=st.integers(0, 16_000),
+    hours=st.integers(1, 200),
+    zone=st.sampled_from([*ZONES, ZoneInfo("Antarctica/Troll"), ZoneInfo("America/Caracas")]),
+)
+def test_every_hour_has_a_name_of_its_own_and_names_sort_by_time(start: int, hours: int, zone: tzinfo) -> None:
+    """On any of the 16,000 days from 1980 on."""
+    start_us = 3653 * 24 * US_PER_HOUR + start * 24 * US_PER_HOUR
+    window = Window(start_us, start_us + hours * US_PER_HOUR)
+    found = periods_of(("hour",), window, Calendar(zone))
+    names = [values["hour"] for values in found.values]
+
+    assert len(set(names)) == len(names)
+    assert sorted(names, key=in_order_of_time) == names
+    whole = list(hours_of(window, zone))
+    assert tuple(each.end_us for each in whole[:-1]) == found.cuts
+    assert all(each.end_us - each.start_us <= US_PER_HOUR for each in whole)
 
 
 def test_several_dimensions_of_time_divide_a_window_together() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gputally.ledger.records import Window
 from gputally.model.units import US_PER_HOUR, to_us
-from gputally.report.calendar.windows import parse_window, previous
+from gputally.report.calendar.windows import equal_part, parse_window, previous
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 11, 18, 9, 30, tzinfo=UTC)
@@ -108,12 +108,30 @@ def test_anything_else_is_refused_with_what_is_accepted(text: str) -> None:
 def test_the_period_before(text: str, zone: ZoneInfo, start: str, end: str) -> None:
     now = parse_window(text, now_us=NOW_US, zone=zone)
 
-    assert previous(now, zone=zone, until_us=NOW_US) == window(start, end)
+    assert equal_part(previous(now, zone=zone), of=now, until_us=NOW_US) == window(start, end)
 
 
 @given(text=st.sampled_from(PERIODS), at=st.integers(to_us(datetime(1990, 1, 1, tzinfo=UTC)), NOW_US))
 def test_the_period_before_ends_at_the_latest_where_a_period_begins(text: str, at: int) -> None:
     found = parse_window(text, now_us=at, zone=BERLIN)
-    before = previous(found, zone=BERLIN, until_us=max(at, found.start_us + 1))
+    before = equal_part(previous(found, zone=BERLIN), of=found, until_us=max(at, found.start_us + 1))
 
     assert before.start_us < before.end_us <= found.start_us < found.end_us
+
+
+@given(
+    text=st.sampled_from(PERIODS),
+    other=st.sampled_from(PERIODS),
+    at=st.integers(to_us(datetime(1990, 1, 1, tzinfo=UTC)), NOW_US),
+    zone=st.sampled_from([UTC, BERLIN, ZoneInfo("Australia/Lord_Howe")]),
+)
+def test_a_period_that_is_not_over_is_compared_with_as_many_hours(
+    text: str, other: str, at: int, zone: ZoneInfo
+) -> None:
+    found, earlier = (parse_window(each, now_us=at, zone=zone) for each in (text, other))
+    part = equal_part(earlier, of=found, until_us=at)
+
+    so_far = max(0, at - found.start_us)
+    length = earlier.end_us - earlier.start_us
+    assert part.start_us == earlier.start_us
+    assert part.end_us - part.start_us == (min(so_far, length) if at < found.end_us else length)

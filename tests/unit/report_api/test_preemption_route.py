@@ -119,5 +119,6 @@ async def test_the_table_of_the_command_is_plain_text_for_browsers(ledger: Path)
     ):
         text = await answer.text()
         assert (answer.status, answer.content_type) == (200, "text/plain")
-    assert text.startswith("Disrupted pods from 1970-01-01 00:20:00 to 1970-01-02 00:00:00 UTC, tier low\n")
+    about = "1970-01-01 00:20:00 to 1970-01-02 00:00:00 UTC, cut-off 1970-01-02 03:46:40 UTC, tier low"
+    assert text.startswith(f"Disrupted pods from {about}\n")
     assert "by tier  pods  gpus  bought GPU-h  lost GPU-h  stalled GPU-h  stranded GPU-h" in text

@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,43 @@ async def test_pages_follow_each_other_and_have_all_rows_once(ledger: Path) -> N
             address = document["next"]
 
     assert sorted(found) == sorted({RED, BLUE, f"{BLUE}s"})
+
+
+async def test_later_pages_of_an_answer_are_of_its_cut_off_whatever_the_ledger_learned(ledger: Path) -> None:
+    async with served(ledger) as client:
+        async with client.get(REPORT_PATH, params=ALL | {"limit": "1"}) as answer:
+            first = await answer.json()
+        with SqliteLedger(ledger) as writer:
+            writer.write(step(replace(PODS[2], revision=2, end_us=us(2 * HOUR)), at=9 * HOUR, live=None))
+        async with client.get(first["next"]) as answer:
+            second = await answer.json()
+        async with client.get(REPORT_PATH, params=ALL | {"by": "job", "cut_off": first["cut_off"]}) as answer:
+            other = await answer.json()
+        async with client.get(REPORT_PATH, params=ALL | {"by": "job"}) as answer:
+            now = await answer.json()
+
+    assert first["cut_off"] == second["cut_off"] == other["cut_off"] == "1970-01-01T05:00:00Z"
+    assert first["totals"] == second["totals"]
+    assert (other["window"]["to"], now["window"]["to"]) == ("1970-01-01T05:00:00Z", "1970-01-01T09:00:00Z")
+
+
+async def test_the_tables_of_the_page_its_files_and_its_link_are_of_one_moment(ledger: Path) -> None:
+    asked = {"window": "today", "compare": "1970-01-01T01:00/1970-01-01T02:00", "waterfall": "true"}
+    async with served(ledger) as client:
+        async with client.get(PAGE_PATH, params=asked) as answer:
+            page = unescape(await answer.text())
+        with SqliteLedger(ledger) as writer:
+            writer.write(step(at=9 * HOUR, live=None))
+        links = [each for each in re.findall(r'href="([^"]*)"', page) if "window=" in each]
+        again = {each: await (await client.get(f"{PAGE_PATH}{each}")).text() for each in links if each[0] == "?"}
+        [document] = [await (await client.get(each)).json() for each in links if "format=json" in each]
+
+    assert "All tables count up to 1970-01-01 05:00:00" in page
+    assert len(links) == 5
+    assert all("cut_off=1970-01-01T05%3A00%3A00Z" in each for each in links)
+    assert [unescape(each) for each in again.values()] == [page]
+    assert document["window"]["to"] == "1970-01-01T05:00:00Z"
+    assert page.count("<table>") == 4
 
 
 async def test_an_unchanged_report_is_not_sent_again(ledger: Path) -> None:

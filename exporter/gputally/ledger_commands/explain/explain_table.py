@@ -33,7 +33,7 @@ _ALWAYS: Final = "always"
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """The lines of the table, which fit 80 columns if names and amounts are short."""
     query, amounts = explanation.scope.query, Amounts(explanation.places)
-    yield f"Allocations from {explanation.scope.period(query.window)}{printable(explanation.scope.limits)}\n"
+    yield f"Allocations from {printable(explanation.scope.about)}\n"
     for pod in explanation.pods:
         explanation.sums.add(pod)
         yield from _pod(pod, query.calendar.zone)

@@ -29,7 +29,7 @@ def write_job_preemptions(
     elif output == "csv":
         write_rows(file, JobPreemptionRow.__struct_fields__, map(_plain, rows), output="csv")
     else:
-        file.write(f"Preempted jobs from {scope.period(scope.query.window)}{printable(scope.limits)}\n\n")
+        file.write(f"Preempted jobs from {printable(scope.about)}\n\n")
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
         lines = (line for each in found for line in each.victims)

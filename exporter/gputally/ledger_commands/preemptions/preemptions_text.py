@@ -38,7 +38,7 @@ def write_preemptions(
     elif output == "csv":
         write_rows(file, PreemptionRow.__struct_fields__, map(_plain, rows), output="csv")
     else:
-        file.write(f"Disrupted pods from {scope.period(scope.query.window)}{printable(scope.limits)}\n\n")
+        file.write(f"Disrupted pods from {printable(scope.about)}\n\n")
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
         file.write(f"\n{_total(rows)}\n{lost_total(lines)}" if rows else "none\n")

@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import IMPORTED, Window
+from gputally.ledger.records import IMPORTED
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_focus import write_focus
 from gputally.ledger_commands.report.report_notes import write_sampled
@@ -22,12 +22,12 @@ from gputally.ledger_commands.report.report_text import (
     write_changes,
 )
 from gputally.ledger_commands.report.waterfall_text import WaterfallReport, write_waterfall
-from gputally.model.units import GPU_HOUR, US_PER_HOUR
+from gputally.model.units import GPU_HOUR
 from gputally.report.bill import Bill, bill_of
 from gputally.report.calendar.periods import RECURRING, TIME_DIMENSIONS
-from gputally.report.calendar.windows import previous
+from gputally.report.calendar.windows import equal_part, previous
 from gputally.report.cells import read_cells, read_job_cells, read_lost, read_unallocated, read_usage
-from gputally.report.cost_change import compare
+from gputally.report.cost_change import compare, length_note
 from gputally.report.focus import Account, focus_rows, read_charges
 from gputally.report.job_progress_lines import add_progress
 from gputally.report.report_query import ReportQuery
@@ -43,7 +43,7 @@ _FOR_PROGRAMS: Final = ("csv", "focus")
 
 
 class ReportOptions(Struct, frozen=True, kw_only=True):
-    """The flags of the command."""
+    """The flags of the command. A `page` has all tables that they name, and the days, of one moment of the ledger."""
 
     scope: ScopeOptions
     by: tuple[str, ...] | None
@@ -52,6 +52,7 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
     top: int | None
     unallocated: str | None
     waterfall: bool
+    page: bool
     output: str
     decimals: int | None
     focus_version: str
@@ -72,18 +73,17 @@ class ReportOptions(Struct, frozen=True, kw_only=True):
 def report(options: ReportOptions) -> int:
     """Print the report. Raises: LedgerError, and ConfigError for a wrong period, time zone or combination of flags."""
     _refuse_combinations(options)
-    what = reading_scope(options.scope, by=options.dimensions)
+    what = reading_scope(options.scope, by=options.dimensions, is_snapshot=options.page)
     with ending_at_once(), ProgressLine() as progress, what as (reader, period):
         progress("reading the ledger ...")
         unaccounted = None if options.scope.filters else reader.unaccounted(period.query.window)
         scope = structs.replace(period, unaccounted=unaccounted)
-        if options.output == "focus":
+        if options.page:
+            _write_page(reader, scope, options, progress)
+        elif options.output == "focus":
             _write_focus(reader, scope, options, progress)
         elif options.compare is not None:
-            changes = _changes(reader, scope, options)
-            progress("")
-            write_changes(sys.stdout, changes, output=options.output)
-            _warn_of_clipping(scope, changes.before, options)
+            _write_changes(reader, scope, options, progress)
         else:
             matches = _write_lines(reader, scope, options, progress)
             _warn_of_no_match(scope, matches=matches)
@@ -93,6 +93,31 @@ def report(options: ReportOptions) -> int:
         if options.scope.history is not None or scope.state.cluster == IMPORTED:
             write_sampled(sys.stderr, read_sampled(reader, scope.query))
     return 0
+
+
+def _write_page(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> None:
+    """Print one document with those of all tables, by name."""
+    bill = structs.replace(options, compare=None, waterfall=False)
+    tables = {"bill": bill, "days": structs.replace(bill, by=("day",))}
+    if options.waterfall:
+        tables["waterfall"] = structs.replace(options, compare=None, by=None, top=None)
+    for place, (name, table) in enumerate(tables.items()):
+        sys.stdout.write(f'{"," if place else "{"}"{name}":')
+        query = structs.replace(scope.query, by=table.dimensions)
+        _write_lines(reader, structs.replace(scope, query=query), table, progress)
+    if options.compare is not None:
+        sys.stdout.write(',"change":')
+        _write_changes(reader, scope, options, progress)
+    sys.stdout.write("}\n")
+
+
+def _write_changes(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> None:
+    """Print the comparison with an earlier period."""
+    changes = _changes(reader, scope, options)
+    progress("")
+    write_changes(sys.stdout, changes, output=options.output)
+    if (note := length_note(scope.query.window, changes.before)) and options.output in _FOR_PROGRAMS:
+        sys.stderr.write(f"gputally: {note}\n")
 
 
 def _write_lines(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> bool:
@@ -116,6 +141,8 @@ def _write_lines(reader: LedgerReader, scope: Scope, options: ReportOptions, pro
 
 def _refuse_combinations(options: ReportOptions) -> None:
     """Raises: ConfigError for flags that exclude each other."""
+    if options.page:
+        return
     chosen = [
         *(["--waterfall"] if options.waterfall else []),
         *(["--history"] if options.waterfall and options.scope.history else []),
@@ -167,7 +194,7 @@ def _bill(reader: LedgerReader, query: ReportQuery, sharing: str | None) -> Bill
 
 def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> None:
     """Print the charges; what has no price is no charge, and is reported on standard error."""
-    account = Account(scope.state.cluster or "unknown", options.focus_version)
+    account = Account(scope.state.cluster or "unknown", scope.query.calendar.zone, options.focus_version)
     count = write_focus(sys.stdout, focus_rows(read_charges(reader, scope.query), account))
     [*totals] = bill_of(*read_cells(reader, scope.query)).totals
     unpriced = sum(total.unpriced for total in totals)
@@ -180,15 +207,13 @@ def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, pro
 def _changes(reader: LedgerReader, scope: Scope, options: ReportOptions) -> ChangeReport:
     """The comparison with the earlier period that the options name."""
     name, state, zone = options.compare or "", scope.state, scope.query.calendar.zone
+    asked = window_of(options.scope.window, state, zone)
     if single := [each for each in scope.query.times if each not in RECURRING]:
         problem = f"by {single[0]}, two periods have no rows in common; use {', '.join(RECURRING)}, or no time"
         raise ConfigError([Problem("", "--compare", problem)])
-    earlier = (
-        previous(window_of(options.scope.window, state, zone), zone=zone, until_us=state.accounted_us)
-        if name == "previous"
-        else window_of(name, state, zone, flag="compare")
-    )
-    before = structs.replace(scope.query, window=accounted(earlier, state))
+    earlier = previous(asked, zone=zone) if name == "previous" else window_of(name, state, zone, flag="compare")
+    part = equal_part(earlier, of=asked, until_us=state.accounted_us)
+    before = structs.replace(scope.query, window=accounted(part, state))
     require_time(before.window, name, "compare", scope)
     changes = compare(read_job_cells(reader, before), read_job_cells(reader, scope.query))
     return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top, places=options.places)
@@ -197,12 +222,3 @@ def _changes(reader: LedgerReader, scope: Scope, options: ReportOptions) -> Chan
 def _warn_of_no_match(scope: Scope, *, matches: bool) -> None:
     if scope.query.filters and not matches:
         sys.stderr.write(f"gputally: no allocation matches{scope.limits.removeprefix(',')}; check the spelling\n")
-
-
-def _warn_of_clipping(scope: Scope, before: Window, options: ReportOptions) -> None:
-    """A period that began before the accounting has fewer hours, which look like a change of quantity."""
-    now, then = (window.end_us - window.start_us for window in (scope.query.window, before))
-    if before.start_us == scope.state.accounting_start_us and then < now:
-        hours = f"{then / US_PER_HOUR:,.1f} h against {now / US_PER_HOUR:,.1f} h"
-        period = f"'{options.compare}' is accounted only from {scope.period(before)}"
-        sys.stderr.write(f"gputally: {period}, {hours}; the change of quantity includes that\n")

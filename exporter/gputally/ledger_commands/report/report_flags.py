@@ -68,6 +68,8 @@ def add_scope_flags(command: ArgumentParser, *, columns: Sequence[str] = FILTERE
     if has_history:
         add("--history", metavar="FILE", help="imported jobs, for the time before the accounting start")
     add("--window", metavar="PERIOD", default="month", help="see below [default: month, up to now]")
+    cut_off = "what 'now' is: nothing after it counts [default: the last time that the ledger is complete]"
+    add("--cut-off", metavar="TIME", help=cut_off)
     add(
         "--where",
         type=partial(_filter, columns=columns),
@@ -133,6 +135,7 @@ def _add_content_flags(command: ArgumentParser) -> None:
 
 def _add_output_flags(command: ArgumentParser) -> None:
     add = command.add_argument
+    add("--page", action="store_true", help=argparse.SUPPRESS)  # of the aggregator: all tables of the page /report
     add(
         "--output",
         choices=("table", "markdown", "html", "csv", "json", "focus"),
@@ -182,6 +185,7 @@ def _report(parsed: Namespace) -> int:
         top=parsed.top,
         unallocated=parsed.unallocated,
         waterfall=parsed.waterfall,
+        page=parsed.page,
         output=parsed.output,
         decimals=parsed.decimals,
         focus_version=parsed.focus_version,

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import tzinfo
 from typing import Self
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from gputally.errors import ConfigError, Problem
 from gputally.files.time_zones import zone_named
@@ -17,15 +17,15 @@ from gputally.ledger.records import LedgerState, Window
 from gputally.ledger_commands.report.report_text import Scope
 from gputally.report.calendar.named_hours import BUSINESS_HOURS, NamedHours
 from gputally.report.calendar.periods import Calendar
-from gputally.report.calendar.windows import parse_window
+from gputally.report.calendar.windows import instant, parse_window
 from gputally.report.report_query import Filter, ReportQuery
 
 
 @contextmanager
-def _reading(ledger: str, history: str | None) -> Iterator[LedgerReader]:
+def _reading(ledger: str, history: str | None, *, is_snapshot: bool) -> Iterator[LedgerReader]:
     """A reader of the ledger, and of the imported history before it. Raises: LedgerError."""
     with ExitStack() as open_files:
-        live = open_files.enter_context(reading_once(ledger))
+        live = open_files.enter_context(reading_once(ledger, is_snapshot=is_snapshot))
         yield (
             live
             if history is None
@@ -34,11 +34,12 @@ def _reading(ledger: str, history: str | None) -> Iterator[LedgerReader]:
 
 
 class ScopeOptions(Struct, frozen=True, kw_only=True):
-    """The flags that say what to read."""
+    """The flags that say what to read. Nothing after the `cut_off` counts, by default the end of the ledger."""
 
     ledger: str
     history: str | None
     window: str
+    cut_off: str | None
     filters: tuple[Filter, ...]
     time_zone: str
     hours: tuple[NamedHours, ...]
@@ -47,19 +48,21 @@ class ScopeOptions(Struct, frozen=True, kw_only=True):
     def of(cls, parsed: Namespace) -> Self:
         """Those of the command line."""
         filters, hours = tuple(parsed.where), tuple(parsed.hours)
-        names = ("ledger", "history", "window", "time_zone")
+        names = ("ledger", "history", "window", "cut_off", "time_zone")
         return cls(**{name: getattr(parsed, name) for name in names}, filters=filters, hours=hours)
 
 
 @contextmanager
-def reading_scope(options: ScopeOptions, *, by: tuple[str, ...] = ()) -> Iterator[tuple[LedgerReader, Scope]]:
-    """A reader, and the accounted part of the period.
+def reading_scope(
+    options: ScopeOptions, *, by: tuple[str, ...] = (), is_snapshot: bool = False
+) -> Iterator[tuple[LedgerReader, Scope]]:
+    """A reader, which may be a snapshot, and the part of the period that is accounted at the cut-off.
 
-    Raises: LedgerError, and ConfigError for a wrong or empty period or a wrong zone.
+    Raises: LedgerError, and ConfigError for a wrong or empty period, a wrong cut-off or a wrong zone.
     """
     calendar = Calendar(time_zone(options.time_zone), options.hours or BUSINESS_HOURS)
-    with _reading(options.ledger, options.history) as reader:
-        state = reader.state()
+    with _reading(options.ledger, options.history, is_snapshot=is_snapshot) as reader:
+        state = _cut_off(reader.state(), options.cut_off, calendar.zone)
         window = accounted(window_of(options.window, state, calendar.zone), state)
         query = ReportQuery(window=window, by=by, filters=options.filters, calendar=calendar)
         scope = Scope(query=query, state=state)
@@ -73,6 +76,21 @@ def time_zone(name: str) -> tzinfo:
         return zone_named(name)
     except ValueError as error:
         raise ConfigError([Problem("", "--time-zone", str(error))]) from None
+
+
+def _cut_off(state: LedgerState, text: str | None, zone: tzinfo) -> LedgerState:
+    """The ledger as if it were complete only up to the time of the flag --cut-off. Raises: ConfigError."""
+    if text is None:
+        return state
+    try:
+        cut_off_us = instant(text, zone)
+    except ValueError:
+        problem = f"'{text}' is not a time; use one such as 2026-10-15T06:00 or 2026-10-15T06:00:00Z"
+        raise ConfigError([Problem("", "--cut-off", problem)]) from None
+    if not state.accounting_start_us <= cut_off_us <= state.accounted_us:
+        accounts = Scope(query=ReportQuery(window=Window(0, 0), by=(), calendar=Calendar(zone)), state=state).accounted
+        raise ConfigError([Problem("", "--cut-off", f"{accounts}, not '{text}'; choose a time within that")])
+    return structs.replace(state, accounted_us=cut_off_us)
 
 
 def window_of(text: str, state: LedgerState, zone: tzinfo, *, flag: str = "window") -> Window:

@@ -1,7 +1,7 @@
 """The report of teams: their totals, and the most expensive jobs of each."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 from msgspec import Struct
 
@@ -22,7 +22,6 @@ from gputally.ledger_commands.report.report_text import (
     write_notes,
     write_table,
 )
-from gputally.report.bill import Bill
 from gputally.report.report_query import COLUMNS
 from gputally.report.rounded_rows import BillRows, RowChoice, rows_of
 from gputally.report.team_bill import TeamBill
@@ -45,28 +44,29 @@ def write_teams(file: TextIO, report: TeamReport, *, output: str) -> None:
     """Write the report. CSV has one row for each job shown, and no totals, so that its columns can be summed."""
     teams = rows_of(report.bill.teams, RowChoice(report.places))
     if output == "json":
-        rows = documents(_TEAM, teams)
+        rows, jobs = documents(_TEAM, teams), dict(_by_team(report, teams))
         for row in rows:
-            row["top_jobs"] = _jobs(report, tenant=row["tenant"], currency=row["currency"])
+            found = jobs[row["tenant"]]
+            row["top_jobs"] = [each for each in documents(_JOB, found) if each["currency"] == row["currency"]]
         write_json(file, report.scope, rows=rows, totals=[row_values(each.total) for each in teams])
     elif output == "csv":
         cells = (
             (tenant, *row.labels, *amounts(row, MEASURES), row.currency)
-            for tenant, found in _by_team(report)
+            for tenant, found in _by_team(report, teams)
             for each in found
             for row in each.rows
         )
         write_rows(file, (*_TEAM, *_JOB, *MEASURES, "currency"), cells, output="csv")
     elif output == "html":
-        about = f"From {report.scope.period(report.scope.query.window)}{report.scope.limits}"
+        about = f"From {report.scope.about}"
         tables = _html_tables(report, teams)
         file.write(page(title="GPU cost of teams", about=about, tables=tables, notes=report.scope.notes))
     else:
-        write_heading(file, report.scope.period(report.scope.query.window) + report.scope.limits, output)
+        write_heading(file, report.scope.about, output)
         for each in teams or EMPTY:
             write_table(file, *bill_table(_TEAM, each, bars=output == "table"), output=output)
             file.writelines(f"\n{note}\n" for note in notes_of(each.total))
-        for tenant, found in _by_team(report):
+        for tenant, found in _by_team(report, teams):
             file.write(f"\n{title(_title(tenant, report.top), output)}\n\n")
             for each in found:
                 write_table(file, *bill_table(_JOB, each, bars=output == "table"), output=output)
@@ -77,25 +77,19 @@ def _title(tenant: str, top: int) -> str:
     return f"{tenant}: top {top} jobs by cost"
 
 
-def _by_team(report: TeamReport) -> Iterator[tuple[str, Sequence[BillRows]]]:
+def _by_team(report: TeamReport, teams: Sequence[BillRows]) -> Iterator[tuple[str, Sequence[BillRows]]]:
+    """The jobs of each team, which add up to what is shown for it."""
+    rows = {(row.labels, row.currency): row for each in teams for row in each.rows}
     for tenant, bill in report.bill.jobs:
-        yield tenant, _rows(report, bill)
-
-
-def _rows(report: TeamReport, bill: Bill) -> list[BillRows]:
-    return rows_of(bill, RowChoice(report.places, report.top))
-
-
-def _jobs(report: TeamReport, *, tenant: str, currency: str) -> list[dict[str, Any]]:
-    found = documents(_JOB, _rows(report, dict(report.bill.jobs)[tenant]))
-    return [row for row in found if row["currency"] == currency]
+        shown = {total.currency: rows[(tenant,), total.currency] for total in bill.totals}
+        yield tenant, rows_of(bill, RowChoice(report.places, report.top), shown=shown)
 
 
 def _html_tables(report: TeamReport, teams: Sequence[BillRows]) -> Iterator[HtmlTable]:
     for each in teams or EMPTY:
         note = " ".join(notes_of(each.total))
         yield HtmlTable(*bill_table(_TEAM, each, bars=False), [row.share for row in each.rows], note=note)
-    for tenant, found in _by_team(report):
+    for tenant, found in _by_team(report, teams):
         for each in found:
             shares = [row.share for row in each.rows]
             yield HtmlTable(*bill_table(_JOB, each, bars=False), shares, caption=_title(tenant, report.top))

@@ -14,7 +14,7 @@ from gputally.model.printable import printable
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.units import to_datetime
 from gputally.report.bill import Bill
-from gputally.report.cost_change import CostChange
+from gputally.report.cost_change import CostChange, length_note
 from gputally.report.most_unaccounted import most_unaccounted, note_of
 from gputally.report.report_query import ReportQuery
 from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, RowChoice, change_rows, rows_of
@@ -54,6 +54,7 @@ Table = tuple[list[str], list[list[object]]]
 class Scope(Struct, frozen=True, kw_only=True):
     """What is reported of which ledger; times are shown in the zone of the query.
 
+    `state.accounted_us` is the cut-off of the answer: nothing after it counts, whatever the ledger knows by now.
     `unaccounted` are the days with pods that asked for GPUs which were not accounted. It is None with filters, since
     these pods have no values to filter by, and for commands that do not show them.
     """
@@ -66,6 +67,26 @@ class Scope(Struct, frozen=True, kw_only=True):
     def accounted(self) -> str:
         """What the ledger contains."""
         return f"the ledger accounts {self.period(Window(self.state.accounting_start_us, self.state.accounted_us))}"
+
+    @property
+    def cut_off(self) -> datetime:
+        """The time up to which the answer counts."""
+        return to_datetime(self.state.accounted_us).astimezone(self.query.calendar.zone)
+
+    @property
+    def about(self) -> str:
+        """Period, cut-off unless it ends the period, and filters, for people."""
+        return f"{self.period(self.query.window)}{self._later_cut_off}{self.limits}"
+
+    @property
+    def _later_cut_off(self) -> str:
+        is_over = self.query.window.end_us < self.state.accounted_us
+        return f", cut-off {self.cut_off:%Y-%m-%d %H:%M:%S %Z}" if is_over else ""
+
+    def compared_to(self, before: Window) -> str:
+        """Both periods of a comparison, cut-off and filters, for people."""
+        periods = f"{self.period(self.query.window)}, compared to {self.period(before)}"
+        return f"{periods}{self._later_cut_off}{self.limits}"
 
     @property
     def limits(self) -> str:
@@ -122,10 +143,10 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
             )
             for each in found or EMPTY
         )
-        about = f"From {report.scope.period(query.window)}{report.scope.limits}"
+        about = f"From {report.scope.about}"
         file.write(page(title="GPU cost", about=about, tables=tables, notes=report.scope.notes))
     else:
-        write_heading(file, report.scope.period(query.window) + report.scope.limits, output)
+        write_heading(file, report.scope.about, output)
         for each in found or EMPTY:
             write_table(file, *bill_table(columns, each, bars=output == "table"), output=output)
             file.writelines(f"\n{note}\n" for note in notes_of(each.total))
@@ -146,20 +167,27 @@ def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
         cells = ((*row.labels, *amounts(row, _CHANGES), row.currency) for row in rows)
         write_rows(file, (*columns, *_CHANGES, "currency"), cells, output="csv")
     else:
-        about = f"{scope.period(scope.query.window)}, compared to {scope.period(report.before)}{scope.limits}"
+        about = scope.compared_to(report.before)
         tables = [_change_table(columns, group) for group in found]
-        _write_change_tables(file, scope, tables, about=about, output=output)
+        _write_change_tables(file, tables, _change_notes(report), about=about, output=output)
 
 
-def _write_change_tables(file: TextIO, scope: Scope, tables: Sequence[Table], *, about: str, output: str) -> None:
+def _change_notes(report: ChangeReport) -> list[str]:
+    """What a reader must know of a comparison."""
+    return [*filter(None, [length_note(report.scope.query.window, report.before)]), *report.scope.notes]
+
+
+def _write_change_tables(
+    file: TextIO, tables: Sequence[Table], notes: Sequence[str], *, about: str, output: str
+) -> None:
     if output == "html":
         shown = (HtmlTable(*table) for table in tables)
-        file.write(page(title="Change of GPU cost", about=f"From {about}", tables=shown, notes=scope.notes))
+        file.write(page(title="Change of GPU cost", about=f"From {about}", tables=shown, notes=notes))
         return
     write_heading(file, about, output)
     for table in tables:
         write_table(file, *table, output=output)
-    write_notes(file, scope)
+    file.writelines(f"\n{note}\n" for note in notes)
 
 
 def _change_table(columns: Sequence[str], group: Sequence[ChangeRow]) -> Table:
@@ -278,6 +306,7 @@ def write_json(
         "accounted": times(
             Window(scope.state.accounting_start_us, scope.state.accounted_us), scope.query.calendar.zone
         ),
+        "cut_off": scope.cut_off,
         "by": scope.query.by,
         "where": {each.column: each.globs for each in scope.query.filters},
         "rows": rows,
@@ -295,6 +324,7 @@ def document_head(scope: Scope, *, version: int) -> dict[str, Any]:
         "cluster": scope.state.cluster,
         "window": times(scope.query.window, zone),
         "accounted": times(Window(scope.state.accounting_start_us, scope.state.accounted_us), zone),
+        "cut_off": scope.cut_off,
         "where": {each.column: each.globs for each in scope.query.filters},
     }
 

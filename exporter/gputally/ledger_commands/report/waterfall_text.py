@@ -45,11 +45,11 @@ def write_waterfall(file: TextIO, report: WaterfallReport, *, output: str) -> No
         cells = (_labels(each, columns) | row for each in report.found for row in _records(each))
         write_rows(file, head, (tuple(row[name] for name in head) for row in cells), output="csv")
     elif output == "html":
-        about = f"From {scope.period(scope.query.window)}{scope.limits}"
+        about = f"From {scope.about}"
         tables = _html_tables(report)
         file.write(page(title="GPU cost, from capacity to use", about=about, tables=tables, notes=scope.notes))
     else:
-        write_heading(file, scope.period(scope.query.window) + scope.limits, output)
+        write_heading(file, scope.about, output)
         for each in report.found:
             _write_one(file, each, columns, output)
         write_notes(file, scope)

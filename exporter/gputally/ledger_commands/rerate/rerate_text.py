@@ -50,7 +50,7 @@ def write_comparison(file: TextIO, report: RerateReport, *, output: str) -> None
         rows = ((*row.labels, *_values(row, _FIELDS)) for each in found for row in each.rows)
         write_rows(file, (*query.columns, *_FIELDS), rows, output="csv")
     else:
-        write_heading(file, f"{report.scope.period(query.window)}{report.scope.limits}", output)
+        write_heading(file, report.scope.about, output)
         books = report.books
         after = f"{_name(books.after)}{_purchase(books)}"
         file.write(f"before: {printable(_name(books.before))}\nafter: {printable(after)}\n\n")
@@ -104,6 +104,7 @@ def _write_document(file: TextIO, report: RerateReport, found: Sequence[Comparis
         "cluster": scope.state.cluster,
         "window": times(scope.query.window, zone),
         "accounted": times(Window(scope.state.accounting_start_us, scope.state.accounted_us), zone),
+        "cut_off": scope.cut_off,
         "by": scope.query.by,
         "where": {each.column: each.globs for each in scope.query.filters},
         "before": _book(report.books.before),

@@ -43,7 +43,6 @@ class WaitReport(Struct, frozen=True, kw_only=True):
 def write_waits(file: TextIO, report: WaitReport, *, output: str) -> None:
     """Write waits. CSV has no totals, so that its columns can be summed."""
     scope, columns = report.scope, report.query.columns
-    about = f"{scope.period(scope.query.window)}{scope.limits}"
     if output == "json":
         write_document(file, _document(report))
     elif output == "csv":
@@ -58,9 +57,9 @@ def write_waits(file: TextIO, report: WaitReport, *, output: str) -> None:
             HtmlTable(*_table(each, columns), [row.share for row in each.rows], caption=_caption(each))
             for each in report.found
         )
-        file.write(page(title="Waits for GPUs", about=f"From {about}", tables=tables))
+        file.write(page(title="Waits for GPUs", about=f"From {scope.about}", tables=tables))
     else:
-        _write_tables(file, report, f"Waits for GPUs from {about}", output)
+        _write_tables(file, report, f"Waits for GPUs from {scope.about}", output)
 
 
 def _write_tables(file: TextIO, report: WaitReport, heading: str, output: str) -> None:

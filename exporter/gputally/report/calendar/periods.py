@@ -1,7 +1,8 @@
 """Dimensions of time: days, weeks and months of a period, and hours of the day or days of the week over all of it."""
 
+import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final, NamedTuple
 
@@ -52,10 +53,40 @@ def _labels_of(dimension: str, calendar: Calendar) -> "_Labels":
     return _CALENDARS[dimension]
 
 
+def in_order_of_time(value: str) -> tuple[str, int]:
+    """Sorts values of a dimension of time; of two hours of one name, that with the larger offset from UTC is first."""
+    if not (match := _REPEATED_HOUR.fullmatch(value)):
+        return value, 0
+    return match["hour"], -int(f"{match['sign']}1") * (60 * int(match["hours"]) + int(match["minutes"]))
+
+
+def hours_of(window: Window, zone: tzinfo) -> Iterator[Window]:
+    """The hours by the clocks of `zone` that overlap the window, whole; one that clocks cut short is shorter."""
+    at = to_datetime(window.start_us).astimezone(zone)
+    start_us, end_us = to_us(at) - _into_hour_us(at), _next_hour(at)
+    while start_us < window.end_us:
+        yield Window(start_us, end_us)
+        start_us, end_us = end_us, _next_hour(to_datetime(end_us).astimezone(zone))
+
+
 def _next_hour(at: datetime) -> int:
     """The next full hour of the clock; zones differ from UTC by quarters of an hour."""
-    into_hour_us = (at.minute * 60 + at.second) * 1_000_000 + at.microsecond
-    return to_us(at) - into_hour_us + US_PER_HOUR
+    return to_us(at) - _into_hour_us(at) + US_PER_HOUR
+
+
+def _into_hour_us(at: datetime) -> int:
+    return (at.minute * 60 + at.second) * 1_000_000 + at.microsecond
+
+
+def _hour(at: datetime) -> str:
+    """The hour of a day, with its offset from UTC if clocks that are set back show it twice."""
+    moments = (at.replace(minute=0, second=0, microsecond=0), at.replace(minute=59, second=59, microsecond=0))
+    is_repeated = any(_offset(each, fold=0) > _offset(each, fold=1) for each in moments)
+    return f"{at:%Y-%m-%d %H:00}{at.isoformat()[-6:] if is_repeated else ''}"
+
+
+def _offset(at: datetime, *, fold: int) -> timedelta:
+    return at.replace(fold=fold).utcoffset() or timedelta()
 
 
 def _midnight(day: date, zone: tzinfo | None) -> int:
@@ -81,8 +112,9 @@ def _monday(at: datetime) -> str:
 _Labels = tuple[Callable[[datetime], int], Callable[[datetime], str]]
 """The next change (µs) of a dimension, and its value at a time."""
 _HOURS: Final = "hours"
+_REPEATED_HOUR: Final = re.compile(r"(?P<hour>\d{4}-\d\d-\d\d \d\d:00)(?P<sign>[+-])(?P<hours>\d\d):(?P<minutes>\d\d)")
 _CALENDARS: Final[Mapping[str, _Labels]] = {
-    "hour": (_next_hour, lambda at: f"{at:%Y-%m-%d %H:00}"),
+    "hour": (_next_hour, _hour),
     "day": (_next_day, lambda at: f"{at:%Y-%m-%d}"),
     "week": (_next_week, _monday),
     "month": (_next_month, lambda at: f"{at:%Y-%m}"),

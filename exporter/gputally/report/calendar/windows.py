@@ -50,14 +50,14 @@ def parse_window(text: str, *, now_us: int, zone: tzinfo) -> Window:
 
 def _from_to(text: str, *, now_us: int, zone: tzinfo) -> Window:
     first, last = text.split("/")
-    window = Window(_instant(first, zone), _instant(last, zone) if last else now_us)
+    window = Window(instant(first, zone), instant(last, zone) if last else now_us)
     if window.start_us >= window.end_us:
         raise ValueError(text)
     return window
 
 
-def _instant(text: str, zone: tzinfo) -> int:
-    """A date is its first moment; a time without an offset is of `zone`."""
+def instant(text: str, zone: tzinfo) -> int:
+    """A time (µs). A date is its first moment; a time without an offset is of `zone`. Raises: ValueError."""
     instant = datetime.fromisoformat(text)
     return to_us(instant if instant.tzinfo else instant.replace(tzinfo=zone))
 
@@ -89,20 +89,25 @@ def day_window(day: date, *, zone: tzinfo) -> Window:
     return days_window(day_of(day), zone)
 
 
-def previous(window: Window, *, zone: tzinfo, until_us: int) -> Window:
-    """The period before `window`: the day, week, month, quarter or year before one, otherwise one of the same length.
-
-    If `window` is complete only to `until_us`, the previous one has the same length so far.
-    """
+def previous(window: Window, *, zone: tzinfo) -> Window:
+    """The period before `window`: the day, week, month, quarter or year before it, otherwise one as long as it."""
     first = to_datetime(window.start_us).astimezone(zone).date()
     length_us = window.end_us - window.start_us
     before = Window(window.start_us - length_us, window.start_us)
     for period in (day_of, week_of, month_of, quarter_of, year_of):
         if days_window(period(first), zone) == window:
             before = days_window(_before(period)(first), zone)
-    if until_us < window.end_us:
-        return Window(before.start_us, min(before.end_us, before.start_us + max(0, until_us - window.start_us)))
     return before
+
+
+def equal_part(earlier: Window, *, of: Window, until_us: int) -> Window:
+    """What to compare with a period that is complete only to `until_us`: the first hours of the earlier one, as many.
+
+    All of it if the period is over.
+    """
+    if until_us >= of.end_us:
+        return earlier
+    return Window(earlier.start_us, min(earlier.end_us, earlier.start_us + max(0, until_us - of.start_us)))
 
 
 def days_window(days: Days, zone: tzinfo) -> Window:

@@ -10,9 +10,10 @@ from msgspec import Struct
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.report.rerating.price_comparison import PriceComparison, RatedLine
 from gputally.report.rounded_rows import OTHERS, RowChoice, shown_lines
-from gputally.report.rounding import apportioned, decimal_of, rounded
+from gputally.report.rounding import PERCENT_PLACES, apportioned, apportioned_within, decimal_of, rounded
 
 _TIMES: Final = ("gpu_time", "unpriced_before", "unpriced_after", "estimated")
+_PARTS_OF_TIME: Final = _TIMES[1:]
 _COSTS: Final = ("before", "after", "newly_priced", "no_longer_priced")
 """The fields of a line that are money."""
 
@@ -59,10 +60,13 @@ def _rows(
     lines: Sequence[RatedLine], total: RatedLine, comparison: PriceComparison, choice: RowChoice
 ) -> ComparisonRows:
     shown, totals = shown_lines(lines, choice, _others), _totals(total, choice.places)
-    columns = {
-        name: apportioned([_scaled(line, name, choice.places) for line in shown], total=value)
-        for name, value in totals.items()
-    }
+    columns = dict[str, list[int]]()
+    for name, value in totals.items():
+        parts = [_scaled(line, name, choice.places) for line in shown]
+        if name in _PARTS_OF_TIME:
+            columns[name] = apportioned_within(parts, total=value, limits=columns["gpu_time"])
+        else:
+            columns[name] = apportioned(parts, total=value)
     rows = (
         _row(line, {name: column[place] for name, column in columns.items()}, comparison.currency, choice.places)
         for place, line in enumerate(shown)
@@ -104,9 +108,9 @@ def _row(line: RatedLine, values: dict[str, int], currency: str, places: int) ->
         after=after + amounts["newly_priced"] if line.unpriced_after < line.gpu_time else None,
         difference=after - before if is_comparable else None,
         change=_percent(line.difference, line.compared_before) if is_comparable else None,
-        **{name: amounts[name] for name in ("newly_priced", "no_longer_priced", *_TIMES[1:])},
+        **{name: amounts[name] for name in ("newly_priced", "no_longer_priced", *_PARTS_OF_TIME)},
     )
 
 
 def _percent(part: int, whole: int) -> Decimal | None:
-    return decimal_of(Fraction(100 * part, whole), 1) if whole else None
+    return decimal_of(Fraction(100 * part, whole), PERCENT_PLACES) if whole else None

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND
+from gputally.report.calendar.periods import in_order_of_time
 from gputally.report.rounded_rows import OTHERS
-from gputally.report.rounding import apportioned, rounded
+from gputally.report.rounding import PERCENT_PLACES, apportioned, apportioned_within, rounded
 from gputally.report.waits.wait_lines import Labels, Waited, Waits
 
-_SHARE_PLACES: Final = 1
 PENDING: Final = "pending"
 UNCREATED: Final = "uncreated"
 _AMOUNTS: Final = ("gpu_hours", "unpriced", "at_least", "cost", "highest_cost")
@@ -95,7 +95,7 @@ def _line(labels: Labels, waited: Waited, currency: str, *, has_unpriced: bool) 
 def _shown(lines: Sequence[_WaitLine], top: int | None, time_columns: Sequence[int]) -> list[_WaitLine]:
     first, rest = list(lines[:top]), lines[top:] if top is not None else ()
     if time_columns:
-        first.sort(key=lambda each: [each.labels[column] for column in time_columns])
+        first.sort(key=lambda each: [in_order_of_time(each.labels[column]) for column in time_columns])
     if rest:
         amounts = (sum((getattr(each, name) for each in rest), Fraction()) for name in _AMOUNTS)
         first.append(_WaitLine._make(((OTHERS,) * len(rest[0].labels), *amounts, None)))
@@ -106,9 +106,9 @@ def _rounded(lines: Sequence[_WaitLine], total: _WaitLine, currency: str, pods: 
     """The amounts of the rows add up to those of the total."""
     base = "cost" if total.cost else "gpu_hours"
     whole, every = getattr(total, base), (*lines, total)
-    columns = {name: _decimals([getattr(each, name) for each in every], places) for name in _AMOUNTS}
+    columns = _amounts(every, places)
     shares = [100 * getattr(each, base) / whole if whole else Fraction() for each in every]
-    columns["share"] = _decimals(shares, _SHARE_PLACES)
+    columns["share"] = _decimals(shares, PERCENT_PLACES)
     rows = []
     for place, each in enumerate(every):
         values: dict[str, Any] = {name: column[place] for name, column in columns.items()} | _durations(each.waited)
@@ -116,11 +116,22 @@ def _rounded(lines: Sequence[_WaitLine], total: _WaitLine, currency: str, pods: 
     return WaitRows(tuple(rows[:-1]), rows[-1])
 
 
-def _decimals(amounts: Sequence[Fraction], places: int) -> list[Decimal]:
+def _amounts(every: Sequence[_WaitLine], places: int) -> dict[str, list[Decimal]]:
+    """The rounded amounts of the lines and, last, of their total: parts within GPU-hours, no cost above the highest."""
+    found = {name: _decimals([getattr(each, name) for each in every], places) for name in ("gpu_hours", "cost")}
+    limits = [int(each.scaleb(places)) for each in found["gpu_hours"]]
+    for name in ("unpriced", "at_least"):
+        found[name] = _decimals([getattr(each, name) for each in every], places, limits)
+    more = _decimals([each.highest_cost - each.cost for each in every], places)
+    return found | {"highest_cost": [low + extra for low, extra in zip(found["cost"], more, strict=True)]}
+
+
+def _decimals(amounts: Sequence[Fraction], places: int, limits: Sequence[int] | None = None) -> list[Decimal]:
     """All but the last one add up to it."""
     *parts, total = (each * 10**places for each in amounts)
     whole = rounded(total)
-    return [Decimal(each).scaleb(-places) for each in (*apportioned(parts, total=whole), whole)]
+    found = apportioned_within(parts, total=whole, limits=limits[:-1]) if limits else apportioned(parts, total=whole)
+    return [Decimal(each).scaleb(-places) for each in (*found, whole)]
 
 
 def _durations(waited: Waited | None) -> dict[str, Any]:

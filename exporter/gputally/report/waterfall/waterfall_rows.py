@@ -4,16 +4,14 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from gputally.model.units import COST_UNIT, GPU_HOUR
-from gputally.report.rounding import apportioned, decimal_of, rounded
+from gputally.report.rounding import PERCENT_PLACES, apportioned, decimal_of, rounded
 from gputally.report.waterfall.waterfall import CAUSES, KEYS, Amount, Key, Waterfall, keys_after, sign_of
 from gputally.report.waterfall.waterfall_parts import ALLOCATED, SUCCEEDED
-
-_SHARE_PLACES: Final = 1
 
 
 class WaterfallRow(Struct, frozen=True, kw_only=True):
@@ -155,7 +153,7 @@ def _shares(each: Waterfall, first: Amount) -> _Measure:
         key: Fraction(getattr(part, field) * 1000, whole) if key in known and whole else Fraction()
         for key, part in each.parts.items()
     }
-    return _whole(percents, _SHARE_PLACES)
+    return _whole(percents, PERCENT_PLACES)
 
 
 def _price(cost: int, hours: Amount, places: int) -> Decimal | None:
