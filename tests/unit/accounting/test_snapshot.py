@@ -68,7 +68,7 @@ def test_pods_nodes_and_what_is_wrong_with_them_are_counted() -> None:
 def test_residuals_are_zero_and_show_what_is_lost() -> None:
     replay = Replay()
     replay.see(NODE, RUNNING, at=13)
-    assert publish(replay.fleet, now_us=us(20), ledger=(0, 0)).differences == {
+    assert publish(replay.fleet, now_us=us(20), ledger={Total.ALLOCATED: (0, 0)}).differences == {
         "allocated": 0,
         "capacity": 0,
         "ledger": 0,
@@ -76,7 +76,7 @@ def test_residuals_are_zero_and_show_what_is_lost() -> None:
 
     replay.fleet.totals.accrue(Total.ALLOCATED, ("gold", "ml", "A100", "running"), 1, (us(0), us(1)), at_us=us(20))
     replay.fleet.totals.accrue(Total.PHYSICAL, (), 1, (us(0), us(2)), at_us=us(20))
-    differences = publish(replay.fleet, now_us=us(21), ledger=(5 - us(21), 1)).differences
+    differences = publish(replay.fleet, now_us=us(21), ledger={Total.ALLOCATED: (5 - us(21), 1)}).differences
 
     assert differences == {"allocated": 1_000_000, "capacity": 2_000_000, "ledger": 5}
 
