@@ -51,12 +51,12 @@ ACCOUNTING = Row(
         stat(
             Look(
                 "Overcount",
-                "GPU-hours by which counters exceed the corrected accounting. They stand still until it is offset.",
+                "GPU-hours by which a counter exceeds the corrected accounting. It stands still until that is offset.",
                 unit=GPU_HOURS,
                 empty=NO_EXPORTER,
                 steps={"<GputallyOvercount.gpu_hours>": YELLOW},
             ),
-            Query(f"sum({select.now('gputally_overcount_gpu_seconds')}) / 3600", "overcount"),
+            Query(f"max({select.now('gputally_overcount_gpu_seconds')}) / 3600", "overcount"),
         ),
         stat(
             Look("Pods", "Existing pods that request GPUs, including finished pods.", unit=COUNT, empty=NO_EXPORTER),

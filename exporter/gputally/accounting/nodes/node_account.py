@@ -60,7 +60,7 @@ class NodeAccount:
         record = self.record
         if self._home is None or self._home[0] is not record:
             life = NodeLife(record.gone_us, record.gone_by_us, record.unready)
-            self._home = record, Home(record.uid, record.name, classes(record.facts), life)
+            self._home = record, Home(record.uid, record.name, classes(record.facts), life, record.created_us)
         return self._home[1]
 
     @property
