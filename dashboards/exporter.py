@@ -19,6 +19,7 @@ WRONG = {
     "gputally_ledger_writable": "== bool 0",
     "gputally_ledger_damaged": "== bool 1",
     "gputally_reconciliation_difference_gpu_seconds": "> bool 1",
+    "gputally_reconciliation_difference_cost": "> bool 0.01",
 }
 """When a metric shows a problem of the exporter itself."""
 PROBLEMS = " + ".join(f"sum(abs({select.now(name)}) {test})" for name, test in WRONG.items())
