@@ -138,6 +138,7 @@ class Replay:
             for row in rows:
                 self._check(total, row, snapshot.now_us)
         self._check_pending(snapshot)
+        assert snapshot.cost_differences == {"capacity": 0}
         return snapshot
 
     def _check_pending(self, snapshot: Snapshot) -> None:

@@ -16,6 +16,7 @@ from gputally.accounting.nodes.inventory import Inventory
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.totals.capacity_sums import by_state, offered
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.total import COSTS, GPU_TIMES, RECONCILED, Lines, Total
 from gputally.accounting.totals.totals import Totals
@@ -121,7 +122,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: Lines) -> Snapshot:
         refusals=dict(fleet.limiter.refusals),
         beyond_limits=fleet.beyond_limits(),
         differences=_differences(fleet.totals, totals, ledger),
-        cost_differences=_from_ledger(ledger, COSTS, evaluated_us),
+        cost_differences=_cost_differences(fleet.totals, totals, ledger),
         allocation_differences=fleet.usage.allocation_differences(now_us),
         agent_restarts=fleet.usage.restarts,
         usage_faults=dict(fleet.usage.pending.faults),
@@ -186,17 +187,21 @@ def _waiting(pending: PendingShown) -> dict[tuple[str, str], PendingPods]:
 
 def _differences(totals: Totals, published: Mapping[Total, Published], ledger: Lines) -> dict[str, int]:
     """Allocated by tier and by node; capacity by state and by facts; counters and ledger."""
-    by_state: dict[str, int] = {}
     now_us = totals.evaluated_us
-    for labels, series in totals.truth(Total.CAPACITY):
-        by_state[labels[2]] = by_state.get(labels[2], 0) + series.at(now_us)
-    overcommitted = by_state.pop(CapacityState.OVERCOMMITTED, 0)
+    states = by_state(totals, Total.CAPACITY, at_us=now_us)
     return {
         "allocated": sum(published[Total.ALLOCATED].truths)
         + totals.withheld(Total.ALLOCATED)
-        - by_state.get(CapacityState.ALLOCATED, 0),
-        "capacity": sum(published[Total.PHYSICAL].truths) + overcommitted - sum(by_state.values()),
+        - states.get(CapacityState.ALLOCATED, 0),
+        "capacity": sum(published[Total.PHYSICAL].truths) - offered(states),
     } | _from_ledger(ledger, GPU_TIMES, now_us)
+
+
+def _cost_differences(totals: Totals, published: Mapping[Total, Published], ledger: Lines) -> dict[str, int]:
+    """The costs of capacity by state and by facts; of counters and ledger."""
+    states = by_state(totals, Total.CAPACITY_COST, at_us=totals.evaluated_us)
+    capacity = sum(published[Total.PHYSICAL_COST].truths) - offered(states)
+    return {"capacity": capacity} | _from_ledger(ledger, COSTS, totals.evaluated_us)
 
 
 def _from_ledger(ledger: Lines, families: Iterable[Total], now_us: int) -> dict[str, int]:

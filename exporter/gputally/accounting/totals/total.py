@@ -15,6 +15,8 @@ class Total(StrEnum):
     CAPACITY_COST = "capacity_cost"
     PHYSICAL = "physical"
     """Physical GPUs from node facts alone; all states of capacity must add up to it."""
+    PHYSICAL_COST = "physical_cost"
+    """Their cost, of all currencies together; the cost of all states must add up to it."""
     PREEMPTIONS = "preemptions"
     PREEMPTED = "preempted"
     """µGPU allocated to victims."""
@@ -87,7 +89,8 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.DISRUPTION_LOST, Total.DISRUPTION_LOST_COST), ("tier", "tenant")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME, Total.UNCREATED, Total.UNCREATED_COST), ("tier",)),
     **dict.fromkeys((Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST), ("tier",)),
-    **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME, Total.PHYSICAL, Total.UNMATCHED), ()),
+    **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME, Total.UNMATCHED), ()),
+    **dict.fromkeys((Total.PHYSICAL, Total.PHYSICAL_COST), ()),
 }
 """The bounded labels that the labels of each family begin with."""
 
