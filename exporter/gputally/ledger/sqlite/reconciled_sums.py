@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from gputally.accounting.changes import Changes
 from gputally.accounting.totals.total import RECONCILED, Lines, Total
 from gputally.ledger.price_columns import PRICE, price_of
@@ -87,7 +89,7 @@ def _names(total: Total) -> tuple[str, str]:
 
 
 def _keys(changed: Iterable[str | tuple[str | int, ...]]) -> dict[str, str]:
-    return {"keys": json.dumps(list(changed))}
+    return {"keys": msgspec.json.encode(list(changed)).decode()}
 
 
 def _lines(rows: Iterable[Row], base_us: int) -> tuple[Line, Line]:
