@@ -1,9 +1,13 @@
 """A pod belongs to the node that joined in the second in which it was bound, whichever is observed first, and when."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
+from gputally.accounting.nodes.lineage import Lineage
+from gputally.accounting.nodes.nodes import Nodes
+from gputally.accounting.pods.release import NodeLife
 from gputally.accounting.totals.total import Total
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
@@ -43,3 +47,25 @@ def test_a_pod_bound_a_second_before_its_node_joined_was_on_another_node_of_that
     replay.scrape(10)
 
     assert replay.gpu_seconds(10) == {("none", "ml", "unknown", "starting"): 1}
+
+
+def test_a_pod_that_an_earlier_version_left_without_its_node_moves_to_it_after_a_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replay = Replay(book=book((0, "2")))
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Lineage, "at", lambda *_: None)
+        replay.see(POD, at=4.7)
+        replay.see(NODE, at=8)
+        replay.scrape(9)
+        earlier.setattr(Nodes, "_stand_in_life", lambda *_: NodeLife())
+        replay.see(replace(POD, version=2, started=6), at=10)
+        replay.scrape(11)
+    assert {labels[2] for labels in replay.gpu_seconds(11)} == {"unknown"}
+
+    replay.restart()
+    replay.scrape(105)
+
+    assert replay.by_state(105) == {"starting": 1, "running": 99}
+    assert {labels[2] for labels in replay.gpu_seconds(105)} == {"A100"}
+    assert replay.capacity(105).get("overcommitted", 0) == 0
