@@ -41,15 +41,12 @@ GROUP = Group(
         ),
         Alert(
             name="GputallyReconciliationDifference",
-            expression=(
-                "max by (cluster, check) (abs(gputally_reconciliation_difference_gpu_seconds)) > $gpu_seconds or "
-                "max by (cluster, check) (abs(gputally_reconciliation_difference_cost)) > $cost"
-            ),
-            summary="Two sums of GPU time or of costs that must be equal differ.",
+            expression="max by (cluster, check) (abs(gputally_reconciliation_difference_gpu_seconds)) > $gpu_seconds",
+            summary="Two sums of GPU time that must be equal differ.",
             description=(
-                "Counters or ledger are wrong: the check {{ $labels.check }} finds a difference of "
-                '{{ $value | printf "%.6g" }} (GPU-seconds, or units of the currency). Do not send bills until it is '
-                "explained. Copy the ledger, and report this bug."
+                'Counters or ledger are wrong: the check {{ $labels.check }} finds {{ $value | printf "%.6g" }} '
+                "GPU-seconds of difference. Do not send bills until it is explained. Copy the ledger, and report this "
+                "bug."
             ),
             dashboard="exporter",
             variables=("cluster",),
