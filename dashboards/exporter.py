@@ -19,6 +19,7 @@ WRONG = {
     "gputally_ledger_writable": "== bool 0",
     "gputally_ledger_damaged": "== bool 1",
     "gputally_reconciliation_difference_gpu_seconds": "> bool 1",
+    "gputally_reconciliation_difference_cost": "> bool 0.01",
 }
 """When a metric shows a problem of the exporter itself."""
 PROBLEMS = " + ".join(f"sum(abs({select.now(name)}) {test})" for name, test in WRONG.items())
@@ -51,12 +52,12 @@ ACCOUNTING = Row(
         stat(
             Look(
                 "Overcount",
-                "GPU-hours by which counters exceed the corrected accounting. They stand still until it is offset.",
+                "GPU-hours by which a counter exceeds the corrected accounting. It stands still until that is offset.",
                 unit=GPU_HOURS,
                 empty=NO_EXPORTER,
                 steps={"<GputallyOvercount.gpu_hours>": YELLOW},
             ),
-            Query(f"sum({select.now('gputally_overcount_gpu_seconds')}) / 3600", "overcount"),
+            Query(f"max({select.now('gputally_overcount_gpu_seconds')}) / 3600", "overcount"),
         ),
         stat(
             Look("Pods", "Existing pods that request GPUs, including finished pods.", unit=COUNT, empty=NO_EXPORTER),

@@ -207,7 +207,7 @@ def start(path: Path) -> Iterator[Figure]:
             fleet = Fleet(rules=Rules(), book=None, saved=saved)
             yield Figure(f"ledger.start_{how}_s", time.perf_counter() - started, "s", "<= 0.5")
             started = time.perf_counter()
-            publish(fleet, now_us=saved.at_us + 1, ledger=None)
+            publish(fleet, now_us=saved.at_us + 1, ledger={})
             ledger.write(fleet.drain())
             yield Figure(f"ledger.scrape_{how}_ms", 1000 * (time.perf_counter() - started), "ms")
 

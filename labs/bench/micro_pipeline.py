@@ -52,8 +52,8 @@ def _accounting(fleet: Fleet) -> Iterator[Figure]:
 
 
 def _publishing(fleet: Fleet) -> Iterator[Figure]:
-    yield Figure("micro.publish_ms", best_ms(lambda: publish(fleet, now_us=NOW_US, ledger=None)), "ms")
-    snapshots = [publish(fleet, now_us=NOW_US + second * US_PER_SECOND, ledger=None) for second in (1, 2)]
+    yield Figure("micro.publish_ms", best_ms(lambda: publish(fleet, now_us=NOW_US, ledger={})), "ms")
+    snapshots = [publish(fleet, now_us=NOW_US + second * US_PER_SECOND, ledger={}) for second in (1, 2)]
     scrapes = cycle([[(metric, _rows(metric, snapshot)) for metric in FLEET] for snapshot in snapshots])
     yield Figure("micro.rows", sum(len(list(rows)) for _, rows in next(scrapes)), "rows")
     yield Figure("micro.rows_ms", best_ms(lambda: [_rows(metric, snapshots[0]) for metric in FLEET]), "ms")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,8 @@ from labs.campaign.killer import Age, Killer
 from labs.campaign.supervisor import Supervisor
 from labs.campaign.verdict import Verdict, judge, noticed_victims
 from labs.campaign.wall_clock import WallClock
-from tests.behaviour.product import total
-from tests.behaviour.published import differences
+from tests.behaviour.product import Samples, total
+from tests.behaviour.published import WAITS, differences, surplus
 from tests.behaviour.recorder import until
 from tests.behaviour.scrapes import Scrapes
 from tests.behaviour.stage import Stage
@@ -137,9 +137,19 @@ class Campaign:
             if shown.get(group, 0) < gpu_time / 10**12 - 1e-9
         ]
         difference = [f"residual {value}" for value in differences(samples) if value]
-        return (
-            behind + difference + ([f"{surplus_s} more than the truth"] if abs(surplus_s - overcount_s) > 1e-6 else [])
-        )
+        more = [f"{surplus_s} more than the truth"] if abs(surplus_s - overcount_s) > 1e-6 else []
+        return behind + difference + more + list(self._unstated(samples))
+
+    def _unstated(self, samples: Samples) -> Iterator[str]:
+        """Counters of waits that exceed the waits in the ledger by anything but their overcount."""
+        for counter, (metric, _, _) in WAITS.items():
+            unit = "cost" if counter.endswith("_cost") else "gpu_seconds"
+            overcount = total(samples, f"gputally_overcount_{unit}", counter=counter)
+            exceeds = surplus(samples, self.product, counter)
+            if abs(exceeds - overcount) > 1e-6:
+                yield f"{metric} exceeds the ledger by {exceeds}, and its overcount is {overcount}"
+            if not total(samples, metric):
+                yield f"{metric} is 0: nothing waited"
 
     def inconclusive_reasons(self, verdict: Verdict) -> list[str]:
         """Reasons why this campaign is inconclusive because too little happened."""

@@ -19,6 +19,8 @@ NODE_SELECTOR = {POOL: ""}
 MORE_THAN_ANY_NODE = 64
 SERVICES = (("alpha", "urgent", 2), ("beta", "serving", 1), ("gamma", "serving", 4))
 """Team, tier and GPUs of Deployments, each scaled up to a third of the cluster."""
+QUEUED = {"kueue.x-k8s.io/queue-name": "research"}
+"""The labels of a Job that a queue holds back while it is suspended."""
 PODS = "/api/v1/pods"
 KIND = {"apiVersion": "v1", "kind": "Pod"}
 """The type fields that items of a list lack."""
@@ -37,6 +39,7 @@ class Churn:
             tasks.create_task(self._runs(tasks, Random(f"{self._seed} runs")))
             tasks.create_task(self._jobs(Random(f"{self._seed} jobs")))
             tasks.create_task(self._unschedulable(tasks, Random(f"{self._seed} misfits")))
+            tasks.create_task(self._queued(Random(f"{self._seed} queued")))
             for number in range(3):
                 tasks.create_task(self._same_names(f"again-{number}", Random(f"{self._seed} again {number}")))
             for team, tier, gpus in SERVICES:
@@ -102,6 +105,20 @@ class Churn:
             manifest = job(of(f"job-{number}", manner, gpus=1, random=random), parallelism=parallelism)
             await self._create(manifest)
             await asyncio.sleep(random.uniform(1, 10))
+            await self._delete(path(manifest))
+
+    async def _queued(self, random: Random) -> None:
+        """Create Jobs that a queue holds back, and admit or delete them after a while."""
+        for number in count():
+            await asyncio.sleep(random.uniform(1, 4))
+            pod = of(f"queued-{number}", conduct(run_for="2s"), gpus=random.choice((1, 2, 8)), random=random)
+            manifest = job(pod, parallelism=random.randint(1, 4), suspend=True)
+            manifest["metadata"]["labels"] = QUEUED
+            await self._create(manifest)
+            await asyncio.sleep(random.uniform(0, 5))
+            if random.random() < 0.5:
+                await self._retry(partial(self._api.patch, path(manifest), {"spec": {"suspend": False}}))
+                await asyncio.sleep(random.uniform(0, 3))
             await self._delete(path(manifest))
 
     async def _service(self, team: str, tier: str, gpus: int, random: Random) -> None:

@@ -1,10 +1,24 @@
 """Compares the exported counters with the expected values."""
 
+from fractions import Fraction
+from typing import Final
+
 import pytest
 
-from tests.behaviour.product import Samples, total
+from tests.behaviour.product import Product, Samples, total
 from tests.behaviour.recorder import Bill
 
+WAITS: Final = {
+    "pending": ("gputally_pending_gpu_seconds_total", "waits", "quantity"),
+    "pending_cost": ("gputally_pending_cost_total", "waits", "quantity"),
+    "uncreated": ("gputally_uncreated_gpu_seconds_total", "uncreated_waits", "pods * quantity"),
+    "uncreated_cost": ("gputally_uncreated_cost_total", "uncreated_waits", "pods * quantity"),
+}
+"""The metric, the table and the µGPU of each counter of waits."""
+WAITS_SQL: Final = """
+SELECT {quantity} * (to_us - from_us), ifnull(p.per_gpu_hour, '0')
+FROM {table} w LEFT JOIN prices p ON p.price_key = w.price_key
+"""
 Shown = dict[tuple[str, str, str, str], float]
 """Values by `time` or `cost`, tier, tenant and state."""
 
@@ -42,4 +56,14 @@ def exported(truth: Bill) -> Shown:
 
 
 def differences(samples: Samples) -> set[float]:
-    return {value for (name, _), value in samples.items() if name == "gputally_reconciliation_difference_gpu_seconds"}
+    """All reconciliation differences, of GPU-seconds and of costs."""
+    return {value for (name, _), value in samples.items() if name.startswith("gputally_reconciliation_difference_")}
+
+
+def surplus(samples: Samples, product: Product, counter: str) -> float:
+    """By how much the counters of waits exceed the waits in the ledger, all of which must have ended."""
+    metric, table, quantity = WAITS[counter]
+    amount = Fraction(0)
+    for lasted, price in product.query(WAITS_SQL.format(table=table, quantity=quantity)):
+        amount += Fraction(lasted, 10**12) * (Fraction(price) / 3600 if metric.endswith("_cost_total") else 1)
+    return float(Fraction(total(samples, metric)) - amount)

@@ -11,7 +11,7 @@ from gputally.catalog.metric import MetricType
 PERIOD_S = 0.05
 TIMEOUT = aiohttp.ClientTimeout(total=5)
 COUNTERS = tuple(metric.family for metric in FLEET if metric.kind in (MetricType.COUNTER, MetricType.HISTOGRAM))
-RECONCILIATION_DIFFERENCE = "gputally_reconciliation_difference_gpu_seconds"
+RECONCILIATION_DIFFERENCE = "gputally_reconciliation_difference_"
 WRITABLE = "gputally_ledger_writable"
 
 

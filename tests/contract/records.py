@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
 from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.totals.total import Total
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.model.allocation import End, Gap, Result, Segment, State, Terms
@@ -26,7 +27,7 @@ from gputally.model.work.lost_work import LostPod, LostWork
 OPENED_S = 1000
 ACCOUNTED_S = 5000
 ALWAYS = Window(0, 10**15)
-BALANCED = (0, 0)
+BALANCED = {Total.ALLOCATED: (0, 0)}
 PRICE = Price(
     key="0123456789ab/h100@0:spot",
     currency="CHF",
@@ -185,8 +186,10 @@ def pod(uid: str, *segments: Segment, revision: int = 1, **more: Any) -> PodReco
 
 
 def step(*revised: PodRecord, at: int = ACCOUNTED_S, **more: Any) -> Changes:  # noqa: ANN401 - any field of the changes
-    """One set of changes; `live` is by default the sum of the revised pods."""
+    """One set of changes; `live` is the allocated time of the counters, by default the sum of the revised pods."""
     fields: dict[str, Any] = {"live": line(*revised), "revisions": {record.uid: record for record in revised}} | more
+    if isinstance(fields["live"], tuple | None):
+        fields["live"] = {Total.ALLOCATED: fields["live"]} if fields["live"] else {}
     return Changes(accounting_start_us=us(OPENED_S), evaluated_us=us(at), at_us=us(at), **fields)
 
 

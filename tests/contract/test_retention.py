@@ -118,7 +118,7 @@ def test_a_late_revision_of_one_that_is_rolled_up_does_not_count_again(
 
     late = pod("old", segment(DAY, 2 * DAY + 9), revision=7, end_us=us(2 * DAY + 9))
     with caplog.at_level(logging.WARNING):
-        assert ledger.write(step(late, at=10 * DAY, live=None)) is None
+        assert ledger.write(step(late, at=10 * DAY, live=None)) == {}
 
     assert by_day(reader) == before
     [entry] = [each.getMessage() for each in caplog.records]

@@ -12,7 +12,7 @@ from gputally.accounting.present import at_present
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.accounting.totals.series import Labels, Point
-from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.total import Lines, Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
@@ -20,6 +20,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from gputally.shares.schemes import covered
+from tests.core.ledger_sums import sums_in
 from tests.core.manifests import Json, NodeForm, PodForm, as_class, as_event, as_namespace, as_node, as_pod, us
 from tests.core.memory import Memory
 
@@ -44,7 +45,7 @@ class Replay:
         self.memory = Memory(accounting_start_us=us(opened))
         self._zero_us = us(zero) - us(0)
         self.fleet = self._new_fleet()
-        self.ledger: tuple[int, int] = (0, 0)
+        self.ledger: Lines = {Total.ALLOCATED: (0, 0), Total.COST: (0, 0)}
         self.unwritten: Changes | None = None
         self._published: dict[tuple[Total, Labels], int] = {}
         self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=opened)
@@ -117,9 +118,9 @@ class Replay:
         for record in changes.revisions.values():
             self._balance(self.memory.revisions[record.uid].segments if record.uid in self.memory.revisions else (), -1)
             self._balance(record.segments, 1)
-        assert changes.live == self.ledger, "the counters differ from the segments in the ledger"
         assert self.in_jobs() == self.in_pods(), "ended jobs and open ones differ from the allocated time"
         self.memory.write(changes)
+        assert changes.live == self.ledger | sums_in(self.memory), "the counters differ from the rows of the ledger"
         assert self.in_waits() == self.in_counters(Total.PENDING), (
             "the counters of waits differ from the waits in the ledger"
         )
@@ -131,12 +132,13 @@ class Replay:
         """Publish and flush, then check that no counter decreased, and that pending pods add up."""
         self.fleet.advance(us(at))
         self.fleet.waiting.judge(at_us=self.fleet.now_us)
-        snapshot = publish(self.fleet, now_us=us(at), ledger=None)
+        snapshot = publish(self.fleet, now_us=us(at), ledger={})
         self.flush()
         for total, rows in snapshot.totals.items():
             for row in rows:
                 self._check(total, row, snapshot.now_us)
         self._check_pending(snapshot)
+        assert snapshot.cost_differences == {"capacity": 0}
         return snapshot
 
     def _check_pending(self, snapshot: Snapshot) -> None:
@@ -262,15 +264,15 @@ class Replay:
         ]
 
     def _balance(self, segments: Iterable[Segment], sign: int) -> None:
-        """Add the segments to the ledger's total, computed from segments alone."""
-        a, b = self.ledger
+        """Add the segments to the ledger's sums, computed from segments alone."""
+        (a, b), (cost_a, cost_b) = self.ledger[Total.ALLOCATED], self.ledger[Total.COST]
         for s in segments:
             start_us = max(s.start_us, self.memory.accounting_start_us)
-            if s.end_us is None:
-                a, b = a - sign * s.quantity * start_us, b + sign * s.quantity
-            else:
-                a += sign * s.quantity * max(0, s.end_us - start_us)
-        self.ledger = a, b
+            more = -start_us if s.end_us is None else max(0, s.end_us - start_us)
+            more, slope = sign * s.quantity * more, sign * s.quantity * (s.end_us is None)
+            rate = s.price.rate if s.price else 0
+            a, b, cost_a, cost_b = a + more, b + slope, cost_a + more * rate, cost_b + slope * rate
+        self.ledger = {Total.ALLOCATED: (a, b), Total.COST: (cost_a, cost_b)}
 
 
 def _object(form: Form) -> tuple[Kind, Object]:

@@ -15,6 +15,7 @@ from gputally.accounting.changes import Saved
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.snapshot import Snapshot, publish
+from gputally.accounting.totals.total import RECONCILED
 from gputally.catalog.all import FLEET, HEALTH
 from gputally.catalog.metric import Metric
 from gputally.export.text import Rows, render
@@ -153,7 +154,7 @@ class Tape:
     def scrape(self, at: float) -> Snapshot:
         self.fleet.advance(us(at))
         self.fleet.waiting.judge(at_us=us(at))
-        return publish(self.fleet, now_us=us(at), ledger=(0, 0))
+        return publish(self.fleet, now_us=us(at), ledger=dict.fromkeys(RECONCILED, (0, 0)))
 
 
 def an_hour() -> Snapshot:

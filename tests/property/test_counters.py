@@ -172,7 +172,7 @@ class Books(RuleBasedStateMachine):
     @rule(back=st.integers(-40, 40))
     def scrape(self, back: int) -> None:
         """The clock may have stepped. Nobody is shown what could not be written."""
-        snapshot = publish(self.replay.fleet, now_us=us(self.now + back), ledger=None)
+        snapshot = publish(self.replay.fleet, now_us=us(self.now + back), ledger={})
         self.flush()
         if self.unwritten is None:
             self.look_at(snapshot)

@@ -204,7 +204,7 @@ def test_each_second_of_a_gang_follows_the_minimum_that_was_declared_then(gang: 
 
     for step, told in with_crashes(replay, gang.log(), partial(next, cycle(steps)), restarted):
         if step == "scrape":
-            publish(replay.fleet, now_us=us(told.at), ledger=None)
+            publish(replay.fleet, now_us=us(told.at), ledger={})
     replay.scrape(HORIZON)
 
     assert by_state(replay) == gang.states()

@@ -162,7 +162,7 @@ def test_each_second_of_a_gang_is_in_the_state_that_its_pods_were_in(gang: Gang,
     replay = new_replay(NO_PRICES)
     for step, told in with_crashes(replay, gang.log(), partial(next, cycle(steps))):
         if step == "scrape":
-            publish(replay.fleet, now_us=us(told.at), ledger=None)
+            publish(replay.fleet, now_us=us(told.at), ledger={})
     replay.scrape(HORIZON)
 
     assert by_state(replay) == gang.states()

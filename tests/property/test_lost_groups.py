@@ -173,7 +173,7 @@ def test_a_gang_loses_what_restarts_and_stalls_where_it_stays_over_crashes(gang:
     replay = new_replay(NO_PRICES)
     for step, told in with_crashes(replay, gang.log(), partial(next, cycle(steps))):
         if step == "scrape":
-            publish(replay.fleet, now_us=us(told.at), ledger=None)
+            publish(replay.fleet, now_us=us(told.at), ledger={})
 
     assert (found(replay, Total.LOST), found(replay, Total.STALLED)) == (gang.lost(), gang.stalled())
     assert_laws(replay)

@@ -198,7 +198,7 @@ def told_of(workload: Workload, steps: Sequence[str]) -> Replay:
     replay = new_replay(NO_PRICES)
     for step, told in with_crashes(replay, workload.log, partial(next, cycle(steps))):
         if step == "scrape":
-            publish(replay.fleet, now_us=us(told.at), ledger=None)
+            publish(replay.fleet, now_us=us(told.at), ledger={})
     return replay
 
 

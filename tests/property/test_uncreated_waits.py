@@ -181,7 +181,7 @@ class World:
         if what == "flush":
             self.flush()
         elif what == "scrape":
-            publish(self.replay.fleet, now_us=us(at), ledger=None)
+            publish(self.replay.fleet, now_us=us(at), ledger={})
         elif what == "quota":
             assert isinstance(name, int)
             found = quota("training", {GPU_NAME: str(name)}, used={GPU_NAME: "1"})

@@ -50,7 +50,7 @@ def told_of(cluster: Cluster, steps: Sequence[str]) -> Replay:
         if step == "scrape":
             replay.fleet.advance(us(told.at))
             replay.fleet.waiting.judge(at_us=replay.fleet.now_us)
-            publish(replay.fleet, now_us=us(told.at), ledger=None)  # without a flush: only `with_crashes` keeps entries
+            publish(replay.fleet, now_us=us(told.at), ledger={})  # without a flush: only `with_crashes` keeps entries
     replay.scrape(HORIZON)
     replay.scrape(HORIZON)
     return replay

@@ -13,7 +13,7 @@ from gputally.accounting.jobs.job_progress import PodProgress, ProgressKey
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
-from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.total import Lines, Total
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.history import alike
@@ -60,9 +60,9 @@ class Changes(Struct, frozen=True, kw_only=True):
     `jobs` are new or changed, by UID; `progress` is new, by job and pod, as are `priority_classes` by name and start.
     `waits` are by pod and begin, `uncreated_waits` by namespace, workload and begin, None for withdrawn ones.
     `capacity` has new facts of nodes, by UID and time: name and facts; `asset_prices` say what a GPU-hour of capacity
-    costs from when on. `live` is the allocated GPU-time of the counters, as the line (a, b); None if it is not to be
-    compared. `interruptions` are observation gaps, from (kind, start) to end. Hours of usage are as last reported, by
-    assignment and start or by GPU.
+    costs from when on. `live` are the sums of the counters that are to be compared with those of the ledger.
+    `interruptions` are observation gaps, from (kind, start) to end. Hours of usage are as last reported, by assignment
+    and start or by GPU.
     """
 
     accounting_start_us: int
@@ -90,7 +90,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     assignment_usage: dict[tuple[AssignmentKey, int], AssignmentHour] = field(default_factory=dict)
     unallocated_usage: dict[GpuKey, UnallocatedHour] = field(default_factory=dict)
     departed: dict[str, PodRecord | None] = field(default_factory=dict)
-    live: tuple[int, int] | None = None
+    live: Lines = field(default_factory=dict)
 
     def followed_by(self, later: "Changes") -> "Changes":
         """These changes and `later` ones as one step."""

@@ -27,7 +27,7 @@ from gputally.accounting.restore import restore
 from gputally.accounting.totals.known_series import KnownSeries
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.posting import Posting
-from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.total import RECONCILED, Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.unaccounted_pods import UNACCOUNTED_READING, UnaccountedDays
 from gputally.accounting.uncreated.uncreated import Uncreated
@@ -231,7 +231,7 @@ class Fleet:
             assignment_usage=held,
             unallocated_usage=unallocated,
             departed=self.usage.drain_departed(),
-            live=self.totals.line(Total.ALLOCATED),
+            live=self.totals.lines(RECONCILED),
         )
 
     def _upserted(self, event: Upserted, found: Object) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Saved
+from gputally.accounting.totals.capacity_sums import by_state, offered
 from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 
@@ -16,8 +17,11 @@ def restore(fleet: "Fleet", saved: Saved) -> None:
     """Continue from the state that an earlier process saved."""
     for tier in fleet.rules.known_tiers:
         fleet.limiter.pin("tier", tier)
-    for total in (Total.CAPACITY, Total.CAPACITY_COST, Total.PHYSICAL):
+    for total in (Total.CAPACITY, Total.CAPACITY_COST, Total.PHYSICAL, Total.PHYSICAL_COST):
         fleet.totals.close(total, at_us=saved.at_us)
+    if (Total.PHYSICAL_COST, ()) not in fleet.totals.series:  # an earlier version did not keep it
+        cost = by_state(fleet.totals, Total.CAPACITY_COST, at_us=saved.at_us)
+        fleet.totals.count(Total.PHYSICAL_COST, (), offered(cost), at_us=saved.at_us)
     for part in fleet.parts:
         part.restore(saved.documents.get(part.name, ()), at_us=saved.at_us)
     fleet.nodes.restore(saved.nodes, since_us=saved.at_us)

@@ -1,6 +1,6 @@
 """An immutable view of the fleet at one instant: the input of all metrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
@@ -16,8 +16,9 @@ from gputally.accounting.nodes.inventory import Inventory
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.totals.capacity_sums import by_state, offered
 from gputally.accounting.totals.series import Published
-from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.total import COSTS, GPU_TIMES, RECONCILED, Lines, Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.unaccounted_pods import UnaccountedNow
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
@@ -53,12 +54,12 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """The fleet as published at `now_us`.
 
     `wanted` is the µGPU that pending pods request, by required GPU model, `any` for none. `differences` compare
-    independently computed sums, in µs·µGPU, and must be 0. `allocation_differences` are the µGPU that only the API
-    server or only the kubelets report as allocated, by pool and side. `priority_classes` are the highest ones, each
-    with its exported tier; `quotas` are by exported tier and tenant. `unused_after_preemption` are the µGPU that
-    preemptions freed and no pod has taken since, by exported tier. `unknown_offers` are the nodes that offer unknown
-    devices, by resource, or `other`. `waits` and `uncreated` are None if reasons are not
-    determined.
+    independently computed sums, in µs·µGPU, and must be 0; `cost_differences` do so with costs.
+    `allocation_differences` are the µGPU that only the API server or only the kubelets report as allocated, by pool and
+    side. `priority_classes` are the highest ones, each with its exported tier; `quotas` are by exported tier and
+    tenant. `unused_after_preemption` are the µGPU that preemptions freed and no pod has taken since, by exported tier.
+    `unknown_offers` are the nodes that offer unknown devices, by resource, or `other`. `waits` and `uncreated` are None
+    if reasons are not determined.
     """
 
     now_us: int
@@ -80,6 +81,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     refusals: Mapping[str, int]
     beyond_limits: Mapping[Kind, Beyond]
     differences: Mapping[str, int]
+    cost_differences: Mapping[str, int]
     allocation_differences: Mapping[tuple[str, str], int]
     agent_restarts: int
     usage_faults: Mapping[Fault, int]
@@ -92,10 +94,10 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     book: PriceBook | None = None
 
 
-def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Snapshot:
+def publish(fleet: Fleet, *, now_us: int, ledger: Lines) -> Snapshot:
     """Evaluate the fleet at `now_us`. From then on, no counter is published below this snapshot.
 
-    `ledger` is the live allocated GPU-time minus the sum of the ledger's segments, as a line (a, b), None if unknown.
+    `ledger` are the live sums minus those of the ledger's rows, without those that are not known.
     """
     totals, evaluated_us = _published(fleet, now_us), fleet.totals.evaluated_us
     pending = PendingShown(fleet)
@@ -120,6 +122,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         refusals=dict(fleet.limiter.refusals),
         beyond_limits=fleet.beyond_limits(),
         differences=_differences(fleet.totals, totals, ledger),
+        cost_differences=_cost_differences(fleet.totals, totals, ledger),
         allocation_differences=fleet.usage.allocation_differences(now_us),
         agent_restarts=fleet.usage.restarts,
         usage_faults=dict(fleet.usage.pending.faults),
@@ -182,21 +185,25 @@ def _waiting(pending: PendingShown) -> dict[tuple[str, str], PendingPods]:
     return found
 
 
-def _differences(
-    totals: Totals, published: Mapping[Total, Published], ledger: tuple[int, int] | None
-) -> dict[str, int]:
+def _differences(totals: Totals, published: Mapping[Total, Published], ledger: Lines) -> dict[str, int]:
     """Allocated by tier and by node; capacity by state and by facts; counters and ledger."""
-    by_state: dict[str, int] = {}
     now_us = totals.evaluated_us
-    for labels, series in totals.truth(Total.CAPACITY):
-        by_state[labels[2]] = by_state.get(labels[2], 0) + series.at(now_us)
-    overcommitted = by_state.pop(CapacityState.OVERCOMMITTED, 0)
-    differences = {
+    states = by_state(totals, Total.CAPACITY, at_us=now_us)
+    return {
         "allocated": sum(published[Total.ALLOCATED].truths)
         + totals.withheld(Total.ALLOCATED)
-        - by_state.get(CapacityState.ALLOCATED, 0),
-        "capacity": sum(published[Total.PHYSICAL].truths) + overcommitted - sum(by_state.values()),
-    }
-    if ledger is not None:
-        differences["ledger"] = ledger[0] + ledger[1] * now_us
-    return differences
+        - states.get(CapacityState.ALLOCATED, 0),
+        "capacity": sum(published[Total.PHYSICAL].truths) - offered(states),
+    } | _from_ledger(ledger, GPU_TIMES, now_us)
+
+
+def _cost_differences(totals: Totals, published: Mapping[Total, Published], ledger: Lines) -> dict[str, int]:
+    """The costs of capacity by state and by facts; of counters and ledger."""
+    states = by_state(totals, Total.CAPACITY_COST, at_us=totals.evaluated_us)
+    capacity = sum(published[Total.PHYSICAL_COST].truths) - offered(states)
+    return {"capacity": capacity} | _from_ledger(ledger, COSTS, totals.evaluated_us)
+
+
+def _from_ledger(ledger: Lines, families: Iterable[Total], now_us: int) -> dict[str, int]:
+    """The differences of these families, by the name of the check."""
+    return {RECONCILED[each]: ledger[each][0] + ledger[each][1] * now_us for each in families if each in ledger}

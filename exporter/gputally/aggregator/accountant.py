@@ -13,6 +13,7 @@ from gputally.accounting.fleet import Fleet
 from gputally.accounting.lost_work.risk_lines import RiskNow, read_risk
 from gputally.accounting.nodes.unknown_offers import OTHER
 from gputally.accounting.snapshot import Snapshot, publish
+from gputally.accounting.totals.total import Lines
 from gputally.errors import MalformedObject
 from gputally.model.health import Health
 from gputally.model.observation import Deleted, Observation, Upserted
@@ -89,10 +90,10 @@ class Accountant:
             self.fleet.advance(now_us)
         self._continue_judging()
 
-    def publish(self, *, now_us: int, difference: tuple[int, int] | None) -> Snapshot:
-        """The snapshot to export at `now_us`. `difference` is from the ledger, see `snapshot.publish`."""
+    def publish(self, *, now_us: int, differences: Lines) -> Snapshot:
+        """The snapshot to export at `now_us`. `differences` are from the ledger, see `snapshot.publish`."""
         with self._exclusive():
-            snapshot = publish(self.fleet, now_us=now_us, ledger=difference)
+            snapshot = publish(self.fleet, now_us=now_us, ledger=differences)
         self._continue_judging()
         self._warn_beyond_limits(snapshot)
         return snapshot

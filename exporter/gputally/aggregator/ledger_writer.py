@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from gputally.accounting.changes import Changes
 from gputally.aggregator.accountant import Accountant
@@ -15,6 +15,9 @@ from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import LedgerHealth
 from gputally.process.clock import Clock
+
+if TYPE_CHECKING:
+    from gputally.accounting.totals.total import Lines
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -44,8 +47,8 @@ class LedgerWriter:
         self.room = asyncio.Event()
         """Set while the pending rows are below ROOM."""
         self.room.set()
-        self.difference: tuple[int, int] | None = None
-        """Live allocated GPU-time minus that in the ledger at the last write, as a line (a, b)."""
+        self.differences: Lines = {}
+        """The sums of the counters minus those of the ledger's rows at the last write; empty before it."""
         self._accountant = accountant
         self._clock = clock
         self._is_busy = is_busy
@@ -61,7 +64,7 @@ class LedgerWriter:
             started_ns = time.monotonic_ns()
             try:
                 loop = asyncio.get_running_loop()
-                self.difference = await loop.run_in_executor(self._thread, self.ledger.write, changes)
+                self.differences = await loop.run_in_executor(self._thread, self.ledger.write, changes)
                 self._write_succeeded(time.monotonic_ns() - started_ns)
             except LedgerUnwritable as error:
                 self._write_failed(changes, error)

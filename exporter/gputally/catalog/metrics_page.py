@@ -44,7 +44,10 @@ def document(groups: Mapping[str, Sequence[Metric[Any]]]) -> str:
 def _units(metrics: Iterable[Metric[Any]]) -> str:
     used = {ending for metric in metrics if (ending := _ending(metric))}
     rows = [(f"`_{ending}`", meaning) for ending, meaning in _UNITS.items() if ending in used]
-    note = "`_total` after the unit marks a counter: read it through `rate()` or `increase()`.\n"
+    note = (
+        "`_total` after the unit marks a counter: read it through `rate()` or `increase()`. Both "
+        "[extrapolate](dashboards.md#young-series) for a series that is younger than their window.\n"
+    )
     return "## Units\n\n" + (_table(("Ending", "Unit"), rows) + "\n" if rows else "") + note
 
 

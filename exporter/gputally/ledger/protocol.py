@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.totals.total import Lines
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
 from gputally.ledger.preemption_records import LostTime, NodeBinding, PreemptionRecord
@@ -53,10 +54,11 @@ class Ledger(Protocol):
     def saved(self, *, now_us: int) -> Saved:
         """The state that the previous process saved; without one, accounting starts at `now_us`."""
 
-    def write(self, changes: Changes) -> Line | None:
+    def write(self, changes: Changes) -> Lines:
         """Write all of `changes` or none of them; writing the same changes again has no effect.
 
-        Returns: the live line of `changes` minus the sum of the ledger's own segments, which must be (0, 0).
+        Returns: each of the live sums of `changes` minus that of the ledger's own rows, which must be (0, 0). A ledger
+        of an earlier version did not keep some of its sums: these begin with the live ones.
         Raises: LedgerUnwritable if the ledger cannot be written now; the same changes may be written later.
         """
 

@@ -117,9 +117,9 @@ def test_late_news_of_a_tenant_that_gave_way_goes_to_its_own_series() -> None:
     [labels] = [labels for _, labels in replay.fleet.totals.series if labels[1:2] == ("a",) and labels[-1] == "running"]
     replay.fleet.totals.accrue(Total.ALLOCATED, labels, 1_000_000, (us(110), us(141)), at_us=late_us)
 
-    assert shown(publish(replay.fleet, now_us=us(3 * DAY), ledger=None)) == {"b": 50}
+    assert shown(publish(replay.fleet, now_us=us(3 * DAY), ledger={})) == {"b": 50}
     run(replay, "third", "a", 4 * DAY, 4 * DAY + 10)
-    assert shown(publish(replay.fleet, now_us=us(4 * DAY + 20), ledger=None)) == {"a": 141}
+    assert shown(publish(replay.fleet, now_us=us(4 * DAY + 20), ledger={})) == {"a": 141}
 
 
 def test_what_runs_as_other_goes_on_under_its_name_once_there_is_room_and_keeps_its_past() -> None:

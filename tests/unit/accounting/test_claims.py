@@ -65,7 +65,7 @@ def test_a_pod_that_initialized_for_two_hours_is_billed_for_them_though_it_is_re
     assert shown == 8 * 7199
     assert published(replay, 9000) == 8 * 7200
     assert replay.by_state(9000) == {"starting": 8 * 7200}
-    assert publish(replay.fleet, now_us=us(9000), ledger=None).differences == {"allocated": 0, "capacity": 0}
+    assert publish(replay.fleet, now_us=us(9000), ledger={}).differences == {"allocated": 0, "capacity": 0}
 
 
 def test_a_rejection_that_removes_the_condition_of_the_scheduler_does_not_move_the_binding() -> None:

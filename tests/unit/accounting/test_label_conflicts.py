@@ -38,7 +38,7 @@ def physical(replay: Replay) -> list[int]:
 
 
 def conflicts(replay: Replay) -> dict[LabelConflict, int]:
-    found = publish(replay.fleet, now_us=replay.fleet.now_us, ledger=None).inventory.label_conflicts
+    found = publish(replay.fleet, now_us=replay.fleet.now_us, ledger={}).inventory.label_conflicts
     return {conflict: nodes for conflict, nodes in found.items() if nodes}
 
 

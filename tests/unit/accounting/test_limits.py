@@ -148,7 +148,7 @@ def test_the_log_names_each_namespace_of_which_not_all_are_kept_once(caplog: pyt
     for namespace in ("evil", "worse", "evil"):
         for number in range(6):
             replay.see_object(Kind.QUOTAS, created(Kind.QUOTAS, f"{namespace}-n{number}", namespace), at=10)
-        accountant.publish(now_us=us(11), difference=None)
+        accountant.publish(now_us=us(11), differences={})
 
     assert [each.getMessage() for each in caplog.records] == [
         "a limit is reached: not all resourcequotas of the namespace evil are kept",

@@ -15,7 +15,7 @@ POD = PodForm(node="n1", scheduled=10, gpus=3)
 
 
 def differences(replay: Replay, at: float) -> dict[str, int]:
-    return dict(publish(replay.fleet, now_us=us(at), ledger=None).differences)
+    return dict(publish(replay.fleet, now_us=us(at), ledger={}).differences)
 
 
 def physical(replay: Replay, at: float) -> Fraction:

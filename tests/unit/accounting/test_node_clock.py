@@ -35,7 +35,7 @@ def test_clocks_that_differ_by_no_more_than_two_seconds_pass_as_equal(off: int) 
     replay = run(off)
 
     assert replay.spans() == [("starting", 10_000, 10_005 + off), ("running", 10_005 + off, 13_000 + off)]
-    assert publish(replay.fleet, now_us=us(13_002), ledger=None).clock_skews == {}
+    assert publish(replay.fleet, now_us=us(13_002), ledger={}).clock_skews == {}
 
 
 @pytest.mark.parametrize("off", [-86_000, -3600, -5, 5, 3600, 86_000])
@@ -92,10 +92,10 @@ def test_a_binding_that_a_kubelet_dates_before_the_pod_was_at_its_creation() -> 
 
 def test_nodes_that_are_off_are_shown_until_a_pod_shows_them_right() -> None:
     replay = run(-3600)
-    assert publish(replay.fleet, now_us=us(13_002), ledger=None).clock_skews == {"n1": -3600 * 10**6}
+    assert publish(replay.fleet, now_us=us(13_002), ledger={}).clock_skews == {"n1": -3600 * 10**6}
 
     replay.see(replace(RUNNING, name="b", created=14_000, scheduled=14_000, accepted=14_001, started=14_002), at=14_003)
-    assert publish(replay.fleet, now_us=us(14_004), ledger=None).clock_skews == {}
+    assert publish(replay.fleet, now_us=us(14_004), ledger={}).clock_skews == {}
 
 
 def test_of_many_nodes_that_are_off_the_worst_are_shown() -> None:
@@ -106,6 +106,6 @@ def test_of_many_nodes_that_are_off_the_worst_are_shown() -> None:
         pod = replace(RUNNING, name=f"p{number}", node=node)
         replay.see(replace(pod, clock=-100 - number), at=10_006)
 
-    shown = publish(replay.fleet, now_us=us(10_007), ledger=None).clock_skews
+    shown = publish(replay.fleet, now_us=us(10_007), ledger={}).clock_skews
     assert len(shown) == 20
     assert set(shown) == {f"n{number}" for number in range(40, 60)}

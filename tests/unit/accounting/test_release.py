@@ -22,7 +22,7 @@ AGAIN = replace(NODE, uid="uid-n1-again", created=7405)
 
 def billed(replay: Replay, at: float) -> Fraction:
     """GPU-seconds; the laws hold as well."""
-    snapshot = publish(replay.fleet, now_us=us(at), ledger=None)
+    snapshot = publish(replay.fleet, now_us=us(at), ledger={})
     assert snapshot.differences == {"allocated": 0, "capacity": 0}
     replay.flush()
     return sum(replay.gpu_seconds(at).values(), Fraction(0))

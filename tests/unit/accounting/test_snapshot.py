@@ -68,7 +68,7 @@ def test_pods_nodes_and_what_is_wrong_with_them_are_counted() -> None:
 def test_residuals_are_zero_and_show_what_is_lost() -> None:
     replay = Replay()
     replay.see(NODE, RUNNING, at=13)
-    assert publish(replay.fleet, now_us=us(20), ledger=(0, 0)).differences == {
+    assert publish(replay.fleet, now_us=us(20), ledger={Total.ALLOCATED: (0, 0)}).differences == {
         "allocated": 0,
         "capacity": 0,
         "ledger": 0,
@@ -76,7 +76,7 @@ def test_residuals_are_zero_and_show_what_is_lost() -> None:
 
     replay.fleet.totals.accrue(Total.ALLOCATED, ("gold", "ml", "A100", "running"), 1, (us(0), us(1)), at_us=us(20))
     replay.fleet.totals.accrue(Total.PHYSICAL, (), 1, (us(0), us(2)), at_us=us(20))
-    differences = publish(replay.fleet, now_us=us(21), ledger=(5 - us(21), 1)).differences
+    differences = publish(replay.fleet, now_us=us(21), ledger={Total.ALLOCATED: (5 - us(21), 1)}).differences
 
     assert differences == {"allocated": 1_000_000, "capacity": 2_000_000, "ledger": 5}
 
@@ -98,3 +98,26 @@ def test_refused_tiers_are_shown_as_other_once_pods_of_them_were_bound() -> None
 
     assert snapshot.tiers == ("gold", "other")
     assert snapshot.refusals["tier"] > 0
+
+
+def test_the_cost_of_capacity_is_compared_with_that_of_the_nodes_facts() -> None:
+    replay = Replay(book=book((0, "2"), (50, "3")))
+    replay.see(NODE, RUNNING, at=13)
+    replay.see(replace(RUNNING, name="more", gpus=9), at=20)  # more than the node has
+    assert replay.scrape(100).cost_differences == {"capacity": 0}
+    replay.restart()
+    replay.see(replace(NODE, ready="False"), at=120)
+    assert replay.scrape(200).cost_differences == {"capacity": 0}
+
+    replay.fleet.totals.count(Total.CAPACITY_COST, ("A100", "train", "free", "EUR"), 7, at_us=us(200))
+    assert publish(replay.fleet, now_us=us(201), ledger={}).cost_differences == {"capacity": -7}
+
+
+def test_a_ledger_without_the_cost_by_facts_begins_it_with_that_by_state() -> None:
+    replay = Replay(book=book((0, "2")))
+    replay.see(NODE, RUNNING, at=13)
+    replay.scrape(100)
+    del replay.memory.series[Total.PHYSICAL_COST, ()]
+    replay.restart()
+
+    assert replay.scrape(200).cost_differences == {"capacity": 0}

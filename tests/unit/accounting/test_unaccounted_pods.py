@@ -43,7 +43,7 @@ def counted(replay: Replay) -> dict[str, int]:
 
 
 def gpus(replay: Replay) -> dict[str, float]:
-    quantities = publish(replay.fleet, now_us=us(10), ledger=None).unaccounted.quantities
+    quantities = publish(replay.fleet, now_us=us(10), ledger={}).unaccounted.quantities
     return {reason.value: quantity / 10**6 for reason, quantity in quantities.items() if quantity}
 
 
@@ -170,7 +170,7 @@ def test_the_next_process_knows_them() -> None:
 
 
 def test_each_reason_is_exported_from_the_start() -> None:
-    found = publish(Replay().fleet, now_us=us(10), ledger=None).unaccounted
+    found = publish(Replay().fleet, now_us=us(10), ledger={}).unaccounted
 
     assert found.pods == dict.fromkeys(Unaccounted, 0)
     assert found.quantities == {Unaccounted.NOT_OFFERED: 0, Unaccounted.DRA_EXTENDED_RESOURCE: 0}

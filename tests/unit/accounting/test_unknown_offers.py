@@ -16,7 +16,7 @@ COUNTED = {"nvidia.com/gpu.count": "8"}
 
 
 def named(replay: Replay) -> dict[str, int]:
-    found = publish(replay.fleet, now_us=us(10), ledger=None).unknown_offers
+    found = publish(replay.fleet, now_us=us(10), ledger={}).unknown_offers
     return {resource: nodes for resource, nodes in found.items() if nodes}
 
 

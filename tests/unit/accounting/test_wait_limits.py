@@ -237,7 +237,7 @@ def evaluated(replay: Replay, total: Total, at: int) -> Fraction:
     """GPU-seconds as published. `scrape` compares them with the ledger, which keeps what was charged."""
     replay.fleet.advance(us(at))
     return Fraction(
-        sum(each.value for each in publish(replay.fleet, now_us=us(at), ledger=None).totals[total]), GPU_SECOND
+        sum(each.value for each in publish(replay.fleet, now_us=us(at), ledger={}).totals[total]), GPU_SECOND
     )
 
 

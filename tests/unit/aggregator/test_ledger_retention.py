@@ -65,8 +65,8 @@ async def test_whole_days_older_than_the_retention_are_rolled_up_and_logged(capl
     ]
 
 
-@pytest.mark.parametrize(("last_end_us", "before"), [(None, 0), (50 * US_PER_DAY + 7, 50), (300 * US_PER_DAY, 100)])
-async def test_only_closed_periods_are_rolled_up(last_end_us: int | None, before: int) -> None:
+@pytest.mark.parametrize(("last_end_us", "before"), [(50 * US_PER_DAY + 7, 50), (300 * US_PER_DAY, 100)])
+async def test_only_closed_periods_are_rolled_up(last_end_us: int, before: int) -> None:
     writer: Any = Writer()
     closing = ClosingHealth(last_end_us=last_end_us)
     rolling = keep_rolled_up(writer, retention_us=400 * US_PER_DAY, clock=lambda: NOON, closing=closing)
@@ -75,6 +75,22 @@ async def test_only_closed_periods_are_rolled_up(last_end_us: int | None, before
     task.cancel()
 
     assert set(writer.before) == {before * US_PER_DAY}
+
+
+async def test_a_start_rolls_up_as_soon_as_its_closed_periods_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that restarts more often than once an hour has no later pass."""
+    monkeypatch.setattr(ledger_retention, "INTERVAL_SECONDS", 3600)
+    monkeypatch.setattr(ledger_retention, "NONE_CLOSED_SECONDS", 0.001)
+    writer: Any = Writer()
+    closing = ClosingHealth()
+    rolling = keep_rolled_up(writer, retention_us=400 * US_PER_DAY, clock=lambda: NOON, closing=closing)
+    task = asyncio.create_task(rolling)
+    await asyncio.sleep(0)
+    closing.last_end_us = 50 * US_PER_DAY
+    await until(lambda: bool(writer.before))
+    task.cancel()
+
+    assert writer.before == [50 * US_PER_DAY]
 
 
 async def test_what_fails_is_repeated(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,11 +13,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gputally.accounting.changes import Changes, Saved, new_accounts
 from gputally.accounting.fleet import Fleet
+from gputally.accounting.totals.total import Lines
 from gputally.aggregator import ledger_writer
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.errors import LedgerError, LedgerUnwritable
 from gputally.ledger.closed_period import ClosedPeriod
-from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
@@ -52,13 +52,13 @@ class SlowLedger:
     def saved(self, *, now_us: int) -> Saved:
         return new_accounts(now_us)
 
-    def write(self, changes: Changes) -> Line | None:
+    def write(self, changes: Changes) -> Lines:
         self.began.set()
         assert self.may_end.wait(10)
         if self.errors:
             raise self.errors.pop(0)
         self.written.append(changes)
-        return 0, 0
+        return {}
 
     def prepare_retention(self) -> None:
         raise NotImplementedError

@@ -20,7 +20,7 @@ from gputally.ledger.sqlite import integrity, schema
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.pod import PodRecord
 from gputally.model.units import GPU_SECOND
-from tests.contract.records import ALWAYS, PRICE, TERMS, line, pod, segment, step, us
+from tests.contract.records import ALWAYS, BALANCED, PRICE, TERMS, line, pod, segment, step, us
 from tests.core.ledgers import segments_in
 from tests.unit.ledger.older_ledger import NEWEST, PODS, held, written_by
 
@@ -107,7 +107,7 @@ def test_pods_of_an_older_ledger_go_on_as_they_were(path: Path) -> None:
         assert {each.uid: each for each in ledger.saved(now_us=0).pods} == {"live": live, "over": over}
         ended = structs.replace(live, revision=5, segments=(*parts[:2], segment(1010, 1700)))
         known = {"live": Known(segments=2, terms=30)}
-        assert ledger.write(step(ended, pods={"live": ended}, known=known, live=line(ended, over))) == (0, 0)
+        assert ledger.write(step(ended, pods={"live": ended}, known=known, live=line(ended, over))) == BALANCED
         assert {each.uid: each for each in ledger.saved(now_us=0).pods} == {"live": ended, "over": over}
 
 
@@ -118,10 +118,10 @@ def test_what_was_over_before_an_upgrade_may_be_revised_after_it(path: Path) -> 
         connection.execute("DELETE FROM working")
 
     with SqliteLedger(path) as ledger:
-        assert ledger.write(step(over)) == (0, 0)
+        assert ledger.write(step(over)) == BALANCED
         assert [(e.revision, e.segment) for e in segments_in(path)] == [(1, over.segments[0])]
         again = pod("over", segment(1000, 1400), revision=2)
-        assert ledger.write(step(again)) == (0, 0)
+        assert ledger.write(step(again)) == BALANCED
         assert [(e.revision, e.segment) for e in segments_in(path)] == [(2, again.segments[0])]
 
 

@@ -96,38 +96,43 @@ def lost_work(
     victim: PodWork,
     lost: Mapping[str, tuple[PodWork, WorkCheckpoint]],
     *,
+    from_us: int,
     stalled_gpu_time: int,
     is_final: bool,
     is_preemption: bool = True,
 ) -> LostWork:
-    """The loss of the disruption of `victim`: `lost` are all pods that lost work, itself included, by UID."""
+    """The loss of the disruption of `victim`: `lost` are all pods that lost work, itself included, by UID.
+
+    What was before `from_us` does not count, as in the counters.
+    """
     costs: dict[str, int] = {}
     for work, checkpoint in lost.values():
-        for currency, cost in costs_of_spans(work.spans, from_us=checkpoint.at_us).items():
+        for currency, cost in costs_of_spans(work.spans, from_us=max(checkpoint.at_us, from_us)).items():
             costs[currency] = costs.get(currency, 0) + cost
     own = lost[victim.uid][1]
     return LostWork(
         victim_uid=victim.uid,
-        gpu_time=sum(gpu_time_of(work.spans, from_us=checkpoint.at_us) for work, checkpoint in lost.values()),
+        gpu_time=sum(gpu_time_of(work.spans, from_us=max(each.at_us, from_us)) for work, each in lost.values()),
         costs=tuple(sorted(costs.items())),
         basis=own.source,
         checkpoint_us=own.at_us,
         members=len(lost),
-        pods=tuple(_lost_pods(lost)) if is_preemption else (),
+        pods=tuple(_lost_pods(lost, from_us)) if is_preemption else (),
         stalled_gpu_time=stalled_gpu_time,
-        at_intervals=tuple((each, _gpu_time_at(each, lost.values())) for each in INTERVALS.values()),
+        at_intervals=tuple((each, _gpu_time_at(each, lost.values(), from_us)) for each in INTERVALS.values()),
         is_final=is_final,
     )
 
 
-def _lost_pods(lost: Mapping[str, tuple[PodWork, WorkCheckpoint]]) -> Iterator[LostPod]:
+def _lost_pods(lost: Mapping[str, tuple[PodWork, WorkCheckpoint]], from_us: int) -> Iterator[LostPod]:
     """Those with any running time since their checkpoint."""
     for uid, (work, checkpoint) in lost.items():
-        starts = [each.start_us for each in work.spans if each.end_us > checkpoint.at_us]
+        saved_us = max(checkpoint.at_us, from_us)
+        starts = [each.start_us for each in work.spans if each.end_us > saved_us]
         if starts:
-            yield LostPod(uid, max(checkpoint.at_us, min(starts)), work.end_us, checkpoint.source)
+            yield LostPod(uid, max(saved_us, min(starts)), work.end_us, checkpoint.source)
 
 
-def _gpu_time_at(interval_us: int, lost: Iterable[tuple[PodWork, WorkCheckpoint]]) -> int:
+def _gpu_time_at(interval_us: int, lost: Iterable[tuple[PodWork, WorkCheckpoint]], from_us: int) -> int:
     """The GPU-time that would be lost with a checkpoint every `interval_us` since the start of each pod."""
-    return sum(gpu_time_of(work.spans, from_us=saved_by(work, interval_us)) for work, _ in lost)
+    return sum(gpu_time_of(work.spans, from_us=max(from_us, saved_by(work, interval_us))) for work, _ in lost)

@@ -18,6 +18,7 @@ from gputally.accounting.nodes.node_history import chained, classes
 from gputally.accounting.pods.release import Home, NodeLife
 from gputally.model.allocation import Segment
 from gputally.model.node import NodeRecord, Span
+from gputally.model.units import US_PER_SECOND
 
 Share = tuple[NodeAccount, Iterable[Segment], Iterable[Segment]]
 
@@ -51,11 +52,17 @@ class Lineage:
             del self._next[record.continues]
 
     def at(self, name: str, at_us: int) -> NodeAccount | None:
-        """The last incarnation of the name that was created before that time and may have existed then."""
-        for uid in reversed(self._by_name.get(name, ())):
-            if may_have_existed((account := self._accounts[uid]).record, at_us):
+        """The last incarnation of the name that was created before that time and may have existed then.
+
+        Without one, the next that was created less than a second later: the API states whole seconds, of which an
+        observation by a slower clock may cut off a part, so within a second their order is not known.
+        """
+        accounts = [self._accounts[uid] for uid in self._by_name.get(name, ())]
+        for account in reversed(accounts):
+            if may_have_existed(account.record, at_us):
                 return account
-        return None
+        soon = (each for each in accounts if at_us < each.record.created_us < at_us + US_PER_SECOND)
+        return next(soon, None)
 
     def of(self, uid: str) -> list[NodeAccount]:
         """The incarnation and all that continue it."""

@@ -1,6 +1,6 @@
 """The running capacity account of one node, updated by late corrections."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,8 @@ _FINALIZE_US = 6 * US_PER_HOUR
 _MOST = 512
 """Limit of slices (many short pods) and of facts (frequent relabelling); beyond it, the older half becomes final."""
 
-_Span = tuple[int, int | None, int]
-"""Start and end (µs; None while it lasts) and µGPU."""
+_Span = tuple[int, int | None, int, "Price | None"]
+"""Start and end (µs; None while it lasts), µGPU, and the price."""
 
 
 class NodeAccount:
@@ -60,7 +60,7 @@ class NodeAccount:
         record = self.record
         if self._home is None or self._home[0] is not record:
             life = NodeLife(record.gone_us, record.gone_by_us, record.unready)
-            self._home = record, Home(record.uid, record.name, classes(record.facts), life)
+            self._home = record, Home(record.uid, record.name, classes(record.facts), life, record.created_us)
         return self._home[1]
 
     @property
@@ -138,9 +138,9 @@ class NodeAccount:
         for each in fresh:
             extend(self.slices, each)
         self._remember(terms)
-        self._post_physical(record, at_us=at_us)
+        self._post_physical(record, terms, at_us=at_us)
         self._stale_us = None
-        self._finalize_old(at_us)
+        self._finalize_old(terms, at_us=at_us)
 
     def _remember(self, terms: CapacityTerms) -> None:
         """Store the labels and price for corrections: those of the last slice, or the present ones without any."""
@@ -179,31 +179,34 @@ class NodeAccount:
                     cost_labels = (*labels, price.currency)
                     self._totals.shift(Total.CAPACITY_COST, cost_labels, price.cost(a), price.cost(b), at_us=at_us)
 
-    def _post_physical(self, record: NodeRecord, *, at_us: int) -> None:
-        """Post the physical GPUs from the facts alone; the slices must add up to the same."""
-        spans = tuple(_physical(record, self.finalized_us))
+    def _post_physical(self, record: NodeRecord, terms: CapacityTerms, *, at_us: int) -> None:
+        """Post the physical GPUs and their cost from the facts alone; the slices must add up to the same."""
+        spans = tuple(_physical(record, self.finalized_us, terms))
         kept = alike(self._physical, spans)
         for sign, parts in ((-1, self._physical), (1, spans)):
-            for start_us, end_us, quantity in parts[kept:]:
-                self._totals.accrue(Total.PHYSICAL, (), sign * quantity, (start_us, end_us), at_us=at_us)
+            for start_us, end_us, quantity, price in parts[kept:]:
+                span, rate = (start_us, end_us), sign * quantity
+                self._totals.accrue(Total.PHYSICAL, (), rate, span, at_us=at_us)
+                if price:
+                    self._totals.accrue(Total.PHYSICAL_COST, (), price.cost(rate), span, at_us=at_us)
         self._physical = spans
 
-    def _finalize_old(self, at_us: int) -> None:
+    def _finalize_old(self, terms: CapacityTerms, *, at_us: int) -> None:
         if len(self.slices) > _MOST:
-            self._finalize(self.slices[len(self.slices) // 2].start_us)
+            self._finalize(self.slices[len(self.slices) // 2].start_us, terms)
         elif len(self.record.facts) > _MOST:
-            self._finalize(self.record.facts[len(self.record.facts) // 2][0])
+            self._finalize(self.record.facts[len(self.record.facts) // 2][0], terms)
         elif len(self.slices) > _WINDOW:
-            self._finalize(at_us - _FINALIZE_US)
+            self._finalize(at_us - _FINALIZE_US, terms)
 
-    def _finalize(self, until_us: int) -> None:
+    def _finalize(self, until_us: int, terms: CapacityTerms) -> None:
         """Make the time before `until_us` final: drop the slices that ended, and sum the steps before it."""
         gone_us = self.record.gone_us
         until_us = until_us if gone_us is None else min(until_us, gone_us)
         if until_us <= self.finalized_us:
             return
         self.finalized_us = until_us
-        self._physical = tuple(_physical(self.existed, until_us))
+        self._physical = tuple(_physical(self.existed, until_us, terms))
         outdated = sum(1 for from_us, _ in self.record.facts if from_us <= until_us) - 1
         self.record = replace(self.record, facts=self.record.facts[max(outdated, 0) :])
         lasting = (each for each in self.slices if each.end_us is None or each.end_us > until_us)
@@ -254,11 +257,19 @@ def _changed_us(before: NodeRecord, record: NodeRecord) -> int:
     return min([*changed, *(at for at in (before.gone_us, record.gone_us) if at is not None)], default=0)
 
 
-def _physical(record: NodeRecord, since_us: int) -> Iterator[_Span]:
-    """Spans of constant physical GPUs between `since_us` and the node's end."""
+def _physical(record: NodeRecord, since_us: int, terms: CapacityTerms) -> Iterator[_Span]:
+    """Spans of constant physical GPUs and price between `since_us` and the node's end."""
     gone_us = record.gone_us
     changes = [from_us if gone_us is None else min(from_us, gone_us) for from_us, _ in record.facts[1:]]
     for (from_us, facts), end_us in zip(record.facts, (*changes, gone_us), strict=True):
         start_us = max(from_us, since_us)
         if end_us is None or start_us < end_us:
-            yield start_us, end_us, facts.physical
+            starts = _cuts(start_us, end_us, terms.price_changes)
+            for instant, until_us in zip(starts, (*starts[1:], end_us), strict=True):
+                yield instant, until_us, facts.physical, terms.price_of(facts.asset, instant)
+
+
+def _cuts(start_us: int, end_us: int | None, price_changes: tuple[int, ...]) -> tuple[int, ...]:
+    """`start_us`, and the changes of prices between it and `end_us`."""
+    until = len(price_changes) if end_us is None else bisect_left(price_changes, end_us)
+    return start_us, *price_changes[bisect_right(price_changes, start_us) : until]

@@ -164,10 +164,13 @@ class Nodes:
         """The account of the incarnation that a bound pod belongs to; a stand-in without GPUs if unknown."""
         if account := self.lineage.at(record.node, record.scheduled_us or 0):
             return account
-        uid = stand_in(record.node).uid
-        if uid not in self.accounts:
-            self.accounts[uid] = NodeAccount(stand_in(record.node), self._totals, since_us=self._finalized_us)
-        return self.accounts[uid]
+        return self._stand_in(record.node)
+
+    def _stand_in(self, name: str) -> NodeAccount:
+        record = stand_in(name)
+        if record.uid not in self.accounts:
+            self.accounts[record.uid] = NodeAccount(record, self._totals, since_us=self._finalized_us)
+        return self.accounts[record.uid]
 
     def home_of(self, record: PodRecord) -> Home:
         """The `Home` of a bound pod."""
@@ -222,8 +225,10 @@ class Nodes:
 
     def taken_up(self, record: PodRecord) -> PodRecord:
         """A restored pod on its node, with its posted allocation."""
-        uid = self.of_pod(record).record.uid
-        record = record if record.node_uid == uid else replace(record, node_uid=uid)
+        if is_stand_in(record.node_uid):
+            self._stand_in(record.node)  # also if its node is known by now: its terms are not those of the node
+        elif record.node_uid != (uid := self.of_pod(record).record.uid):
+            record = replace(record, node_uid=uid)
         for account, _, held in self.lineage.shares(record.node_uid, (), record.segments):
             account.take_up((), held)
         return record

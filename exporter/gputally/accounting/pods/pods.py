@@ -183,6 +183,8 @@ class Pods:
             if known.left_us is not None:
                 self._awaiting_node[known.uid] = known.left_us
             self.records[known.uid] = self._nodes.taken_up(known) if known.node_uid else known
+            if is_stand_in(known.node_uid) and self._nodes.lineage.at(known.node, known.scheduled_us or 0):
+                self._unaccounted[known.uid] = replace(known), 0  # its node is known: account it there
             self.gangs.pod_restored(known)
             self.handover.changed[known.uid] = None
             self._posting.jobs.restore_pod(known)

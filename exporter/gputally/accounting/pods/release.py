@@ -43,7 +43,7 @@ class NodeLife(NamedTuple):
 
 
 class Home(NamedTuple):
-    """A pod's node: its identity, its history including successors, and its influence on the pod's end.
+    """A pod's node: its identity, its history including successors, its influence on the pod's end, and its creation.
 
     The last entry of `history` has the maximum that the node offered under any of these identities.
     """
@@ -52,6 +52,7 @@ class Home(NamedTuple):
     name: str
     history: History
     life: NodeLife
+    born_us: int = 0
 
 
 def released(record: PodRecord, node: NodeLife = NodeLife()) -> PodRecord:  # noqa: B008 - frozen

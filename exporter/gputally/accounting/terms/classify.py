@@ -104,7 +104,9 @@ def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str
 
 
 def placed(record: PodRecord, home: Home, rules: Rules, *, limit: LimitLabels) -> PodRecord:
-    """A bound pod moved to its real node, with that node's influence on its end."""
+    """A bound pod moved to its real node, which existed when it was bound, with that node's influence on its end."""
+    if (record.scheduled_us or 0) < home.born_us:  # within a second, see `Lineage.at`
+        record = replace(record, scheduled_us=home.born_us)
     if record.node_uid != home.uid:
         record = replace(record, node=home.name, node_uid=home.uid)
         record = on_node(record, home.history, rules, since_us=0, limit=limit)

@@ -54,6 +54,11 @@ class Published(Struct, frozen=True):
         return map(Point, self.labels, self.values, self.overcounts, self.slopes, self.created_us)
 
     @property
+    def overcount(self) -> int:
+        """The sum of all overcounts."""
+        return 0 if self.values == self.truths else sum(self.overcounts)
+
+    @property
     def overcounts(self) -> list[int]:
         """The overcount of each value."""
         if self.values == self.truths:  # the usual case
@@ -78,6 +83,12 @@ class Family:
         if self._shown is None:
             self._shown = tuple(self._labels)
         return self._shown
+
+    @property
+    def line(self) -> tuple[int, int]:
+        """The sum of all series, withheld ones too, as (a, b)."""
+        series = [*self.series, *self.withheld.values()]
+        return sum([each.a for each in series]), sum([each.b for each in series])
 
     def add(self, labels: Labels, series: Series) -> None:
         """Add a series."""

@@ -15,6 +15,8 @@ class Total(StrEnum):
     CAPACITY_COST = "capacity_cost"
     PHYSICAL = "physical"
     """Physical GPUs from node facts alone; all states of capacity must add up to it."""
+    PHYSICAL_COST = "physical_cost"
+    """Their cost, of all currencies together; the cost of all states must add up to it."""
     PREEMPTIONS = "preemptions"
     PREEMPTED = "preempted"
     """µGPU allocated to victims."""
@@ -87,6 +89,36 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.DISRUPTION_LOST, Total.DISRUPTION_LOST_COST), ("tier", "tenant")),
     **dict.fromkeys((Total.SCHEDULED, Total.SCHEDULING_TIME, Total.UNCREATED, Total.UNCREATED_COST), ("tier",)),
     **dict.fromkeys((Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST), ("tier",)),
-    **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME, Total.PHYSICAL, Total.UNMATCHED), ()),
+    **dict.fromkeys((Total.PREEMPTION_STEPS, Total.PREEMPTION_STEP_TIME, Total.UNMATCHED), ()),
+    **dict.fromkeys((Total.PHYSICAL, Total.PHYSICAL_COST), ()),
 }
 """The bounded labels that the labels of each family begin with."""
+
+Lines = dict[Total, tuple[int, int]]
+"""Sums over whole families, each as a line a + b·t."""
+RECONCILED: Final[Mapping[Total, str]] = {
+    **dict.fromkeys((Total.ALLOCATED, Total.COST), "ledger"),
+    **dict.fromkeys((Total.PENDING, Total.PENDING_COST), "pending"),
+    **dict.fromkeys((Total.UNCREATED, Total.UNCREATED_COST), "uncreated"),
+    **dict.fromkeys((Total.DISRUPTION_LOST, Total.DISRUPTION_LOST_COST), "lost"),
+}
+"""The families that the ledger sums up from its own rows as well, and the names of these checks."""
+GPU_TIMES: Final = (
+    *(Total.ALLOCATED, Total.UNPRICED, Total.UNOBSERVED, Total.CAPACITY, Total.JOB),
+    *(Total.PENDING, Total.PENDING_UNPRICED),
+    *(Total.UNCREATED, Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST),
+    *(Total.LOST, Total.LOST_AT_INTERVAL, Total.DISRUPTION_LOST, Total.STALLED),
+    *(Total.MEASURED, Total.USED, Total.BURST, Total.UNMATCHED, Total.UNATTRIBUTED),
+)
+"""The exported families of GPU-time."""
+COSTS: Final = (
+    *(Total.COST, Total.CAPACITY_COST, Total.PENDING_COST, Total.UNCREATED_COST),
+    *(Total.LOST_COST, Total.DISRUPTION_LOST_COST, Total.IDLE_COST),
+)
+"""The families of cost; their last label is the currency."""
+COUNTS: Final = (
+    *(Total.PREEMPTIONS, Total.FORBIDDEN, Total.TENANT_PREEMPTIONS, Total.PREEMPTION_STEPS),
+    *(Total.DISRUPTIONS, Total.GRACE_EXCEEDED, Total.BUDGET_VIOLATIONS),
+    *(Total.ENDED_EARLY, Total.SCHEDULED),
+)
+"""The families that count events."""

@@ -7,7 +7,7 @@ from typing import Final
 from gputally.accounting.totals.label_limiter import LabelLimiter, Value
 from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.series import Family, Labels, Published, Series, is_shown
-from gputally.accounting.totals.total import LABELS, Total
+from gputally.accounting.totals.total import LABELS, Lines, Total
 from gputally.model.allocation import Segment
 from gputally.model.units import COST_UNIT, GPU_SECOND
 
@@ -160,12 +160,10 @@ class Totals:
         yield from zip(family.labels, family.series, strict=True)
         yield from family.withheld.items()
 
-    def line(self, total: Total) -> tuple[int, int]:
-        """The sum of a family as a line (a, b), including withheld series."""
+    def lines(self, totals: Iterable[Total]) -> Lines:
+        """The sums of these families, including withheld series; costs of all currencies together."""
         self._post_allocated()
-        family = self._families[total]
-        series = [*family.series, *family.withheld.values()]
-        return sum([each.a for each in series]), sum([each.b for each in series])
+        return {total: self._families[total].line for total in totals}
 
     def withheld(self, total: Total) -> int:
         """The sum of the withheld series of a family at the last evaluation."""

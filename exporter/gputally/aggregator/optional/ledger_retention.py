@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 3_600.0
 """Pause between two passes; those that find nothing are short."""
+NONE_CLOSED_SECONDS: Final = 10.0
+"""Pause while no closed period is known: after a start, these are read only once all events are accounted."""
 REST: Final = 9
 """Ratio of the pause after a step to the step's duration."""
 _END: Final = object()
@@ -29,19 +31,25 @@ async def keep_rolled_up(
     With `closing`, only closed periods are rolled up: how they divide days is known, and corrections stay exact.
     """
     while True:
+        if closing and closing.last_end_us is None:
+            await asyncio.sleep(NONE_CLOSED_SECONDS)
+            continue
         before_us = clock() - retention_us
         if closing:
             before_us = min(before_us, closing.last_end_us or 0)
-        before_us = before_us // US_PER_DAY * US_PER_DAY
-        try:
-            pods = await _run(writer, writer.ledger.roll_up(before_us))
-        except LedgerUnwritable as error:
-            logger.warning("%s; --ledger.retention continues later", error)
-        else:
-            if pods:
-                before = f"{to_datetime(before_us):%Y-%m-%d}"
-                logger.info("%d allocations that ended before %s are rolled up into daily rows", pods, before)
+        await _roll_up(writer, before_us // US_PER_DAY * US_PER_DAY)
         await asyncio.sleep(INTERVAL_SECONDS)
+
+
+async def _roll_up(writer: LedgerWriter, before_us: int) -> None:
+    try:
+        pods = await _run(writer, writer.ledger.roll_up(before_us))
+    except LedgerUnwritable as error:
+        logger.warning("%s; --ledger.retention continues later", error)
+    else:
+        if pods:
+            before = f"{to_datetime(before_us):%Y-%m-%d}"
+            logger.info("%d allocations that ended before %s are rolled up into daily rows", pods, before)
 
 
 async def _run(writer: LedgerWriter, steps: Iterator[int]) -> int:

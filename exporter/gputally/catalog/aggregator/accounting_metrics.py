@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
-from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.total import COSTS, COUNTS, GPU_TIMES
 from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_SECOND
@@ -14,10 +14,19 @@ def difference(snapshot: Snapshot) -> Iterator[Row]:
     return (Row((check,), value / GPU_SECOND) for check, value in snapshot.differences.items())
 
 
+def cost_difference(snapshot: Snapshot) -> Iterator[Row]:
+    """One row for each pair of independently kept costs."""
+    return (Row((check,), value / COST_UNIT) for check, value in snapshot.cost_differences.items())
+
+
 def overcount_gpu_seconds(snapshot: Snapshot) -> Iterator[Row]:
     """The overcount of each GPU-second counter, as one sum."""
-    for total in (Total.ALLOCATED, Total.UNPRICED, Total.UNOBSERVED, Total.CAPACITY):
-        yield Row((total.value,), sum(snapshot.totals[total].overcounts) / GPU_SECOND)
+    return (Row((total.value,), snapshot.totals[total].overcount / GPU_SECOND) for total in GPU_TIMES)
+
+
+def overcount_events(snapshot: Snapshot) -> Iterator[Row]:
+    """The overcount of each counter of events, as one sum."""
+    return (Row((total.value,), snapshot.totals[total].overcount) for total in COUNTS)
 
 
 def overcount_cost(snapshot: Snapshot) -> Iterator[Row]:
@@ -29,7 +38,7 @@ def overcount_cost(snapshot: Snapshot) -> Iterator[Row]:
             yield Row((total.value, currency), overcount / COST_UNIT)
 
 
-_BY_CURRENCY = {total: Grouping(lambda labels: labels[-1:]) for total in (Total.COST, Total.CAPACITY_COST)}
+_BY_CURRENCY = {total: Grouping(lambda labels: labels[-1:]) for total in COSTS}
 
 
 RECONCILIATION_DIFFERENCE = Metric[Snapshot](
@@ -38,6 +47,14 @@ RECONCILIATION_DIFFERENCE = Metric[Snapshot](
     help="Difference between two independently kept sums of GPU-seconds, which must be 0.",
     labels=("check",),
     rows=difference,
+)
+
+COST_DIFFERENCE = Metric[Snapshot](
+    name="gputally_reconciliation_difference_cost",
+    kind=MetricType.GAUGE,
+    help="Difference between two independently kept sums of costs, which must be 0, in units of the currency.",
+    labels=("check",),
+    rows=cost_difference,
 )
 
 OVERCOUNT_GPU_SECONDS = Metric[Snapshot](
@@ -54,6 +71,16 @@ OVERCOUNT_COST = Metric[Snapshot](
     help="Cost by which a published counter exceeds the corrected accounting, until later accrual offsets it.",
     labels=("counter", "currency"),
     rows=overcount_cost,
+)
+
+OVERCOUNT_EVENTS = Metric[Snapshot](
+    name="gputally_overcount_events",
+    kind=MetricType.GAUGE,
+    help="Events by which a published counter exceeds the corrected accounting, such as a preemption that proved to be "
+    "none, until later events offset them.",
+    labels=("counter",),
+    rows=overcount_events,
+    reference_only=True,
 )
 
 ACCOUNTING_START = Metric[Snapshot](
@@ -162,8 +189,10 @@ OBJECTS_BEYOND_LIMITS = Metric[Snapshot](
 
 METRICS = (
     RECONCILIATION_DIFFERENCE,
+    COST_DIFFERENCE,
     OVERCOUNT_GPU_SECONDS,
     OVERCOUNT_COST,
+    OVERCOUNT_EVENTS,
     ACCOUNTING_START,
     PODS,
     NODES,

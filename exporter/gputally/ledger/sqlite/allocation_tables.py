@@ -6,7 +6,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, starmap
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -14,14 +14,17 @@ from gputally.accounting.changes import UNKNOWN, Changes
 from gputally.accounting.jobs.job_progress import PodProgress, ProgressKey
 from gputally.accounting.jobs.job_record import JobRecord, job_uid
 from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.totals.total import Lines, Total
 from gputally.ledger.price_columns import PRICE, price_columns, price_of
-from gputally.ledger.protocol import Line
 from gputally.ledger.sqlite.dictionary import Dictionary
 from gputally.ledger.sqlite.retention.rolled_pods import rolled_up
-from gputally.ledger.sqlite.segment_rows import TERMS, Row, Span, segment_of
+from gputally.ledger.sqlite.segment_rows import TERMS, Row, segment_of
 from gputally.model.allocation import Result, Segment
 from gputally.model.pod import PodRecord
 from gputally.model.price import Price
+
+if TYPE_CHECKING:
+    from gputally.ledger.protocol import Line
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +39,7 @@ CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FR
 """
 """The last revision of each UID of a JSON array. One statement for each UID would take longer than writing them."""
 _REPLACED: Final = """
-SELECT s.start_us, s.end_us, s.quantity
+SELECT s.start_us, s.end_us, s.quantity, s.price
 FROM json_each(?) AS wanted
 CROSS JOIN pod_segments s
   ON s.pod = json_extract(wanted.value, '$[0]')
@@ -56,7 +59,8 @@ ON CONFLICT DO UPDATE SET micro = excluded.micro, unit = excluded.unit, at_us = 
 WHERE excluded.micro > micro
 """
 _OLD: Final = """
-SELECT a.pod_uid, a.revision, s.start_us, s.end_us, s.quantity
+SELECT a.pod_uid, a.revision, s.start_us, s.end_us, s.quantity,
+       (SELECT id FROM prices WHERE price_key = s.price_key)
 FROM json_each(?) AS wanted
 CROSS JOIN old_allocations a ON a.pod_uid = wanted.value
  AND a.revision = (SELECT max(revision) FROM old_allocations WHERE pod_uid = wanted.value)
@@ -73,6 +77,8 @@ CROSS JOIN pod_segments s
  AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
 WHERE w.kind = ?
 """
+PricedSpan = tuple[int, int | None, int, Price | None]
+"""Start and end (µs; None while it lasts), µGPU, and the price."""
 
 
 class _Plan(NamedTuple):
@@ -103,17 +109,16 @@ class AllocationTables:
         """Revisions of allocations that are rolled up."""
         self._has_old = connection.execute("SELECT 1 FROM old_allocations LIMIT 1").fetchone() is not None
 
-    def append(self, changes: Changes) -> Line:
-        """Add the missing revisions, and return the increase of the sum of all current segments, from the rows."""
+    def append(self, changes: Changes) -> Lines:
+        """Add the missing revisions, and return the increase of the sums of all current segments, from the rows."""
         self._connection.executemany(_UPSERT_JOB, map(self._job, changes.jobs.values()))
         self._connection.executemany(_UPSERT_PROGRESS, starmap(self._progress, changes.progress.items()))
-        revisions, a, b = iter(changes.revisions.items()), 0, 0
+        revisions, sums = iter(changes.revisions.items()), PricedLine(changes.accounting_start_us)
         while part := dict(islice(revisions, _AT_ONCE)):
-            more_a, more_b = self._append(part, changes)
-            a, b = a + more_a, b + more_b
-        return a, b
+            self._append(part, changes, sums)
+        return {Total.ALLOCATED: sums.time, Total.COST: sums.cost}
 
-    def _append(self, revisions: Mapping[str, PodRecord], changes: Changes) -> Line:
+    def _append(self, revisions: Mapping[str, PodRecord], changes: Changes, sums: "PricedLine") -> None:
         known = self._known(revisions)
         unknown = revisions.keys() - known.keys()
         old, late = self._old(unknown), self._rolled_up(unknown)
@@ -130,11 +135,8 @@ class AllocationTables:
         replaced += self._replaced(plans)
         self._insert("pod_revisions", (self._revision(plan, changes.at_us) for plan in plans), columns=20)
         self._insert("pod_segments", (row for plan in plans for row in self._segments(plan)), columns=8)
-        a, b = line_of(
-            ((s.start_us, s.end_us, s.quantity) for p in plans for s in p.added), changes.accounting_start_us
-        )
-        less_a, less_b = line_of(replaced, changes.accounting_start_us)
-        return a - less_a, b - less_b
+        sums.add((s.start_us, s.end_us, s.quantity, s.price) for plan in plans for s in plan.added)
+        sums.add(replaced, sign=-1)
 
     def of_working(self, kind: str) -> dict[str, list[Segment]]:
         """The segments of the pods in the working state, by UID."""
@@ -143,8 +145,7 @@ class AllocationTables:
         for uid, start_us, end_us, quantity, terms, price in self._connection.execute(_WORKING, (kind,)):
             segment = by_terms.get((terms, price))
             if segment is None:
-                loaded_price = None if price is None else price_of(*self._prices.row(price))
-                segment = by_terms[terms, price] = segment_of((0, 0, 0), self._terms.row(terms), loaded_price)
+                segment = by_terms[terms, price] = segment_of((0, 0, 0), self._terms.row(terms), self._price(price))
             found[uid].append(replace(segment, start_us=start_us, end_us=end_us, quantity=quantity))
         return found
 
@@ -168,13 +169,13 @@ class AllocationTables:
         found = self._connection.execute(_LAST, (json.dumps(tuple(uids)),))
         return {uid: (pod, number, revision, previous) for uid, pod, number, revision, previous in found}
 
-    def _old(self, uids: Iterable[str]) -> dict[str, dict[int, list[Span]]]:
+    def _old(self, uids: Iterable[str]) -> dict[str, dict[int, list[PricedSpan]]]:
         """The spans of allocations in the tables of an older schema, by their last revision."""
-        found: dict[str, dict[int, list[Span]]] = {}
+        found: dict[str, dict[int, list[PricedSpan]]] = {}
         rows = self._connection.execute(_OLD, (json.dumps(tuple(uids)),)) if self._has_old else ()
-        for uid, revision, start_us, end_us, quantity in rows:
+        for uid, revision, start_us, end_us, quantity, price in rows:
             spans = found.setdefault(uid, {revision: []})[revision]
-            spans += [(start_us, end_us, quantity)] if start_us is not None else []
+            spans += [(start_us, end_us, quantity, self._price(price))] if start_us is not None else []
         return found
 
     def _rolled_up(self, uids: Collection[str]) -> set[str]:
@@ -188,9 +189,13 @@ class AllocationTables:
             )
         return late
 
-    def _replaced(self, plans: Iterable[_Plan]) -> Iterable[Span]:
+    def _replaced(self, plans: Iterable[_Plan]) -> Iterator[PricedSpan]:
         wanted = [(plan.pod, plan.unchanged, plan.previous) for plan in plans if plan.unchanged < plan.previous]
-        return self._connection.execute(_REPLACED, (json.dumps(wanted),))
+        rows = self._connection.execute(_REPLACED, (json.dumps(wanted),))
+        return ((start_us, end_us, quantity, self._price(price)) for start_us, end_us, quantity, price in rows)
+
+    def _price(self, number: int | None) -> Price | None:
+        return None if number is None else price_of(*self._prices.row(number))
 
     def _insert(self, table: str, rows: Iterable[Row], *, columns: int) -> None:
         marks = ", ".join("?" * columns)
@@ -242,13 +247,25 @@ class AllocationTables:
             yield plan.pod, ordinal, plan.number, *times, s.quantity, self._terms.number(terms), price
 
 
-def line_of(spans: Iterable[Span], accounting_start_us: int) -> Line:
-    """GPU-time since the start of accounting, as the line (a, b)."""
-    a = b = 0
-    for start_us, end_us, quantity in spans:
-        from_us = max(start_us, accounting_start_us)
-        if end_us is None:
-            a, b = a - quantity * from_us, b + quantity
-        else:
-            a += quantity * max(0, end_us - from_us)
-    return a, b
+class PricedLine:
+    """A sum of GPU-time since the start of accounting, and of its cost, as lines (a, b)."""
+
+    def __init__(self, accounting_start_us: int) -> None:
+        self.time: Line = (0, 0)
+        self.cost: Line = (0, 0)
+        self._start_us = accounting_start_us
+
+    def add(self, spans: Iterable[PricedSpan], *, sign: int = 1) -> None:
+        """Add these spans, or take them back."""
+        a = b = cost_a = cost_b = 0
+        for start_us, end_us, quantity, price in spans:
+            from_us = max(start_us, self._start_us)
+            if end_us is None:
+                more, slope = -quantity * from_us, quantity
+            else:
+                more, slope = quantity * max(0, end_us - from_us), 0
+            a, b = a + more, b + slope
+            if price:
+                cost_a, cost_b = cost_a + price.cost(more), cost_b + price.cost(slope)
+        self.time = self.time[0] + sign * a, self.time[1] + sign * b
+        self.cost = self.cost[0] + sign * cost_a, self.cost[1] + sign * cost_b

@@ -13,10 +13,9 @@ from gputally.accounting.changes import Changes, Saved, new_accounts
 from gputally.accounting.documents import DOCUMENTS
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Labels, Series
-from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.total import Lines, Total
 from gputally.errors import LedgerError
 from gputally.ledger.closed_period import ClosedPeriod
-from gputally.ledger.protocol import Line
 from gputally.ledger.records import IMPORTED
 from gputally.ledger.sqlite import integrity, rows, usage_rows
 from gputally.ledger.sqlite.allocation_tables import AllocationTables
@@ -24,6 +23,7 @@ from gputally.ledger.sqlite.closed_rows import append_period
 from gputally.ledger.sqlite.lock import Lock
 from gputally.ledger.sqlite.losses import lost_work_rows
 from gputally.ledger.sqlite.marker import mark
+from gputally.ledger.sqlite.reconciled_sums import increased, minus, stored_sums, sum_rows, touched_sums
 from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release_pages
 from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect, missing_part
@@ -94,14 +94,12 @@ class SqliteLedger:
                     f"{self.path}: has data that this gputally cannot read ({error}); run the version that wrote it"
                 ) from None
 
-    def write(self, changes: Changes) -> Line | None:
+    def write(self, changes: Changes) -> Lines:
         """See `Ledger.write`."""
         with converted_errors(self.path), self._transaction():
-            balance = self._write(changes)
+            sums = self._write(changes)
         self._is_marked = self._is_marked or mark(self.path)
-        if changes.live is None:
-            return None
-        return changes.live[0] - balance[0], changes.live[1] - balance[1]
+        return minus(changes.live, {total: sums[total] for total in changes.live if total in sums})
 
     def close_period(self, period: ClosedPeriod) -> None:
         """See `Ledger.close_period`."""
@@ -171,9 +169,10 @@ class SqliteLedger:
             },
         )
 
-    def _write(self, changes: Changes) -> Line:
+    def _write(self, changes: Changes) -> Lines:
         many = self._connection.executemany
-        a, b = self._balance(changes)
+        stored, before = stored_sums(self._connection), touched_sums(self._connection, changes)
+        allocated = self._allocations.append(changes)
         many(rows.INSERT_CAPACITY, rows.capacity(changes))
         self._allocations.store_prices(filter(None, changes.asset_prices.values()))
         many(rows.INSERT_ASSET_PRICE, rows.asset_prices(changes))
@@ -207,15 +206,12 @@ class SqliteLedger:
         many("DELETE FROM histories WHERE kind = ? AND uid = ? AND ordinal >= ?", rows.outdated(changes))
         many(rows.INSERT_HISTORY, rows.histories(changes))
         many("INSERT OR REPLACE INTO watches VALUES (?, ?, ?, ?)", rows.watches(changes))
-        marks = {"evaluated_us": changes.evaluated_us, "at_us": changes.at_us, "balance_a": a, "balance_b": b}
-        many("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in marks.items()])
+        more = minus(touched_sums(self._connection, changes), before) | allocated
+        sums = increased(stored, more, live=changes.live)
+        marks = [("evaluated_us", str(changes.evaluated_us)), ("at_us", str(changes.at_us)), *sum_rows(sums)]
+        many("INSERT OR REPLACE INTO meta VALUES (?, ?)", marks)
         many("INSERT OR IGNORE INTO meta VALUES ('accounting_start_us', ?)", [(str(changes.accounting_start_us),)])
-        return a, b
-
-    def _balance(self, changes: Changes) -> Line:
-        """The sum of all current segments, from the ledger's own rows and never from the counters."""
-        a, b = self._allocations.append(changes)
-        return int(self._meta("balance_a") or 0) + a, int(self._meta("balance_b") or 0) + b
+        return sums
 
     def _marked(self) -> bool:
         """Mark a ledger with an accounting. Imported jobs need no marker: they can be imported again."""
