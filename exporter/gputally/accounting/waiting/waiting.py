@@ -211,7 +211,8 @@ class Waiting(StatePart[PodWait]):
         turn = self._turn[-count:]
         self._unjudged.update(turn)  # pods that hold GPUs may have become idle
         del self._turn[-count:]
-        self.fitting.asked.pods_wait((self._pods.records[uid] for uid in turn if uid in self.book.known), at_us=now_us)
+        pending = (each for uid in turn if (each := self._pods.records.get(uid)) and _is_unbound(each))
+        self.fitting.asked.pods_wait(pending, at_us=now_us)
         self.findings.step()
 
     def judge(self, *, at_us: int) -> None:

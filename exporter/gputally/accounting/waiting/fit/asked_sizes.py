@@ -17,7 +17,7 @@ _WAITING_US: Final = 300 * US_PER_SECOND
 """How long a size counts after a pod of it was last found to wait, which is looked up each minute."""
 _LEAST_WAIT_US: Final = 60 * US_PER_SECOND
 """Pods that wait for less are bound soon, and then count where they run."""
-_MOST_SIZES: Final = 256
+MOST_SIZES: Final = 256
 """More than anyone has; pods may ask for any number."""
 _MOST_PODS: Final = 200
 """Pods that are looked at in one step."""
@@ -53,7 +53,7 @@ class AskedSizes(KeyedPart[AskedSize]):
         for resource, gpus in record.units:
             key = f"{model}/{resource}/{gpus}"
             known = self.known.get(key)
-            if known is None and len(self.known) >= _MOST_SIZES:
+            if known is None and len(self.known) >= MOST_SIZES:
                 return
             if known is None or at_us >= known.at_us + _HOUR_US:
                 self._store(key, AskedSize(gpu_model=model, resource=resource, gpus=gpus, at_us=at_us))
@@ -66,7 +66,7 @@ class AskedSizes(KeyedPart[AskedSize]):
                 continue
             for resource, gpus in record.units:
                 size = record.selected_model, resource, gpus
-                if size in self._waiting or len(self._waiting) < _MOST_SIZES:
+                if size in self._waiting or len(self._waiting) < MOST_SIZES:
                     self.has_changed |= size not in self._waiting
                     self._waiting[size] = at_us
 
