@@ -5,12 +5,15 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.model.placement.needs import Needs, Place
+from gputally.model.placement.advice import ChangeKind
+from gputally.model.placement.needs import Needs, Place, Taken
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason
 from gputally.placement.eviction import would_evict
-from gputally.placement.judge import judged
+from gputally.placement.fits_now import most_used
+from gputally.placement.judge import NOWHERE, judged
 from gputally.placement.room import Room
+from gputally.placement.suggestions import suggestions
 from gputally.placement.what_if import what_if
 from tests.naive_scheduler import NaiveCluster, changed, naive
 from tests.property.examples import examples
@@ -141,3 +144,36 @@ def blocked(cluster: NaiveCluster, obstacles: tuple[Obstacle, ...]) -> NaiveClus
     """The cluster, in which obstacles that concern no node keep the pod from all."""
     general = {each for each in obstacles if each.kind not in ON_NODES}
     return NaiveCluster(cluster.needs, cluster.nodes, frozenset(general))
+
+
+@given(st.integers(0, 40), st.sets(st.integers(1, 12), min_size=1, max_size=4))
+@examples(300)
+def test_the_most_that_pods_of_some_sizes_could_have_is_that_of_all_ways_to_place_them(
+    free: int, sizes: set[int]
+) -> None:
+    had = {0}
+    for used in range(1, free + 1):
+        if any(used - size in had for size in sizes):
+            had.add(used)
+
+    assert most_used(free, sizes) == max(had)
+
+
+@given(NEEDS, rooms(), st.integers(2, 4))
+@examples(300)
+def test_a_change_helps_as_many_pods_as_the_naive_scheduler_then_binds(needs: Needs, room: Room, count: int) -> None:
+    needs = changed(needs, gates=(), may_preempt=False)
+    verdict = judged(needs, room)
+    for each in suggestions(verdict, needs, room, NOWHERE, count=count):
+        [change, *others] = each.changes
+        if change.kind is not ChangeKind.WAIT or others:
+            continue
+        rest = room.copy()
+        for uid in change.pods:
+            rest.release(change.node, uid)
+            rest.withdraw(change.node, uid)
+        bound = 0
+        while bound < count and (fits := naive(needs, rest).fits_now()):
+            rest.bind(min(fits), f"another-{bound}", Taken(needs.amounts, needs.priority))
+            bound += 1
+        assert each.bound == bound

@@ -27,11 +27,13 @@ from gputally.accounting.nodes.unknown_offers import UnknownOffers
 from gputally.accounting.policy.class_versions import ClassVersions
 from gputally.accounting.unaccounted_pods import UnaccountedDays, UnaccountedPods
 from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
+from gputally.accounting.waiting.fit.asked_sizes import AskedSizes
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.model.agent_pod import AgentPod
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.node import UnknownOffer
+from gputally.model.placement.pod_sizes import AskedSize
 from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.wait import PodWait
 from gputally.model.policy.class_version import ClassVersion
@@ -40,6 +42,7 @@ from gputally.model.work.checkpoint import PodCheckpoint
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,
+    AskedSizes.name: AskedSize,
     Checkpoints.name: PodCheckpoint,
     ClassVersions.name: ClassVersion,
     ContainerRestarts.name: PodRuns,

@@ -48,6 +48,7 @@ KEPT: Final[Mapping[Kind, Limit]] = {
 """By watched kind. Of Workloads it counts the pod sets that wait; of Jobs those without pods, and those that wait."""
 STORED: Final[Mapping[str, Limit]] = {
     "agent": NONE,
+    "asked-size": Limit(None, 256),
     "checkpoint": NONE,
     "claim-pod": NONE,
     "class-version": NONE,

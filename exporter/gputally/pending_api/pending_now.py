@@ -19,6 +19,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.unaccounted import UnaccountedEntry, UnaccountedPod
 from gputally.pending_api.forecasts.policy_now import NO_POLICY, PolicyNow, read_budgets, read_policy
+from gputally.placement.fits_now import Size
 from gputally.placement.room import Room
 
 
@@ -55,7 +56,7 @@ class PendingNow(NamedTuple):
     those about the order of priorities, by the UID of the pod that waits. `gangs` are the partial ones, `deadlocks` the
     keys of those that wait for each other, and `not_compared` of those of which that is not known.
     `unaccounted` are the reasons why GPUs of pods are not accounted, by UID, and `unrecorded` the pods among them that
-    may have no record.
+    may have no record. `sizes` are those of pods that wait, or have run in the last week.
     """
 
     at_us: int
@@ -82,6 +83,7 @@ class PendingNow(NamedTuple):
     not_compared: Mapping[str, NotCompared] = {}
     unaccounted: Mapping[str, Sequence[UnaccountedEntry]] = {}
     unrecorded: Mapping[str, UnaccountedPod] = {}
+    sizes: Collection[Size] = ()
 
 
 def tenant_of(now: PendingNow, record: PodRecord) -> str:
@@ -126,6 +128,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         not_compared=dict(fleet.waiting.situations.partial_gangs.skipped),
         unaccounted=dict(fleet.unaccounted.entries),
         unrecorded=dict(fleet.unaccounted.objects),
+        sizes=fleet.waiting.fitting.asked.read(),
     )
 
 

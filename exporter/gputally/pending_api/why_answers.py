@@ -59,7 +59,9 @@ def _answer(now: PendingNow, alike: Sequence[WaitingPod], viewer: Viewer, relati
     shown, more = limited(occupants(now, (*verdict.victims, *named), rank, viewer))
     related = relations.of(waiting)
     cost = waited_cost((each.waits for each in alike), now.at_us)
-    helps = helps_of(now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer, related=related)
+    helps = helps_of(
+        now, verdict, waiting.needs, waiting.situation, rank=rank, viewer=viewer, related=related, pods=pods
+    )
     return WhyAnswer(
         state="pending",
         pod=_priced(now, waiting, viewer),

@@ -1,7 +1,7 @@
 """What pod sizes fit now."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from gputally.model.placement.needs import CPU, MEMORY, PODS, Amounts, Place
@@ -20,35 +20,62 @@ _OF_NODES: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 _PREFERENCE: Final = "PreferNoSchedule"
 _OF_AUTOSCALERS: Final = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
 Labels = tuple[str, ...]
+Size = tuple[str, str, int]
+"""Pods on nodes of a GPU model, "" for any, have so many units of a resource."""
+_MOST_BITS: Final = 4096
+"""Units of which it is computed exactly how many pods could have at once; no node has as many GPUs."""
 
 
 def fits_now(
-    room: Room, labels_of: Callable[[Place], Labels], rules: Rules, *, per_gpu: Amounts = LEAST_PER_GPU
+    room: Room,
+    labels_of: Callable[[Place], Labels],
+    rules: Rules,
+    *,
+    sizes: Collection[Size] = (),
+    per_gpu: Amounts = LEAST_PER_GPU,
 ) -> dict[Labels, Capacity]:
-    """What fits on the nodes with equal labels, such as the GPU model and the pool."""
+    """What fits on the nodes with equal labels, such as the GPU model and the pool; `sizes` are those of known pods."""
     found: dict[Labels, list[Capacity]] = {}
     for node in room:
-        if node.place and (of_node := [capacity_of(node, gpu=g, per_gpu=per_gpu) for g in _gpus_of(node.place, rules)]):
-            found.setdefault(labels_of(node.place), []).extend(of_node)
+        if (place := node.place) is None:
+            continue
+        model = place.asset.gpu_model if place.asset else ""
+        for gpu in _gpus_of(place, rules):
+            own = [units for of_model, resource, units in sizes if resource == gpu and of_model in (model, "")]
+            of_gpu = capacity_of(node, gpu=gpu, per_gpu=per_gpu, sizes=own)
+            found.setdefault(labels_of(place), []).append(of_gpu)
     return {labels: _together(each) for labels, each in found.items()}
 
 
-def capacity_of(node: NodeRoom, *, gpu: str, per_gpu: Amounts = LEAST_PER_GPU) -> Capacity:
+def capacity_of(node: NodeRoom, *, gpu: str, per_gpu: Amounts = LEAST_PER_GPU, sizes: Collection[int] = ()) -> Capacity:
     """How many pods of each size fit, by GPUs of the resource `gpu` and `per_gpu` of other resources for each.
 
     Pods tolerate the node's taints, which reserve it for pods with GPUs, but no cordon, and no taint of a node that is
-    not ready or is being removed. Pods that are nominated to the node have not taken anything yet.
+    not ready or is being removed. Pods that are nominated to the node have not taken anything yet. `sizes` are the GPUs
+    of pods that could use the node; nothing is a fragment while none is known.
     """
     free = max(node.free.get(gpu, 0), 0)
     if why := _closed(node.place):
         return Capacity(free=free, stranded=((why, free),) if free else ())
     fits = tuple([copies(_sized(size, gpu, per_gpu), node.free) for size in SIZES])
-    largest = max((size for size in SIZES if size <= dict(node.offered).get(gpu, 0)), default=1)
     stranded = {
         _scarcest(node, gpu, per_gpu): free - fits[0],
-        Stranded.FRAGMENT: fits[0] - largest * fits[SIZES.index(largest)],
+        Stranded.FRAGMENT: fits[0] - most_used(fits[0], sizes) if sizes else 0,
     }
     return Capacity(fits=fits, free=free, stranded=tuple([(why, count) for why, count in stranded.items() if count]))
+
+
+def most_used(free: int, sizes: Collection[int]) -> int:
+    """The most of so many free GPUs that pods of these sizes could have at once."""
+    if free > _MOST_BITS:
+        return free - free % min(sizes)
+    reachable, all_free = 1, (2 << free) - 1  # bit n: n GPUs can be had
+    for size in sizes:
+        step = size
+        while 0 < step <= free:
+            reachable |= (reachable << step) & all_free
+            step *= 2
+    return reachable.bit_length() - 1
 
 
 def _closed(place: Place | None) -> Stranded | None:

@@ -12,6 +12,7 @@ from gputally.placement.eviction import would_evict
 from gputally.placement.exclusions import named_by
 from gputally.placement.judge import judged
 from gputally.placement.room import Room
+from gputally.placement.what_if import fitting_on
 
 _BOUND: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
 _STEPS: Final = {CPU: 100, MEMORY: 2**20, EPHEMERAL_STORAGE: 2**20}
@@ -22,17 +23,23 @@ _WITH_PRIORITY: Final = (*_BY_PRIORITY, Reason.OTHER_RESOURCE)
 
 
 def suggestions(
-    verdict: Verdict, needs: Needs, room: Room, situation: Situation, *, classes: Sequence[PriorityChoice] = ()
+    verdict: Verdict,
+    needs: Needs,
+    room: Room,
+    situation: Situation,
+    *,
+    classes: Sequence[PriorityChoice] = (),
+    count: int = 1,
 ) -> tuple[Suggestion, ...]:
     """Changes that lead to a binding, each judged again by the same model; those that cost others least come first.
 
-    `classes` are the PriorityClasses that the pod could use.
+    `classes` are the PriorityClasses that the pod could use. `count` pods that are alike wait.
     """
     state, by_name = Attempt(needs, room, situation), {each.name: each for each in classes}
     single = [(change,) for change in _single(verdict, state, classes)]
     all_at_once = _all_at_once(verdict, state)
     several = [all_at_once] if len(all_at_once) > 1 else []
-    tried = (_tried(state, changes, by_name) for changes in (*single, *several))
+    tried = (_tried(state, changes, by_name, count=count) for changes in (*single, *several))
     return tuple(sorted((each for each in tried if each), key=_cost_to_others))
 
 
@@ -47,16 +54,26 @@ def _cost_to_others(suggestion: Suggestion) -> int:
 
 
 def _tried(
-    state: Attempt, changes: tuple[SuggestedChange, ...], classes: Mapping[str, PriorityChoice]
+    state: Attempt, changes: tuple[SuggestedChange, ...], classes: Mapping[str, PriorityChoice], *, count: int = 1
 ) -> Suggestion | None:
-    """The suggestion, if the pod would be bound after the changes."""
+    """The suggestion, if the pod would be bound after the changes, and with how many of `count`."""
     for change in changes:
         state = changed(state, change, classes)
     reason = judged(*state).reason
     if reason not in _BOUND:
         return None
     eviction = would_evict(state.needs, state.room, uid=state.situation.uid) if reason is Reason.PREEMPTING else None
-    return Suggestion(changes=changes, reason=reason, eviction=eviction)
+    bound = 1 if eviction or count == 1 else min(count, _bound(state, changes))
+    return Suggestion(changes=changes, reason=reason, eviction=eviction, bound=bound)
+
+
+def _bound(state: Attempt, changes: Iterable[SuggestedChange]) -> int:
+    """How many such pods fit after the changes, of which one does."""
+    if any(each.kind is ChangeKind.RAISE_QUOTA for each in changes):
+        return 1  # by what that one lacks
+    if gang := state.situation.gang:
+        return max(1, gang.least - gang.bound)
+    return sum(fitting_on(state.needs, state.room).values())
 
 
 def _single(verdict: Verdict, state: Attempt, classes: Sequence[PriorityChoice]) -> Iterator[SuggestedChange]:

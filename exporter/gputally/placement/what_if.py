@@ -34,7 +34,7 @@ def what_if(
     verdict = judged(needs, room, situation)
     if verdict.reason not in _BINDING:
         return WhatIf(fitting=0, verdict=verdict)
-    by_node = dict(sorted(_fitting(needs, room).items()))
+    by_node = dict(sorted(fitting_on(needs, room).items()))
     fitting = min(sum(by_node.values()), count)
     nodes, room_for = tuple(by_node), tuple(by_node.values())
     if fitting == count:
@@ -61,8 +61,8 @@ def place(found: WhatIf, needs: Needs, room: Room, *, key: str) -> None:
         room.bind(eviction.node, f"{key}{index} evicting", taken_by(needs, 1, _HIGHEST))
 
 
-def _fitting(needs: Needs, room: Room) -> dict[str, int]:
-    """How many of the pods fit on each node on which one does."""
+def fitting_on(needs: Needs, room: Room) -> dict[str, int]:
+    """How many of the pods fit on each node on which one does, without a preemption."""
     nodes = (node for group in candidates_for(needs, room).accepting for node in group.nodes.values())
     found = {node.name: copies(needs.amounts, available_on(node, needs, may_preempt=False)) for node in nodes}
     return {name: number for name, number in found.items() if number}

@@ -14,7 +14,7 @@ _MEANINGS: Final[Mapping[str, str]] = {
     Stranded.CPU: "too little CPU is left on the node, even for a pod with one GPU",
     Stranded.MEMORY: "too little memory is left on the node, even for a pod with one GPU",
     Stranded.PODS: "the node has as many pods as it may have",
-    Stranded.FRAGMENT: "only smaller pods fit: too few GPUs are free for the largest size that the node can hold",
+    Stranded.FRAGMENT: "too few GPUs are free on the node for any pod that waits, or has run there in the last week",
     Stranded.CORDON: "the node is cordoned",
     Stranded.NOT_READY: "the node is not ready, lacks memory or disk, or is being removed",
 }

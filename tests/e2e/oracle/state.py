@@ -42,6 +42,17 @@ REQUIREMENTS: Final = (
 )
 
 
+CPUS: Final = ("1", "500m", "4", "9", "12")
+CONDITIONS: Final = (
+    (),
+    (("PodResizePending", "Deferred"),),
+    (("PodResizePending", "Infeasible"),),
+    (("PodResizePending", "Infeasible"), ("PodResizeInProgress", "")),
+    (("PodResizeInProgress", ""),),
+)
+"""What a kubelet says of a resize: types and reasons."""
+
+
 @dataclass(frozen=True)
 class State:
     """One cluster: nodes, pods on them, of which some are stopping, and a pod that waits; all by manifest.
@@ -100,8 +111,8 @@ def priority_of(pod: Json) -> int:
 
 
 def state(chance: Random, name: str) -> State:
-    """Any state, or one of two that chance alone makes too seldom."""
-    return chance.choice((anything, anything, anything, split, stopping))(chance, name)
+    """Any state, or one of three that chance alone makes too seldom."""
+    return chance.choice((anything, anything, anything, split, stopping, resizing))(chance, name)
 
 
 def anything(chance: Random, name: str) -> State:
@@ -141,6 +152,44 @@ def stopping(chance: Random, name: str) -> State:
     pod = plain_pod(chance, name, gpus=chance.choice((1, 2, 3)), priority=chance.choice(VALUES))
     picked = frozenset(chance.sample(names, chance.choice((1, 2))))
     return State(name=name, nodes=tuple(nodes), holders=tuple(holders), pod=pod, stopping=picked)
+
+
+def resizing(chance: Random, name: str) -> State:
+    """Pods that are resized in place hold CPUs that the waiting pod needs."""
+    nodes = [plain_node(f"{name}-n{index}", name, gpus=4) for index in range(chance.choice((1, 2)))]
+    holders = [
+        resized(chance, holder(f"holder-{index}-{value}", each, gpus=1, priority=value))
+        for index, each in enumerate(nodes)
+        for value in chance.sample(VALUES, chance.choice((1, 2)))
+    ]
+    pod = plain_pod(chance, name, gpus=1, priority=chance.choice(VALUES))
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = chance.choice(("2", "6", "10"))
+    return State(name=name, nodes=tuple(nodes), holders=tuple(holders), pod=pod)
+
+
+def resized(chance: Random, pod: Json) -> Json:
+    """The pod in any state of a resize of its container or as a whole, with the status that its kubelet writes."""
+    spec, allocated, actual = (chance.choice(CPUS) for _ in range(3))
+    requests = pod["spec"]["containers"][0]["resources"]["requests"]
+    status = {
+        "name": "main",
+        "image": "",
+        "imageID": "",
+        "ready": True,
+        "restartCount": 0,
+        "allocatedResources": requests | {"cpu": allocated},
+        "resources": {"requests": requests | {"cpu": actual}},
+    }
+    requests["cpu"] = spec
+    conditions = [{"type": kind, "status": "True", "reason": reason} for kind, reason in chance.choice(CONDITIONS)]
+    pod["status"] = {"phase": "Running", "conditions": conditions, "containerStatuses": [status]}
+    if chance.random() < 0.25:
+        pod["spec"]["resources"] = {"requests": {"cpu": chance.choice(("12", "16"))}}
+        pod["status"] |= {
+            "allocatedResources": requests | {"cpu": chance.choice(("12", "14"))},
+            "resources": {"requests": requests | {"cpu": chance.choice(("12", "13"))}},
+        }
+    return pod
 
 
 def plain_node(name: str, owner: str, *, gpus: int) -> Json:
@@ -212,7 +261,10 @@ def shaped_node(name: str, owner: str, offered: Json, *, labels: Json, taints: S
 
 
 def holders_on(chance: Random, on: Json, index: int, owner: str) -> Iterator[Json]:
-    """Pods within what the node offers; of different priorities, since the scheduler has no order among equal ones."""
+    """Pods within what the node offers, unless resized.
+
+    They have different priorities, since the scheduler has no order among equal ones.
+    """
     offered = on["status"]["allocatable"]
     gpus, cpu, pods = int(offered[GPU]), int(offered["cpu"]), int(offered["pods"])
     how_full = chance.choice((0, 0.5, 1, 1, 1))
@@ -223,7 +275,7 @@ def holders_on(chance: Random, on: Json, index: int, owner: str) -> Iterator[Jso
         wanted = min(chance.choice((0, 1, 1, 2, 3, 4)), gpus)
         cpus = min(chance.choice((1, 1, 2, 4)), cpu)
         gpus, cpu = gpus - wanted, cpu - cpus
-        yield pod(
+        made = pod(
             f"holder-{index}-{number}",
             owner,
             requests(gpus=wanted, cpu=f"{cpus}", memory=f"{chance.choice((1, 2))}Gi"),
@@ -232,6 +284,7 @@ def holders_on(chance: Random, on: Json, index: int, owner: str) -> Iterator[Jso
             tolerations=[{"operator": "Exists"}],
             labels=chance.choice(({}, {SERVING: "yes"})),
         )
+        yield resized(chance, made) if chance.random() < 0.1 else made
 
 
 def waiting_pod(chance: Random, owner: str) -> Json:

@@ -71,6 +71,8 @@ class Trial:
         for holder in self.state.holders:
             made = await self.api.create(holder)
             self.names[made["metadata"]["uid"]] = made["metadata"]["name"]
+            if status := holder.get("status"):
+                await self.api.patch(f"{self.path(made['metadata']['name'])}/status", {"status": status})
         for name in self.state.stopping:
             await self.api.delete(self.path(name), grace_seconds=STOPPING_SECONDS)
         for value, stay in self.state.budgets:

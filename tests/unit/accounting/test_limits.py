@@ -20,6 +20,7 @@ from gputally.accounting.nodes.most_capacity import MOST_MODELS, MostCapacity
 from gputally.accounting.state_part import StatePart
 from gputally.accounting.unaccounted_pods import MOST_DAYS, UnaccountedDays
 from gputally.accounting.uncreated import failed_creates
+from gputally.accounting.waiting.fit.asked_sizes import MOST_SIZES, AskedSizes
 from gputally.aggregator.accountant import Accountant
 from gputally.kube.watched import ON_REQUEST, resources
 from gputally.model.health import Health, LedgerHealth
@@ -213,6 +214,7 @@ def test_every_watched_kind_and_every_stored_document_has_a_limit_or_says_that_i
     assert set(STORED) == set(DOCUMENTS)
     assert STORED[UnaccountedDays.name].in_all == MOST_DAYS
     assert STORED[MostCapacity.name].in_all == MOST_MODELS
+    assert STORED[AskedSizes.name].in_all == MOST_SIZES
     assert all(limit == NONE or limit.in_all for limit in (*KEPT.values(), *STORED.values()))
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from gputally.accounting.nodes import young_nodes
@@ -9,6 +10,7 @@ from gputally.accounting.nodes.young_nodes import MOST_UNKNOWN, YOUNG_US
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.others import other_pod
 from gputally.model.kube import Kind, Pod
+from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import ListedBeside, OtherPod
 from gputally.model.placement.needs import Taken
 from gputally.model.rules import Rules
@@ -240,6 +242,41 @@ def test_the_brief_form_of_a_pod_has_what_it_takes() -> None:
     brief = other_pod(ended, us(7), us(7), rules=Rules(), matters=lambda _: True)
     assert brief
     assert brief.taken is None
+
+
+def resized(gpus: int, spec: str, allocated: str, actual: str, *conditions: tuple[str, str]) -> PlaceablePod:
+    """A running pod as its kubelet writes it during a resize in place, with types and reasons of conditions."""
+    manifest = PodForm(name="c", gpus=gpus, node="n1", scheduled=20, started=21).manifest()
+    container, status = manifest["spec"]["containers"][0], manifest["status"]["containerStatuses"][0]
+    container["name"] = status["name"] = "main"
+    container["resources"] = {"requests": {"cpu": spec} | ({GPU: f"{gpus}"} if gpus else {})}
+    status |= {"allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": actual}}}
+    manifest["status"]["conditions"] += [
+        {"type": kind, "status": "True", "reason": reason} for kind, reason in conditions
+    ]
+    return msgspec.convert(manifest, PlaceablePod)
+
+
+@pytest.mark.parametrize("gpus", [1, 0])
+def test_a_pod_takes_what_the_scheduler_counts_of_it_at_each_step_of_a_resize(gpus: int) -> None:
+    replay, at = new_replay(), 40
+    before = free(replay, "cpu")
+
+    def taken(pod: PlaceablePod) -> int:
+        if gpus:
+            replay.see_pod(pod, at=at)
+        else:
+            brief = other_pod(pod, us(at), us(at), rules=Rules(), matters=lambda _: True)
+            assert brief
+            replay.apply(brief)
+        return before - free(replay, "cpu")
+
+    assert taken(resized(gpus, "2", "2", "2")) == 2000
+    assert taken(resized(gpus, "6", "2", "2")) == 6000
+    assert taken(resized(gpus, "6", "2", "2", ("PodResizePending", "Deferred"))) == 6000
+    assert taken(resized(gpus, "99", "2", "2", ("PodResizePending", "Infeasible"))) == 2000
+    assert taken(resized(gpus, "1", "1", "2", ("PodResizeInProgress", ""))) == 2000
+    assert taken(resized(gpus, "1", "1", "1")) == 1000
 
 
 def nominated(form: PodForm) -> Pod:

@@ -11,13 +11,17 @@ from gputally.pending_api.forecasts.fits_request import FitsRequest, fits_docume
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.report_api.report_request import InvalidRequest
 from gputally.why_command.fits_text import fits_lines
+from tests.core.manifests import GPU_NAME
 from tests.unit.pending_api.pending_world import H100, holds, node, world
 
 USUAL = FitsRequest.of({})
 
 
 def found() -> PendingNow:
-    """Of 8 H100s 3 are free, and of 4 A100s all, but one node of the A100s is tainted as not ready."""
+    """Of 8 H100s 3 are free, where pods have 2 or 8 GPUs.
+
+    Of 4 A100s all are free, but one node of them is tainted as not ready.
+    """
     out = ({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},)
     now = world(
         [node("h", 8), node("a", 2, model="A100"), node("b", 2, model="A100", taints=out)],
@@ -28,7 +32,7 @@ def found() -> PendingNow:
         place = now.room.nodes[name].place
         assert place
         now.room.put_node(replace(place, asset=asset))
-    return now
+    return now._replace(sizes=[(H100, GPU_NAME, 2), (H100, GPU_NAME, 8)])
 
 
 def test_each_model_and_pool_has_what_fits_and_what_is_stranded() -> None:
@@ -36,7 +40,7 @@ def test_each_model_and_pool_has_what_fits_and_what_is_stranded() -> None:
 
     assert (document.is_complete, document.cpu_cores, document.memory_bytes) == (True, 1.0, 2**30)
     assert document.pools == [
-        PoolFits(gpu_model=H100, pool="train", free=3, fits={1: 3, 2: 1, 4: 0, 8: 0}, stranded={"fragment": 3}),
+        PoolFits(gpu_model=H100, pool="train", free=3, fits={1: 3, 2: 1, 4: 0, 8: 0}, stranded={"fragment": 1}),
         PoolFits(gpu_model="A100", pool="old", free=2, fits={1: 0, 2: 0, 4: 0, 8: 0}, stranded={"not_ready": 2}),
         PoolFits(gpu_model="A100", pool="serve", free=2, fits={1: 2, 2: 1, 4: 0, 8: 0}, stranded={}),
     ]
@@ -87,15 +91,16 @@ def test_a_wrong_parameter_is_named(query: dict[str, list[str]], message: str) -
 
 def test_the_text_has_a_row_for_each_pool_and_says_why_gpus_are_stranded() -> None:
     assert list(fits_lines(fits_document(found(), USUAL, ALL), width=100)) == [
-        "7 GPUs are free, of which 5 are stranded. Pods that fit now, each size by itself, with 1 CPU and 1",
+        "7 GPUs are free, of which 3 are stranded. Pods that fit now, each size by itself, with 1 CPU and 1",
         "GiB memory for each GPU:",
         "",
         "FREE  1 GPU  2 GPUS  4 GPUS  8 GPUS  STRANDED     MODEL                  POOL",
-        "   3      3       1       0       0  3 fragment   NVIDIA-H100-80GB-HBM3  train",
+        "   3      3       1       0       0  1 fragment   NVIDIA-H100-80GB-HBM3  train",
         "   2      0       0       0       0  2 not_ready  A100                   old",
         "   2      2       1       0       0               A100                   serve",
         "",
-        "fragment    only smaller pods fit: too few GPUs are free for the largest size that the node can hold",
+        "fragment    too few GPUs are free on the node for any pod that waits, or has run there in the last",
+        "            week",
         "not_ready   the node is not ready, lacks memory or disk, or is being removed",
     ]
 

@@ -15,10 +15,12 @@ from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods, plain_pod
 from gputally.pending_api.forecasts.policy_now import PolicyNow
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
+from gputally.pending_api.words.suggestion_words import effect_words
 from gputally.placement.policy.budgets import Budgets, PodBudget
 from gputally.placement.policy.pod_quotas import PodQuota
 from gputally.report_api.report_request import InvalidRequest
 from tests.unit.pending_api.pending_world import H100, holds, node, waits, world
+from tests.unit.pending_api.test_gang_entries import two_gangs
 
 GPUS = "requests.nvidia.com/gpu"
 CLASSES = [PriorityChoice("top", 9000), PriorityChoice("low", 1), PriorityChoice("quiet", 9000, may_preempt=False)]
@@ -290,3 +292,48 @@ def test_classes_of_the_system_exist_everywhere() -> None:
     [one] = asked(pods(4, 2, priorityClassName="system-node-critical")).forecasts
 
     assert (one.priority, one.bound) == (2_000_001_000, 2)
+
+
+def job_of_two(now: PendingNow) -> list[str]:
+    """What would help two pods with four GPUs each, and what it does then."""
+    [one] = asked(pods(4, 2), now=now).forecasts
+    assert one.bound == 0
+    return [f"{each.text}: {effect_words(each, '')}" for each in one.helps]
+
+
+def test_what_makes_room_for_one_of_two_pods_says_so() -> None:
+    helps = job_of_two(world([node("g1", 4)], [holds("b", 4, on="g1")]))
+
+    assert helps[0] == "wait until ml/b on g1 ends: 1 of 2 then fits"
+    assert "add an empty node like g1: 1 of 2 then fits" in helps
+    assert "request only 2 GPUs: all 2 then fit" not in helps
+
+
+def test_what_makes_room_for_both_says_so_and_an_eviction_makes_room_for_one() -> None:
+    low = {"tier": "low", "priority": 1}
+    held = [holds("b", 8, on="g1"), holds("c", 4, on="g2", **low)]  # type: ignore[arg-type] # its fields
+
+    helps = job_of_two(world([node("g1"), node("g2", 4)], held, classes=CLASSES))
+
+    assert "wait until ml/b on g1 ends: all 2 then fit" in helps
+    assert any(each.startswith("ask for PriorityClass top: one of 2 then preempts") for each in helps)
+
+
+def test_a_quota_that_is_raised_by_what_one_pod_lacks_admits_one() -> None:
+    quota = PodQuota(namespace="ml", name="gpus", hard=((GPUS, 4),), used=((GPUS, 4),))
+
+    [one] = asked(pods(2, 2), now=with_quotas(quota)).forecasts
+
+    assert [effect_words(each, "") for each in one.helps[:1]] == ["1 of 2 then fits"]
+
+
+def test_nobody_waits_for_a_pod_whose_gang_is_in_a_deadlock() -> None:
+    now = two_gangs()
+    assert now.deadlocks
+
+    [one] = asked(pods(1), now=now).forecasts
+    [freed] = asked(pods(1), now=two_gangs()._replace(deadlocks=())).forecasts
+
+    assert (one.reason, freed.reason) == ("capacity", "capacity")
+    assert [each.text for each in one.helps if "wait until" in each.text] == []
+    assert [each.text for each in freed.helps if "wait until" in each.text] != []

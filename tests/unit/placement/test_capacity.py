@@ -3,7 +3,7 @@ import pytest
 from gputally.model.placement.needs import Place, Taint
 from gputally.model.placement.pod_sizes import Capacity, Stranded
 from gputally.model.rules import Rules
-from gputally.placement.fits_now import capacity_of, fits_now
+from gputally.placement.fits_now import Size, capacity_of, fits_now, most_used
 from tests.unit.placement.cluster import GPU, place, room, taken
 
 
@@ -13,22 +13,38 @@ def test_an_empty_node_fits_one_large_or_several_small_pods() -> None:
     assert capacity_of(nodes.nodes["n1"], gpu=GPU) == Capacity(fits=(8, 4, 2, 1), free=8)
 
 
-def test_free_gpus_that_are_too_few_for_the_largest_pod_are_fragments() -> None:
+@pytest.mark.parametrize(
+    ("sizes", "fragment"), [((8,), 5), ((1, 8), 0), ((2, 8), 1), ((2, 3), 0), ((3,), 2), ((9,), 5), ((), 0)]
+)
+def test_free_gpus_are_fragments_that_no_pods_of_known_sizes_could_have(sizes: tuple[int, ...], fragment: int) -> None:
     nodes = room(place(), a=("n1", taken(gpu=3)))
 
-    assert capacity_of(nodes.nodes["n1"], gpu=GPU) == Capacity(
-        fits=(5, 2, 1, 0), free=5, stranded=((Stranded.FRAGMENT, 5),)
+    stranded = ((Stranded.FRAGMENT, fragment),) if fragment else ()
+    assert capacity_of(nodes.nodes["n1"], gpu=GPU, sizes=sizes) == Capacity(
+        fits=(5, 2, 1, 0), free=5, stranded=stranded
     )
 
 
-def test_the_largest_size_is_that_of_the_node() -> None:
-    assert capacity_of(room(place(gpu=4)).nodes["n1"], gpu=GPU) == Capacity(fits=(4, 2, 1, 0), free=4)
+def test_shares_of_gpus_in_any_number_are_counted_at_once() -> None:
+    assert most_used(10**9, (7, 3)) == 10**9 - 1
+
+
+def test_pods_of_another_model_or_resource_use_no_gpu_and_those_of_any_model_do() -> None:
+    nodes = room(place(), a=("n1", taken(gpu=7)))
+
+    def fragment(size: Size) -> int:
+        return dict(fits_now(nodes, lambda _: (), Rules(), sizes=[size, ("", GPU, 2)])[()].stranded).get(
+            Stranded.FRAGMENT, 0
+        )
+
+    assert fragment(("A100", GPU, 1)) == fragment(("", "nvidia.com/mig-1g.10gb", 1)) == 1
+    assert fragment(("", GPU, 1)) == 0
 
 
 def test_gpus_beside_too_little_cpu_are_stranded() -> None:
     nodes = room(place(cpu=4), web=("n1", taken(gpu=0, cpu=1)))
 
-    assert capacity_of(nodes.nodes["n1"], gpu=GPU) == Capacity(
+    assert capacity_of(nodes.nodes["n1"], gpu=GPU, sizes=(4,)) == Capacity(
         fits=(3, 1, 0, 0), free=8, stranded=((Stranded.CPU, 5), (Stranded.FRAGMENT, 3))
     )
 

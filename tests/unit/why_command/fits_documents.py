@@ -12,7 +12,7 @@ FITS = FitsDocument(
     memory_bytes=2**30,
     is_complete=True,
     pools=[
-        PoolFits(gpu_model=H100, pool="train", free=3, fits=NONE | {1: 3, 2: 1}, stranded={"fragment": 3}),
+        PoolFits(gpu_model=H100, pool="train", free=3, fits=NONE | {1: 3, 2: 1}, stranded={"fragment": 1}),
         PoolFits(gpu_model=A100, pool="old", free=2, fits=NONE, stranded={"not_ready": 2}),
         PoolFits(gpu_model=A100, pool="serve", free=2, fits=NONE | {1: 2, 2: 1}, stranded={}),
     ],

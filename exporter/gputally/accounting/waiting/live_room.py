@@ -5,7 +5,6 @@ young nodes are kept, too. Where a node gets GPUs later, and after a restart, a 
 """
 
 from collections.abc import Collection
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -25,8 +24,6 @@ from gputally.model.units import to_us
 from gputally.placement.objects.place_of import place_of
 from gputally.placement.room import Room
 from gputally.shares.schemes import rule_of
-
-_RESIZING: Final = ("PodResizePending", "PodResizeInProgress")
 
 
 class LiveRoom:
@@ -124,8 +121,7 @@ class LiveRoom:
         known = self.room.nodes.get(node)
         taken = known.taken.get(uid) if known else None
         is_new = taken is None or (taken.started_us is None and pod.status.start_time is not None)
-        if is_new or _is_resizing(pod):
-            self.bind(node, uid, taken_from(pod, self._rules))
+        self.bind(node, uid, taken_from(pod, self._rules))
         if pod.metadata.deletion_timestamp:
             self.stop(node, uid)
         return is_new
@@ -247,10 +243,6 @@ class RoomNodes(StatePart[PodWait]):
     def listed(self, uids: Collection[str], *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.listed`."""
         self._live.nodes_listed(uids)
-
-
-def _is_resizing(pod: PlaceablePod) -> bool:
-    return any(each.type in _RESIZING for each in pod.status.conditions or ())
 
 
 def _created_us(node: Node, at_us: int) -> int:

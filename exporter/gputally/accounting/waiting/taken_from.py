@@ -13,6 +13,7 @@ from gputally.model.objects.placeable_pod import PlaceableContainer, PlaceablePo
 from gputally.model.placement.needs import PODS, Amounts, Taken
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
+from gputally.placement.objects.counted import counted_spec
 from gputally.placement.objects.needs_of import amounts_of
 
 Quantities = tuple[tuple[str, str | int], ...]
@@ -28,14 +29,14 @@ _NOTHING: Final[_Given] = ((), ())
 
 
 def taken_from(pod: PlaceablePod, rules: Rules) -> Taken:
-    """What a bound pod takes from its node; at least its place among the pods, if it cannot be read."""
+    """What a bound pod takes from its node, resized or not; at least its place among the pods, if it cannot be read."""
     alike, started = taken_alike(pod, rules), pod.status.start_time
     return Taken(alike.amounts, alike.priority, alike.is_serving, to_us(started)) if started else alike
 
 
 def taken_alike(pod: PlaceablePod, rules: Rules) -> Taken:
     """As `taken_from`, without the start: one object for all pods with the same requests, priority and class."""
-    spec = pod.spec
+    spec = counted_spec(pod)
     asked = (
         _containers(spec.init_containers) if spec.init_containers else (),
         _containers(spec.containers),

@@ -90,8 +90,8 @@ class Waiting(StatePart[PodWait]):
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
-        """This part, after the one for nodes."""
-        return RoomNodes(self.live, is_on=self.is_on), self
+        """This part, after the one for nodes, and the one of sizes."""
+        return RoomNodes(self.live, is_on=self.is_on), self, self.fitting.asked
 
     def pod(self, uid: str) -> WaitingPod | None:
         """A pending pod with its verdict as of the last `judge`; None if it does not wait."""
@@ -188,6 +188,7 @@ class Waiting(StatePart[PodWait]):
         if not self.is_on and record.uid not in self.book.known:
             return
         self.fitting.packing.pod_changed(record, is_gone=is_gone)
+        self.fitting.asked.pod_changed(record, at_us=at_us)
         self.shares.node_changed(record.node)
         if record.scheduled_us is not None or record.end_us is not None or is_gone:
             self._waits_no_longer(record.uid)
@@ -207,8 +208,11 @@ class Waiting(StatePart[PodWait]):
         self.situations.advance()
         self._turn = self._turn or list(self.situations.pleas)
         count = len(self.situations.pleas) // _RENEW_ROUNDS + 1
-        self._unjudged.update(self._turn[-count:])  # pods that hold GPUs may have become idle
+        turn = self._turn[-count:]
+        self._unjudged.update(turn)  # pods that hold GPUs may have become idle
         del self._turn[-count:]
+        pending = (each for uid in turn if (each := self._pods.records.get(uid)) and _is_unbound(each))
+        self.fitting.asked.pods_wait(pending, at_us=now_us)
         self.findings.step()
 
     def judge(self, *, at_us: int) -> None:

@@ -5,9 +5,10 @@ Shapes: k8s.io/api core/v1.
 
 from msgspec import field
 
-from gputally.model.kube import Container, Pod, PodSpec, Resources
+from gputally.model.kube import Container, Pod, PodSpec, PodStatus, Resources
 from gputally.model.objects.affinity import Affinity
 from gputally.model.objects.camel import Camel
+from gputally.model.objects.container_status import ContainerStatus
 from gputally.model.objects.toleration import Toleration
 
 
@@ -22,8 +23,9 @@ class ContainerPort(Camel, frozen=True):
 
 
 class PlaceableContainer(Container, frozen=True):
-    """A container with its ports."""
+    """A container with its name, by which its status is found, and its ports."""
 
+    name: str = ""
     ports: tuple[ContainerPort, ...] | None = None
 
 
@@ -63,6 +65,7 @@ class PlaceableSpec(PodSpec, frozen=True):
     """A PodSpec with what else the scheduler and quotas read. `resources` are those of the pod as a whole."""
 
     containers: tuple[PlaceableContainer, ...] = ()
+    init_containers: tuple[PlaceableContainer, ...] | None = None
     affinity: PlaceableAffinity | None = None
     tolerations: tuple[Toleration, ...] | None = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
@@ -73,7 +76,37 @@ class PlaceableSpec(PodSpec, frozen=True):
     active_deadline_seconds: int | None = None
 
 
+class ActualResources(Camel, frozen=True):
+    """The requests that a kubelet has put in force."""
+
+    requests: dict[str, str | int] | None = None
+
+
+class PlaceableContainerStatus(ContainerStatus, frozen=True):
+    """The runs of a container, the requests that its kubelet has allocated to it, and those in force.
+
+    They differ from the spec while the container is resized in place.
+    """
+
+    name: str = ""
+    allocated_resources: dict[str, str | int] | None = None
+    resources: ActualResources | None = None
+
+
+class PlaceableStatus(PodStatus, frozen=True):
+    """A PodStatus with the requests that the kubelet has allocated and put in force (Kubernetes 1.33 and later).
+
+    Those of the pod as a whole are written by kubelets of 1.36 and later.
+    """
+
+    container_statuses: tuple[PlaceableContainerStatus, ...] | None = None
+    init_container_statuses: tuple[PlaceableContainerStatus, ...] | None = None
+    allocated_resources: dict[str, str | int] | None = None
+    resources: ActualResources | None = None
+
+
 class PlaceablePod(Pod, frozen=True):
     """core/v1 Pod with all fields that decide where it may run."""
 
     spec: PlaceableSpec = field(default_factory=PlaceableSpec)
+    status: PlaceableStatus = field(default_factory=PlaceableStatus)

@@ -91,12 +91,14 @@ class SuggestedChange(Struct, frozen=True, kw_only=True, gc=False):
 class Suggestion(Struct, frozen=True, kw_only=True, gc=False):
     """Changes after which the pod would be bound, as judged by the same model: `reason` says how.
 
-    It is Reason.SCHEDULABLE, or Reason.PREEMPTING with the `eviction` that it needs.
+    It is Reason.SCHEDULABLE, or Reason.PREEMPTING with the `eviction` that it needs. Of several pods that are alike, so
+    many would be `bound`; one by an eviction.
     """
 
     changes: tuple[SuggestedChange, ...]
     reason: Reason
     eviction: Eviction | None = None
+    bound: int = 1
 
 
 class PriorityChoice(Struct, frozen=True, gc=False):

@@ -14,8 +14,8 @@ class PoolFits(Struct, frozen=True, kw_only=True, gc=False):
     """The nodes of one GPU model and pool, with so many `free` GPU devices.
 
     `fits` says how many pods fit at once, by the GPUs of each; each size is counted by itself. `stranded` are the GPUs
-    among those free that are not available to all pods, by the reason (see `Stranded`). `pool` is None for a user who
-    is restricted to tenants.
+    among those free that nothing could use that waits or has run in the last week, by the reason (see `Stranded`).
+    `pool` is None for a user who is restricted to tenants.
     """
 
     gpu_model: str

@@ -10,7 +10,7 @@ SIZES: Final = (1, 2, 4, 8)
 
 
 class Stranded(StrEnum):
-    """Why a free GPU is not available to all pods."""
+    """Why nothing that waits, or has run in the last week, could use a free GPU."""
 
     CORDON = "cordon"
     NOT_READY = "not_ready"
@@ -20,14 +20,23 @@ class Stranded(StrEnum):
     PODS = "pods"
     """These are too scarce on its node, even for a pod of one GPU."""
     FRAGMENT = "fragment"
-    """Pods of one GPU can have it, but not one of the largest size in SIZES for which the node has GPUs."""
+    """Too few are free beside it for any pod that waits, or has run in the last week."""
+
+
+class AskedSize(Struct, frozen=True, kw_only=True, gc=False):
+    """Pods with so many `gpus` of a `resource` have run on nodes of the model; `at_us` is when, to the hour."""
+
+    gpu_model: str
+    resource: str
+    gpus: int
+    at_us: int
 
 
 class Capacity(Struct, frozen=True, kw_only=True, gc=False):
     """What fits on a node, or on several together.
 
     `fits` says how many pods of each of SIZES fit at once, `free` how many GPU devices are free, and `stranded` how
-    many of these are not available to all pods, by the reason.
+    many of these nothing could use that is known, by the reason.
     """
 
     fits: tuple[int, ...] = (0,) * len(SIZES)

@@ -95,7 +95,8 @@ class SimilarWaits(Struct, frozen=True, kw_only=True, gc=False):
 class Help(Struct, frozen=True, kw_only=True, gc=False):
     """A change after which the pod would be bound, checked by the model.
 
-    It then fits, or if there are `victims`, it would preempt them on `node`, None for a restricted user.
+    It then fits, or if there are `victims`, it would preempt them on `node`, None for a restricted user. Of `pods` that
+    wait alike, so many would be `bound`.
 
     `by` says who can make the change: `owner` of the pod, `admin` of the cluster, `gate_owner`, who set the scheduling
     gate, or `nobody` where waiting suffices; several if several changes are needed. With `changes_job`, the job gets
@@ -109,6 +110,8 @@ class Help(Struct, frozen=True, kw_only=True, gc=False):
     adds_node: bool = False
     node: str | None = None
     victims: list[OccupantPod] = []
+    pods: int = 1
+    bound: int = 1
 
 
 class PriorityNote(Struct, frozen=True, kw_only=True, gc=False):

@@ -44,7 +44,9 @@ def _positive(name: str, text: str) -> int:
 
 def fits_document(now: PendingNow, asked: FitsRequest, viewer: Viewer) -> FitsDocument:
     """The answer. Raises: InvalidRequest for a GPU model that no node has."""
-    found = fits_now(now.room, _labels_of(viewer), now.rules, per_gpu=asked.per_gpu) if now.room.is_complete else {}
+    found = {}
+    if now.room.is_complete:
+        found = fits_now(now.room, _labels_of(viewer), now.rules, sizes=now.sizes, per_gpu=asked.per_gpu)
     chosen = {labels: each for labels, each in found.items() if asked.model.lower() in labels[0].lower()}
     if found and not chosen:
         known = ", ".join(sorted({model for model, *_ in found}))

@@ -20,6 +20,7 @@ from gputally.pending_api.forecasts.manifest_pods import PlannedPods
 from gputally.pending_api.forecasts.policy_now import not_considered
 from gputally.pending_api.forecasts.waiting_first import WaitingFirst, waiting_first
 from gputally.pending_api.helps.helps import helps_of
+from gputally.pending_api.helps.related_pods import RelatedPods, deadlocked
 from gputally.pending_api.occupants import decimal_text, limited, occupants
 from gputally.pending_api.others_waiting import others_waiting
 from gputally.pending_api.pending_now import PendingNow, Viewer
@@ -159,7 +160,13 @@ def _forecast(
         text=_text(verdict, needs, situation) if verdict else "",
         obstacles=obstacle_texts(_without_planned(verdict), viewer) if verdict else [],
         occupants=limited(occupants(now, named, candidate.rank, viewer))[0],
-        helps=helps_of(now, found.verdict, needs, situation, rank=candidate.rank, viewer=viewer),
+        helps=helps_of(
+            *(now, found.verdict, needs, situation),
+            rank=candidate.rank,
+            viewer=viewer,
+            related=RelatedPods(stuck=deadlocked(now)),
+            pods=result.admission.number - result.bound or refused or 1,
+        ),
     )
 
 

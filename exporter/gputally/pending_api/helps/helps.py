@@ -32,28 +32,29 @@ def helps_of(  # noqa: PLR0913 - what decides about a pod
     rank: Rank,
     viewer: Viewer,
     related: RelatedPods = NO_RELATED,
+    pods: int = 1,
 ) -> list[Help]:
-    """What would help; see `suggestions_for`."""
-    found = suggestions_for(now, verdict, needs, situation)
-    return helps_among(found, now, rank=rank, viewer=viewer, related=related)
+    """What would help the first of `pods` that wait alike, and how many of them; see `suggestions_for`."""
+    found = suggestions_for(now, verdict, needs, situation, count=pods)
+    return helps_among(found, now, rank=rank, viewer=viewer, related=related, pods=pods)
 
 
 def suggestions_for(
-    now: PendingNow, verdict: Verdict | None, needs: Needs | None, situation: Situation
+    now: PendingNow, verdict: Verdict | None, needs: Needs | None, situation: Situation, *, count: int = 1
 ) -> Sequence[Suggestion]:
     """Changes, each checked by the model; none without a verdict, or while the request is not known."""
     if verdict is None or needs is None:
         return ()
     classes = [each for each in now.classes if situation.is_serving or not _is_for_users(each, now)]
-    return suggestions(verdict, needs, now.room, situation, classes=classes)
+    return suggestions(verdict, needs, now.room, situation, classes=classes, count=count)
 
 
 def helps_among(
-    found: Iterable[Suggestion], now: PendingNow, *, rank: Rank, viewer: Viewer, related: RelatedPods
+    found: Iterable[Suggestion], now: PendingNow, *, rank: Rank, viewer: Viewer, related: RelatedPods, pods: int = 1
 ) -> list[Help]:
     """Those that are of use to a pod with these related ones, and that the reader may know."""
     possible = (each for each in found if _is_of_use(each, related) and _may_be_known(each, viewer))
-    helps = [help_of(each, now, rank, viewer) for each in possible]
+    helps = [help_of(each, now, rank, viewer, pods=pods) for each in possible]
     if related.rival and viewer.sees(related.rival.tenant):
         helps = [_suspended(related.rival), *helps]
     return _of_each_kind(helps)

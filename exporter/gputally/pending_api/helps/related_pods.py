@@ -10,9 +10,10 @@ from gputally.pending_api.pending_now import PendingNow
 
 
 class RelatedPods(NamedTuple):
-    """UIDs of pods: those of the same job that have GPUs, and those that end no earlier than the pod is bound.
+    """UIDs of pods: those of the same job that have GPUs, and those that do not end before the pod is bound.
 
-    `rival` is the gang that waits for the pod's gang while that waits for it.
+    The latter are those of its own gang, and of gangs that wait for each other. `rival` is the gang that waits for the
+    pod's gang while that waits for it.
     """
 
     siblings: frozenset[str] = frozenset()
@@ -21,6 +22,12 @@ class RelatedPods(NamedTuple):
 
 
 NO_RELATED = RelatedPods()
+
+
+def deadlocked(now: PendingNow) -> frozenset[str]:
+    """UIDs of the pods that gangs hold which wait for each other."""
+    keys = {key for each in now.deadlocks for key in each}
+    return frozenset(uid for each in now.gangs if each.key in keys for uid in each.pods)
 
 
 class Relations:
@@ -33,6 +40,7 @@ class Relations:
         for uid, record in now.records.items():
             if record.segments and record.end_us is None and (job := record.full_job) in jobs:
                 self._siblings.setdefault(job, set()).add(uid)
+        self._deadlocked = deadlocked(now)
         self._gangs = {uid: each for each in now.gangs for uid in (*each.pods, *each.pending)}
         self._known: dict[tuple[Job, str], RelatedPods] = {}
 
@@ -47,10 +55,9 @@ class Relations:
     def _related(self, job: Job, gang: PartialGang | None) -> RelatedPods:
         siblings = frozenset(self._siblings.get(job, ()))
         if gang is None:
-            return RelatedPods(siblings)
+            return RelatedPods(siblings, self._deadlocked)
         rivals = self._rivals(gang)
-        stuck = frozenset(uid for each in (gang, *rivals) for uid in each.pods)
-        return RelatedPods(siblings, stuck, rivals[0] if len(rivals) == 1 else None)
+        return RelatedPods(siblings, self._deadlocked.union(gang.pods), rivals[0] if len(rivals) == 1 else None)
 
     def _rivals(self, gang: PartialGang) -> list[PartialGang]:
         keys = {key for each in self._now.deadlocks if gang.key in each for key in each} - {gang.key}

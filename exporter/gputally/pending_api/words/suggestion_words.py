@@ -25,8 +25,8 @@ _MOST_NAMES: Final = 3
 _MOST_VICTIMS: Final = 3
 
 
-def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer) -> Help:
-    """The suggestion with the pods that would be preempted, as far as the reader may know them."""
+def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer, *, pods: int = 1) -> Help:
+    """The suggestion with the pods that would be preempted, as far as the reader may know them; `pods` wait alike."""
     eviction = suggestion.eviction
     chosen = next((each.what for each in suggestion.changes if each.kind is ChangeKind.USE_CLASS), "")
     used = next((each for each in now.classes if each.name == chosen), None)
@@ -41,6 +41,8 @@ def help_of(suggestion: Suggestion, now: PendingNow, rank: Rank, viewer: Viewer)
         changes_job=any(each.kind in CHANGES_JOB for each in suggestion.changes),
         node=eviction.node if eviction and viewer.sees_nodes else None,
         victims=occupants(now, eviction.victims, rank, viewer) if eviction else [],
+        pods=pods,
+        bound=suggestion.bound,
     )
 
 
@@ -60,7 +62,7 @@ def effect_words(each: Help, currency: str) -> str:
     """What happens then: it fits, or whom it would preempt, and what that would destroy."""
     victims = each.victims
     if not victims:
-        return "it then fits"
+        return _fitting_words(each)
     named = [
         f"{each.namespace}/{each.pod}"
         if each.pod
@@ -77,7 +79,17 @@ def effect_words(each: Help, currency: str) -> str:
     hours = sum(each.lost_gpu_hours or 0 for each in known)
     most = "up to " if any(each.is_lost_upper_bound for each in known) else ""
     lost = f", destroying {most}{hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""
-    return f"it then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{interrupted(victims)}{lost}"
+    who = "it" if each.pods == 1 else f"one of {each.pods:,}"
+    return f"{who} then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{interrupted(victims)}{lost}"
+
+
+def _fitting_words(each: Help) -> str:
+    """`it then fits`; of several pods, `1 of 2 then fits` or `all 2 then fit`."""
+    if each.pods == 1:
+        return "it then fits"
+    if each.bound < each.pods:
+        return f"{each.bound:,} of {each.pods:,} then {'fits' if each.bound == 1 else 'fit'}"
+    return f"all {each.pods:,} then fit"
 
 
 def interrupted(victims: Sequence[OccupantPod]) -> str:

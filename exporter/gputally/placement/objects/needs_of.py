@@ -19,11 +19,11 @@ from gputally.model.objects.toleration import Toleration
 from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, SHARES, TOO_MANY, Amounts, Needs, Taken
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+from gputally.placement.objects.counted import counted_spec, requested
 from gputally.placement.objects.quantity import MOST, amount_of
 from gputally.shares.peak import peak_of
 from gputally.shares.schemes import SCHEMES, describes, rule_of
 
-Quantities = Mapping[str, str | int]
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 _MAX_RESOURCES: Final = 64
 """More resources than any node offers, so a pod that requests more never runs."""
@@ -74,23 +74,29 @@ def selection_of(template: PodTemplate, rules: Rules) -> Needs | None:
     whole = PlaceableSpec(
         node_selector=spec.node_selector,
         affinity=PlaceableAffinity(node_affinity=spec.affinity.node_affinity) if spec.affinity else None,
-        init_containers=spec.init_containers,
-        containers=tuple(PlaceableContainer(resources=each.resources) for each in spec.containers),
+        init_containers=_placeable(spec.init_containers or ()),
+        containers=_placeable(spec.containers),
         tolerations=spec.tolerations,
     )
     parts, tolerations = list(_parts(whole)), whole.tolerations or ()
-    names = {name for each in (*spec.containers, *(spec.init_containers or ())) for name in _quantities(each.resources)}
+    names = {name for each in (*spec.containers, *(spec.init_containers or ())) for name in requested(each.resources)}
     text = _length(whole, parts) + sum(map(len, names))
     if len(parts) + len(tolerations) > MAX_RULES_OF_TEMPLATE or text > MAX_TEXT_OF_TEMPLATE:
         return None
     return needs_of(PlaceablePod(metadata=PodMeta(), spec=whole), rules)
 
 
+def _placeable(containers: Iterable[Container]) -> tuple[PlaceableContainer, ...]:
+    return tuple(
+        PlaceableContainer(resources=each.resources, restart_policy=each.restart_policy) for each in containers
+    )
+
+
 def taken_of(pod: PlaceablePod, *, is_serving: bool = False) -> Taken:
     """What the bound `pod` takes from its node. Raises: MalformedObject for an invalid quantity."""
     started = pod.status.start_time
     return Taken(
-        amounts_of(pod),
+        amounts_of(PlaceablePod(metadata=pod.metadata, spec=counted_spec(pod))),
         pod.spec.priority or 0,
         is_serving=is_serving,
         started_us=round(started.timestamp() * US_PER_SECOND) if started else None,
@@ -98,7 +104,7 @@ def taken_of(pod: PlaceablePod, *, is_serving: bool = False) -> Taken:
 
 
 def amounts_of(pod: PlaceablePod) -> Amounts:
-    """The effective requests of all resources. Raises: MalformedObject for an invalid quantity.
+    """The effective requests of all resources, by the spec. Raises: MalformedObject for an invalid quantity.
 
     Requests of the pod as a whole replace those of its containers; the overhead comes on top.
 
@@ -124,12 +130,7 @@ def _requests(container: Container) -> dict[str, int]:
 
 def _amounts(resources: Resources | None) -> dict[str, int]:
     """A limit without a request counts as one."""
-    return {name: amount_of(name, quantity) for name, quantity in _quantities(resources).items()}
-
-
-def _quantities(resources: Resources | None) -> Quantities:
-    """Requests, and limits of what is not requested."""
-    return (resources.limits or {}) | (resources.requests or {}) if resources else {}
+    return {name: amount_of(name, quantity) for name, quantity in requested(resources).items()}
 
 
 def _is_pod_level(resource: str) -> bool:

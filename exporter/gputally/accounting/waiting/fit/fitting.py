@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.shared import shared
+from gputally.accounting.waiting.fit.asked_sizes import AskedSizes
 from gputally.accounting.waiting.fit.packing import Packing
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.placement.pod_sizes import SIZES, Capacity
@@ -33,6 +34,8 @@ class Fitting:
     def __init__(
         self, room: Room, rules: Rules, *, pods: Mapping[str, PodRecord], labels_of: Callable[[str], NodeLabels]
     ) -> None:
+        self.asked = AskedSizes(room, pods)
+        self._sizes = self.asked.read()
         self.fits = Counter[tuple[str, str, int]]()
         self.stranded = Counter[tuple[str, str, str]]()
         self.packing = Packing(room, pods, labels_of)
@@ -46,6 +49,9 @@ class Fitting:
     def outdate(self, nodes: Collection[str]) -> None:
         """These nodes, or pods on them, have changed."""
         self._outdated.update(nodes)
+        if self.asked.has_changed:
+            self.asked.has_changed, self._sizes = False, self.asked.read()
+            self._outdated.update(self._of)
         self.packing.nodes_changed(nodes)
 
     @property
@@ -80,7 +86,7 @@ class Fitting:
             self._outdated.clear()  # frees the room of all nodes
 
     def _capacity(self, node: NodeRoom) -> Capacity | None:
-        return fits_now(self._room.only(node), lambda _: (), self._rules).get(())
+        return fits_now(self._room.only(node), lambda _: (), self._rules, sizes=self._sizes).get(())
 
     def _add(self, labels: NodeLabels, capacity: Capacity, *, sign: int) -> None:
         for size, count in zip(SIZES, capacity.fits, strict=True):

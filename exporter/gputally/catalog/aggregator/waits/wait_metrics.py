@@ -214,8 +214,8 @@ FITTING_PODS = Metric[Snapshot](
 STRANDED_GPUS = Metric[Snapshot](
     name="gputally_stranded_gpus",
     kind=MetricType.GAUGE,
-    help="Free GPUs that are not available to all pods, since CPU, memory or pods per node are used up, their node is "
-    "cordoned, not ready or being removed (not_ready), or too few others are free beside them (fragment).",
+    help="Free GPUs that nothing could use which waits or has run in the last week, since CPU, memory or pods per node "
+    "are used up, their node is cordoned, not ready or being removed (not_ready), or too few are free (fragment).",
     labels=("gpu_model", "pool", "reason"),
     rows=stranded_gpus,
 )
