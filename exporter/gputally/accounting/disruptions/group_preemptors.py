@@ -29,7 +29,7 @@ class GroupPreemptors:
     """
 
     def __init__(self) -> None:
-        self._limit = NamespaceLimit(_MOST, lambda namespace, name: self._pods.pop((namespace, name)))
+        self._limit = NamespaceLimit(_MOST, self._drop)
         self._pods: dict[tuple[str, str], Preemptor] = {}
 
     def seen(self, pod: Pod, nominee: Callable[[], Preemptor]) -> None:
@@ -48,6 +48,9 @@ class GroupPreemptors:
     def has_created(self, by: Preemptor, record: PodRecord) -> bool:
         """Whether a pod is one of the group, as far as its spec says so."""
         return bool(by.name) and (record.namespace, record.scheduling_group) == (by.namespace, by.name)
+
+    def _drop(self, namespace: str, name: str) -> None:
+        del self._pods[namespace, name]
 
 
 def group_named(pod: Pod) -> str:
