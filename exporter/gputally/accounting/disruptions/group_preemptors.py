@@ -25,8 +25,8 @@ _LONGEST_NAME: Final = 253
 class GroupPreemptors:
     """The pod of each group that was last observed before it was bound, by namespace and name of the PodGroup.
 
-    Groups whose pods are all bound stay, since their victims may be observed later. Beyond the limit, the namespace with
-    most groups loses the one whose pods were not observed for longest.
+    Groups whose pods are all bound stay, since their victims may be observed later. Beyond the limit, the namespace
+    with most groups loses the one whose pods were not observed for longest.
     """
 
     def __init__(self) -> None:
