@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from gputally.accounting.disruptions import group_preemptors
+from gputally.accounting.disruptions.group_preemptors import GroupPreemptors, as_group
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Cause, Disruption
 from gputally.model.disruptions.kai_eviction import KaiEviction, kai_eviction_in
 from gputally.model.disruptions.preemption import Preemptor
-from tests.core.manifests import NodeForm, PodForm
+from tests.core.manifests import NodeForm, PodForm, as_pod
 from tests.core.replay import Replay
 
 PREEMPT = "Pod ml/a was preempted by higher priority workload serving/pg-llama-0c1f"
@@ -138,3 +140,15 @@ def test_a_restarted_aggregator_reads_the_workload_from_the_victim_again() -> No
 
     replay.scrape(60)
     assert replay.true(Total.PREEMPTIONS, 61) == {("low", "high"): 1}
+
+
+def test_a_namespace_with_many_groups_loses_its_own_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_preemptors, "MOST", 3)
+    groups = GroupPreemptors()
+    for namespace, name in (("serving", "pg"), ("ml", "a"), ("ml", "b"), ("ml", "a"), ("ml", "c")):
+        pod = as_pod(replace(GROUP, namespace=namespace, annotations={"pod-group-name": name}))
+        groups.seen(pod, lambda: Preemptor(uid="u", namespace="", name="", tier="high"))
+
+    known = [("serving", "pg"), ("ml", "a"), ("ml", "b"), ("ml", "c")]
+    found = {name: groups.get(as_group(namespace=namespace, name=name)).tier for namespace, name in known}
+    assert found == {"pg": "high", "a": "high", "b": "", "c": "high"}

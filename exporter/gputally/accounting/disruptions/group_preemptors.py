@@ -5,7 +5,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.limits import Limit, NamespaceLimit
 from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.kube import Pod
 from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
@@ -18,29 +17,38 @@ KAI_GROUP: Final = "pod-group-name"
 
 Source: kai-scheduler/KAI-Scheduler pkg/common/constants/constants.go, PodGroupAnnotationForPod.
 """
-_MOST: Final = Limit(in_namespace=5_000, in_all=10_000)
+MOST: Final = 10_000
+"""Limit of stored groups, of some 0.3 kB each."""
 _LONGEST_NAME: Final = 253
 
 
 class GroupPreemptors:
     """The pod of each group that was last observed before it was bound, by namespace and name of the PodGroup.
 
-    Groups whose pods are all bound stay, since their victims may be observed later, as long as there is room.
+    Groups whose pods are all bound stay, since their victims may be observed later. Beyond the limit, the namespace
+    with most groups loses the one whose pods were not observed for longest.
     """
 
     def __init__(self) -> None:
-        self._limit = NamespaceLimit(_MOST, lambda namespace, name: self._pods.pop((namespace, name)))
-        self._pods: dict[tuple[str, str], Preemptor] = {}
+        self._pods: dict[str, dict[str, Preemptor]] = {}
+        self._count = 0
 
     def seen(self, pod: Pod, nominee: Callable[[], Preemptor]) -> None:
         """A pod was observed; `nominee` returns it as a preemptor."""
-        namespace, name = pod.metadata.namespace, group_named(pod)
-        if name and not pod.spec.node_name and self._limit.put(namespace, name):
-            self._pods[namespace, name] = nominee()
+        name = group_named(pod)
+        if not name or pod.spec.node_name:
+            return
+        groups = self._pods.setdefault(pod.metadata.namespace, {})
+        self._count += groups.pop(name, None) is None
+        groups[name] = nominee()
+        if self._count > MOST:
+            fullest = max(self._pods.values(), key=len)
+            del fullest[next(iter(fullest))]
+            self._count -= 1
 
     def get(self, by: Preemptor) -> Preemptor:
         """The group `by` with tier and tenant, if a pod of it is known; a group may have a priority of its own."""
-        pod = self._pods.get((by.namespace, by.name))
+        pod = self._pods.get(by.namespace, {}).get(by.name)
         if pod is None:
             return by
         return replace(by, tier=pod.tier, tenant=pod.tenant, class_name=pod.class_name)
