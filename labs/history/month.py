@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.snapshot import publish
+from gputally.accounting.totals.total import RECONCILED
 from gputally.catalog.all import FLEET
 from gputally.config.prices.price_file import read_price_book
 from gputally.export.text import END, render
@@ -30,8 +31,8 @@ TEAM: Final = "team"
 LABELS: Final = {"job": "gputally", "instance": "gputally"}
 _MODEL: Final = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
 _RULES: Final = Rules(tenants=(TenantRule(source=TenantSource.POD_LABEL, key=TEAM),))
-_LEDGER: Final = (0, 0)
-"""The ledger's reconciliation difference: counters equal segments, as every `flush` of the replay asserts."""
+_LEDGER: Final = dict.fromkeys(RECONCILED, (0, 0))
+"""The reconciliation differences of the ledger: every `flush` of the replay asserts that there is none."""
 
 
 class Stage(IntEnum):

@@ -116,7 +116,8 @@ def test_the_cost_of_segments_is_that_of_their_last_revision(ledger: Ledger) -> 
 def test_a_row_that_something_else_changed_shows_as_a_difference(
     back_end: BackEnd, sql: str, differs: set[Total]
 ) -> None:
-    rows = {"waits": row("a"), "uncreated_waits": {("ml", "job-1", us(1200)): UNCREATED}, "lost_work": {"a": LOST_WORK}}
+    uncreated = {("ml", "job-1", us(1200)): UNCREATED}
+    rows: Any = {"waits": row("a"), "uncreated_waits": uncreated, "lost_work": {"a": LOST_WORK}}
     with back_end.open() as ledger:
         ledger.write(step(live=None, **rows))
     back_end.tamper(sql)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
 from tests.core.manifests import NodeForm, PodForm
-from tests.core.replay import Replay
+from tests.core.replay import Form, Replay
 from tests.unit.accounting.test_fleet import book
 
 JOINED, END = 100, 200
@@ -33,7 +33,8 @@ def test_all_their_time_is_on_the_node_and_priced(
 ) -> None:
     node = NodeForm(created=JOINED, labels={"nvidia.com/gpu.product": "A100"})
     replay = Replay(book=book((0, "2")))
-    for number, (at, form) in enumerate(sorted(((node_at, node), *told), key=lambda each: each[0])):
+    seen: list[tuple[float, Form]] = [(node_at, node), *told]
+    for number, (at, form) in enumerate(sorted(seen, key=lambda each: each[0])):
         replay.see(form, at=at)
         replay.scrape(at)
         if number in restarts:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.changes import Changes, Saved
+from gputally.accounting.totals.total import RECONCILED
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
@@ -47,7 +48,7 @@ class Filed(Memory):
         super().write(changes)
         with SqliteLedger(self.path) as ledger:
             first, again = ledger.write(changes), ledger.write(changes)
-        assert first == again == (0, 0)
+        assert first == again == dict.fromkeys(RECONCILED, (0, 0))
 
     def saved(self) -> Saved:
         with SqliteLedger(self.path) as ledger:

@@ -10,7 +10,7 @@ from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.release import NodeLife
 from gputally.accounting.totals.total import Total
 from tests.core.manifests import NodeForm, PodForm
-from tests.core.replay import Replay
+from tests.core.replay import Form, Replay
 from tests.unit.accounting.test_fleet import book
 
 NODE = NodeForm(created=5, labels={"nvidia.com/gpu.product": "A100"})
@@ -25,7 +25,8 @@ def test_a_pod_bound_in_the_second_its_node_joined_has_its_gpus_and_price(
 ) -> None:
     """An observation by a clock that is slow by less than a second dates the binding before the node's creation."""
     replay = Replay(book=book((0, "2")))
-    for at, form in sorted(((pod_at, POD), (node_at, NODE)), key=lambda each: each[0]):
+    told: list[tuple[float, Form]] = [(pod_at, POD), (node_at, NODE)]
+    for at, form in sorted(told, key=lambda each: each[0]):
         replay.see(form, at=at)
         replay.scrape(at + 0.01)
         if is_restarted:

@@ -15,7 +15,7 @@ import pytest
 from gputally.errors import LedgerError
 from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
-from tests.contract.records import pod, segment, step
+from tests.contract.records import BALANCED, pod, segment, step
 
 ROOT = Path(__file__).parents[3]
 ONE, TWO = "CREATE TABLE one (a); INSERT INTO one VALUES (1);", "ALTER TABLE one ADD COLUMN b DEFAULT 2;"
@@ -104,7 +104,7 @@ def test_what_a_killed_process_left_half_done_outside_wal_mode_is_undone(tmp_pat
 
     with SqliteLedger(path) as ledger:
         assert ledger.saved(now_us=0).known_values == {}
-        assert ledger.write(step(record)) == (0, 0)
+        assert ledger.write(step(record)) == BALANCED
 
 
 @pytest.mark.parametrize("version", [1, 9, len(schema.migrations())])

@@ -170,9 +170,20 @@ class SqliteLedger:
         )
 
     def _write(self, changes: Changes) -> Lines:
+        """Write all rows, and return the ledger's sums of them."""
         many = self._connection.executemany
         stored, before = stored_sums(self._connection), touched_sums(self._connection, changes)
         allocated = self._allocations.append(changes)
+        self._write_rows(changes)
+        more = minus(touched_sums(self._connection, changes), before) | allocated
+        sums = increased(stored, more, live=changes.live)
+        marks = [("evaluated_us", str(changes.evaluated_us)), ("at_us", str(changes.at_us)), *sum_rows(sums)]
+        many("INSERT OR REPLACE INTO meta VALUES (?, ?)", marks)
+        many("INSERT OR IGNORE INTO meta VALUES ('accounting_start_us', ?)", [(str(changes.accounting_start_us),)])
+        return sums
+
+    def _write_rows(self, changes: Changes) -> None:
+        many = self._connection.executemany
         many(rows.INSERT_CAPACITY, rows.capacity(changes))
         self._allocations.store_prices(filter(None, changes.asset_prices.values()))
         many(rows.INSERT_ASSET_PRICE, rows.asset_prices(changes))
@@ -206,12 +217,6 @@ class SqliteLedger:
         many("DELETE FROM histories WHERE kind = ? AND uid = ? AND ordinal >= ?", rows.outdated(changes))
         many(rows.INSERT_HISTORY, rows.histories(changes))
         many("INSERT OR REPLACE INTO watches VALUES (?, ?, ?, ?)", rows.watches(changes))
-        more = minus(touched_sums(self._connection, changes), before) | allocated
-        sums = increased(stored, more, live=changes.live)
-        marks = [("evaluated_us", str(changes.evaluated_us)), ("at_us", str(changes.at_us)), *sum_rows(sums)]
-        many("INSERT OR REPLACE INTO meta VALUES (?, ?)", marks)
-        many("INSERT OR IGNORE INTO meta VALUES ('accounting_start_us', ?)", [(str(changes.accounting_start_us),)])
-        return sums
 
     def _marked(self) -> bool:
         """Mark a ledger with an accounting. Imported jobs need no marker: they can be imported again."""
