@@ -17,7 +17,7 @@ from tests.fakes.command import run
 
 pytestmark = pytest.mark.e2e
 
-LITTLE, MUCH, TOO_MUCH = "2", "90", "99"
+LITTLE, MUCH, TOO_MUCH = "2", "90", "96"
 """CPUs, of the 96 of the node, of which a waiting pod needs 10."""
 
 
@@ -51,6 +51,9 @@ class Resize(NamedTuple):
                 }
             ],
         }
+
+
+SETTLED = Resize(LITTLE, LITTLE, LITTLE, "").status["containerStatuses"]
 
 
 @pytest.fixture
@@ -98,7 +101,11 @@ def requesting(pod: Json, cpus: str) -> Json:
 
 
 async def resized(practice: Practice, holder: Json, resize: Resize) -> None:
-    """The pod is asked to have another size, and its kubelet says how far it has got."""
+    """The pod is asked to have another size, and its kubelet says how far it has got.
+
+    The API server refuses that for a node whose kubelet has not written what is in force.
+    """
+    await practice.api.patch(f"{path(holder)}/status", {"status": {"containerStatuses": SETTLED}})
     given = {"name": "main", "resources": {"requests": {"cpu": resize.asked}}}
     await practice.api.call(
         "PATCH",

@@ -1,10 +1,10 @@
 """Sizes of pods that wait, or have run in the last week."""
 
-from gputally.accounting.waiting.fit.asked_sizes import WEEK_US, AskedSizes
+from gputally.accounting.waiting.fit.asked_sizes import MOST_SIZES, WEEK_US, AskedSizes
 from gputally.model.kube import Kind
 from gputally.model.placement.pod_sizes import Stranded
 from gputally.model.units import US_PER_SECOND
-from tests.core.manifests import GPU_NAME, NodeForm, PodForm, us
+from tests.core.manifests import GPU_NAME, NodeForm, PodForm
 from tests.core.replay import Replay
 
 A100 = "NVIDIA-A100-SXM4-80GB"
@@ -83,15 +83,15 @@ def test_free_gpus_are_fragments_until_a_pod_of_their_size_has_run() -> None:
 
 def test_sizes_survive_a_restart() -> None:
     replay = new_replay(LARGE)
-    documents = [each for each in asked(replay).drain().values() if each]
-    again = AskedSizes(replay.fleet.waiting.room, {})
+    replay.lose(LARGE, at=30)
+    replay.scrape(40)
 
-    again.restore(documents, at_us=us(30))
+    replay.restart()
 
-    assert again.read() == {(A100, GPU_NAME, 6)}
+    assert asked(replay).read() == {(A100, GPU_NAME, 6)}
 
 
 def test_pods_that_ask_for_thousands_of_sizes_fill_no_memory() -> None:
     replay = new_replay(*(PodForm(name=f"p{n}", gpus=n, node="n1", scheduled=20, started=21) for n in range(1, 600)))
 
-    assert len(asked(replay).read()) == 256
+    assert len(asked(replay).read()) == MOST_SIZES
