@@ -58,13 +58,13 @@ class SteppedCluster:
     async def _jump(self, us: int) -> None:
         self._cluster.clock.skip_to(us)
         self._cluster.simulation.run_until(us)
-        await _until(self._has_accounted)
+        await _until(self.has_accounted)
         fleet = self.running.pipeline.fleet
         fleet.reconcile()  # by itself, it puts the updates of 0.1 s together: here some hours
         fleet.waiting.judge(at_us=self.now_us())  # else pods keep the reason of hours ago
         self.running.pipeline.accountant.advance(now_us=self.now_us())
 
-    def _has_accounted(self) -> bool:
+    def has_accounted(self) -> bool:
         """Whether every watch has delivered the latest version, and all of it is accounted."""
         store, resumes = self._cluster.store, self.running.pipeline.fleet.coverage.resumes
         return all(

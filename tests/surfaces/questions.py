@@ -22,6 +22,7 @@ from tests.surfaces.readers import (
     difference,
     focus,
     metric,
+    overcount,
     page,
     page_days,
     preemption_rows,
@@ -43,7 +44,9 @@ INSIDE: Final = "2026-06-08T06:50:00/2026-06-08T08:40:07"
 INSIDE_SPAN: Final = sql.Span(1_780_901_400_000_000, 1_780_908_007_000_000)
 RERATED: Final = (f"--prices={EXAMPLES / 'demo-prices.yaml'}", f"--by={','.join(GROUP)}")
 ALLOCATED, COST = "gputally_allocated_gpu_seconds_total", "gputally_allocated_cost_total"
+CAPACITY_TIME, CAPACITY_COST = "gputally_capacity_gpu_seconds_total", "gputally_capacity_cost_total"
 PENDING, PENDING_COST = "gputally_pending_gpu_seconds_total", "gputally_pending_cost_total"
+HELD: Final = ("allocated", "overcommitted")
 NOT_ALLOCATED: Final = ("free", "cordoned", "unhealthy", "unsliced", "unknown")
 STEPS: Final[Mapping[tuple[str, str], Key]] = {
     ("allocated", ""): ("allocated",),
@@ -79,20 +82,19 @@ def idle_metrics() -> Reader:
     return difference(measured, difference(used, burst))
 
 
-def capacity_metrics(name: str, *, per: int = 1) -> Reader:
-    """The capacity: all states without what is allocated above it."""
-    return difference(metric(name, (), per=per), metric(name, (), per=per, where={"state": "overcommitted"}))
+def of_state(name: str, state: str, per: int) -> Reader:
+    """Capacity in one state."""
+    return metric(name, (), per=per, where={"state": state})
 
 
-def unallocated_metrics(name: str, *, per: int = 1) -> Reader:
-    """The capacity that nobody held."""
-    return difference(capacity_metrics(name, per=per), capacity_held(name, per=per))
+def capacity_metrics(name: str, counter: str, *, per: int = 1) -> Reader:
+    """The capacity: all states without what is allocated above it, less the overcount."""
+    return difference(metric(name, (), per=per), of_state(name, "overcommitted", per), overcount(counter, per=per))
 
 
-def capacity_held(name: str, *, per: int = 1) -> Reader:
-    """The allocated part of the capacity."""
-    held, over = (metric(name, (), per=per, where={"state": state}) for state in ("allocated", "overcommitted"))
-    return difference(held, over)
+def unallocated_metrics(name: str, counter: str, *, per: int = 1) -> Reader:
+    """The capacity that nobody held, which may exceed the ledger by the overcount."""
+    return difference(metric(name, (), per=per, overcount=counter), *(of_state(name, each, per) for each in HELD))
 
 
 def held_pods() -> Reader:
@@ -404,21 +406,21 @@ CAPACITY: Final = (
         {
             "SQL": sql.offered(),
             "waterfall": waterfall("gpu_hours", {("capacity", ""): ()}),
-            "metrics": capacity_metrics("gputally_capacity_gpu_seconds_total", per=HOUR_S),
+            "metrics": capacity_metrics(CAPACITY_TIME, "capacity", per=HOUR_S),
         },
     ),
     Question(
         "cost of the capacity",
         {
             "waterfall": waterfall("cost", {("capacity", ""): ()}),
-            "metrics": capacity_metrics("gputally_capacity_cost_total"),
+            "metrics": capacity_metrics(CAPACITY_COST, "capacity_cost"),
         },
     ),
     Question(
         "capacity by state",
         {
             "waterfall": waterfall("gpu_hours", STEPS),
-            "metrics": metric("gputally_capacity_gpu_seconds_total", ("state",), per=HOUR_S, overcount="capacity"),
+            "metrics": metric(CAPACITY_TIME, ("state",), per=HOUR_S, overcount="capacity"),
         },
     ),
     Question(
@@ -426,7 +428,7 @@ CAPACITY: Final = (
         {
             "report": total(command("report", "gpu_hours", TENANT, "--unallocated", where={"tenant": "(unallocated)"})),
             "waterfall": waterfall("gpu_hours", {("allocated", state): () for state in NOT_ALLOCATED}),
-            "metrics": unallocated_metrics("gputally_capacity_gpu_seconds_total", per=HOUR_S),
+            "metrics": unallocated_metrics(CAPACITY_TIME, "capacity", per=HOUR_S),
         },
     ),
     Question(
@@ -434,7 +436,7 @@ CAPACITY: Final = (
         {
             "report": total(command("report", "cost", TENANT, "--unallocated", where={"tenant": "(unallocated)"})),
             "waterfall": waterfall("cost", {("allocated", state): () for state in NOT_ALLOCATED}),
-            "metrics": unallocated_metrics("gputally_capacity_cost_total"),
+            "metrics": unallocated_metrics(CAPACITY_COST, "capacity_cost"),
         },
     ),
 )

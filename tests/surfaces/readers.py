@@ -163,6 +163,15 @@ def counted(name: str, overcount: str, *, per: int = 1) -> Reader:
     return read
 
 
+def overcount(counter: str, *, per: int = 1) -> Reader:
+    """By how much the counters of this name exceed the ledger, as they state."""
+
+    async def read(book: Book) -> Answer:
+        return answer([((), await _overcount(book, counter) / per)], exact_to=NINE)
+
+    return read
+
+
 async def _overcount(book: Book, counter: str) -> Decimal:
     names = ("gputally_overcount_gpu_seconds", "gputally_overcount_cost")
     samples = [each for name in names for each in await book.samples(name)]

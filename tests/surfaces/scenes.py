@@ -1,103 +1,23 @@
-"""The ledgers that all surfaces are asked about: those of the demo's scenarios, and one of a campaign of accidents."""
+"""The ledgers that all surfaces are asked about."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from gputally.aggregator.agent_reports import puller
-from gputally.aggregator.aggregator import RunningAggregator
-from gputally.aggregator.optional.budget_watch import budget_task
-from gputally.aggregator.settings import Settings
-from gputally.demo.demo import MONDAY_SIX_US
-from gputally.demo.sim_agents import SimAgents
-from gputally.demo.waiting_example import create_waiting_example
-from gputally.ledger.open import open_reader
-from gputally.model.kube import Kind
-from gputally.model.units import US_PER_SECOND
-from gputally.pulling.agent_client import agent_client
-from gputally.pulling.agent_options import AgentOptions
-from gputally_sim.cluster import SimCluster
-from tests.fakes.stepped import BOOKMARK_S, STANDSTILL, SteppedCluster, demo_settings, stepped
-from tests.fakes.until import until
 from tests.surfaces.book import Book
+from tests.surfaces.campaign import campaign
+from tests.surfaces.kills import kills
+from tests.surfaces.scenario_books import scenario
 
-WATCHED: Final = (Kind.DISRUPTION_BUDGETS, Kind.QUOTAS, Kind.FAILED_CREATES)
-BEFORE_S: Final = 20 * 60 + 34
-"""Pods and nodes are older than the accounting."""
-STEP_S: Final = 15 * 60
-NEVER_S: Final = 10**9
 Scene = Callable[[Path], AbstractAsyncContextManager[Book]]
 """Plays a history in an empty folder. Its aggregator answers until the end of the context."""
-
-
-@asynccontextmanager
-async def scenario(scratch: Path, *, name: str, hours: float, seed: int) -> AsyncIterator[Book]:
-    """The demo's cluster with its agents, from Monday 06:00 on. The cut-off is no whole second."""
-    cluster = SimCluster(seed=seed, speed=STANDSTILL, start_us=MONDAY_SIX_US, bookmark_s=BOOKMARK_S)
-    agents = SimAgents(cluster)
-    cluster.run_scenario(name)
-    create_waiting_example(cluster.registry, name)
-    _skip(cluster, MONDAY_SIX_US + BEFORE_S * US_PER_SECOND + 500_000)
-    end_us = MONDAY_SIX_US + int(hours * 3600 * US_PER_SECOND) + 700_000
-    async with cluster, agents:
-        settings = settings_of(name, scratch, cluster, agents)
-        async with stepped(cluster, settings) as running, agent_client(settings.agents) as client:
-            pull = puller(client, running.running.pipeline, settings.agents, clock=running.now_us)
-            while running.now_us() < end_us:
-                await running.advance(min(end_us, running.now_us() + STEP_S * US_PER_SECOND))
-                for target in settings.agents.targets(running.running.pipeline.fleet.agents.on_nodes()):
-                    await pull.pull(target)
-            yield await closed_at(running, settings, scratch)
-
-
-def settings_of(name: str, scratch: Path, cluster: SimCluster, agents: SimAgents) -> Settings:
-    """Those of the demo. Agents are pulled, and budgets evaluated, only when a scene says so."""
-    return replace(
-        demo_settings(name, scratch, scratch / "ledger.db", url=cluster.url, watched=WATCHED),
-        agents=AgentOptions(port=agents.port, interval_s=NEVER_S),
-        budgets_interval_s=NEVER_S,
-        zero_s=0,
-        training_job_cost=True,
-    )
-
-
-async def closed_at(stepping: SteppedCluster, settings: Settings, scratch: Path) -> Book:
-    """The book at the present time: all that was reported is accounted, written, and in the budgets."""
-    running = stepping.running
-    await until(lambda: running.pipeline.exposition.has_caught_up)
-    running.pipeline.accountant.advance(now_us=stepping.now_us())
-    await stepping.written()
-    await _evaluate_budgets(settings, running)
-    with open_reader(settings.ledger) as reader:
-        state = reader.state()
-    return Book(
-        ledger=Path(settings.ledger),
-        config=Path(str(settings.config)),
-        url=stepping.url,
-        start_us=state.accounting_start_us,
-        now_us=state.accounted_us,
-        scratch=scratch,
-    )
-
-
-async def _evaluate_budgets(settings: Settings, running: RunningAggregator) -> None:
-    if running.pipeline.fleet.rules.budgets:
-        task = asyncio.create_task(budget_task(settings, running.pipeline, running.reports)())
-        await until(lambda: running.pipeline.health.budgets and running.pipeline.health.budgets.values)
-        task.cancel()
-
-
-def _skip(cluster: SimCluster, us: int) -> None:
-    cluster.simulation.run_until(us)
-    cluster.clock.skip_to(us)
-
 
 SCENES: Final[dict[str, Scene]] = {
     "s1": partial(scenario, name="s1", hours=13.2, seed=2),
     "s2": partial(scenario, name="s2", hours=6, seed=3),
     "waits": partial(scenario, name="waits", hours=3, seed=2),
+    "kills": partial(kills, seed=2),
+    "campaign": partial(campaign, seed=5),
 }
