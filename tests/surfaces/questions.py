@@ -45,12 +45,12 @@ INSIDE_SPAN: Final = sql.Span(1_780_901_400_000_000, 1_780_908_007_000_000)
 RERATED: Final = (f"--prices={EXAMPLES / 'demo-prices.yaml'}", f"--by={','.join(GROUP)}")
 ALLOCATED, COST = "gputally_allocated_gpu_seconds_total", "gputally_allocated_cost_total"
 CAPACITY_TIME, CAPACITY_COST = "gputally_capacity_gpu_seconds_total", "gputally_capacity_cost_total"
+OVERCOMMITTED: Final = "gputally_overcommitted_gpu_seconds_total"
 PENDING, PENDING_COST = "gputally_pending_gpu_seconds_total", "gputally_pending_cost_total"
-HELD: Final = ("allocated", "overcommitted")
 NOT_ALLOCATED: Final = ("free", "cordoned", "unhealthy", "unsliced", "unknown")
 STEPS: Final[Mapping[tuple[str, str], Key]] = {
     ("allocated", ""): ("allocated",),
-    **{("allocated", state): (state,) for state in (*NOT_ALLOCATED, "overcommitted")},
+    **{("allocated", state): (state,) for state in NOT_ALLOCATED},
 }
 """The states of capacity in a waterfall."""
 IDLE_STEPS: Final[Mapping[tuple[str, str], Key]] = {
@@ -82,19 +82,16 @@ def idle_metrics() -> Reader:
     return difference(measured, difference(used, burst))
 
 
-def of_state(name: str, state: str, per: int) -> Reader:
-    """Capacity in one state."""
-    return metric(name, (), per=per, where={"state": state})
-
-
-def capacity_metrics(name: str, counter: str, *, per: int = 1) -> Reader:
-    """The capacity: all states without what is allocated above it, less the overcount."""
-    return difference(metric(name, (), per=per), of_state(name, "overcommitted", per), overcount(counter, per=per))
+def capacity_metrics(name: str, counter: str, *, above: str = "", per: int = 1) -> Reader:
+    """The capacity: all states, less what is allocated `above` it, less the overcount."""
+    more = (metric(above, (), per=per),) if above else ()
+    return difference(metric(name, (), per=per), overcount(counter, per=per), *more)
 
 
 def unallocated_metrics(name: str, counter: str, *, per: int = 1) -> Reader:
     """The capacity that nobody held, which may exceed the ledger by the overcount."""
-    return difference(metric(name, (), per=per, overcount=counter), *(of_state(name, each, per) for each in HELD))
+    held = metric(name, (), per=per, where={"state": "allocated"})
+    return difference(metric(name, (), per=per, overcount=counter), held)
 
 
 def held_pods() -> Reader:
@@ -406,7 +403,7 @@ CAPACITY: Final = (
         {
             "SQL": sql.offered(),
             "waterfall": waterfall("gpu_hours", {("capacity", ""): ()}),
-            "metrics": capacity_metrics(CAPACITY_TIME, "capacity", per=HOUR_S),
+            "metrics": capacity_metrics(CAPACITY_TIME, "capacity", above=OVERCOMMITTED, per=HOUR_S),
         },
     ),
     Question(

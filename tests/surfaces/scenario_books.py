@@ -1,11 +1,11 @@
 """Books of the demo's scenarios, stepped to a cut-off."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from gputally.aggregator.agent_reports import puller
 from gputally.aggregator.aggregator import RunningAggregator
@@ -27,20 +27,41 @@ from tests.surfaces.book import Book
 WATCHED: Final = (Kind.DISRUPTION_BUDGETS, Kind.QUOTAS, Kind.FAILED_CREATES)
 BEFORE_US: Final = 1_234_500_000
 """Pods and nodes are older than the accounting, which does not start in a whole second."""
-STEP_US: Final = 15 * MINUTE_US
 NEVER_S: Final = 10**9
 
 
+async def nothing(_: SteppedCluster) -> None:
+    """Between two steps."""
+
+
+class Steps(NamedTuple):
+    """The simulated time between two stops of a scenario, and what is done at each of them.
+
+    A new series is exported as 0 for `zero_s`.
+    """
+
+    us: int
+    then: Callable[[SteppedCluster], Awaitable[None]]
+    zero_s: int
+
+
+FEW_STEPS: Final = Steps(15 * MINUTE_US, nothing, zero_s=0)
+
+
 @asynccontextmanager
-async def scenario(scratch: Path, *, name: str, hours: float, seed: int) -> AsyncIterator[Book]:
+async def scenario(
+    scratch: Path, *, name: str, hours: float, seed: int, steps: Steps = FEW_STEPS
+) -> AsyncIterator[Book]:
     """The demo's cluster with its agents, from Monday 06:00 on. The cut-off is no whole second."""
     end_us = MONDAY_SIX_US + int(hours * HOUR_US) + 700_000
     async with begun(name, seed=seed, at_us=MONDAY_SIX_US + BEFORE_US) as (cluster, agents):
-        settings = settings_of(name, scratch, cluster, agents)
+        settings = replace(settings_of(name, scratch, cluster, agents), zero_s=steps.zero_s)
         async with stepped(cluster, settings) as running:
             while running.now_us() < end_us:
-                await running.advance(min(end_us, running.now_us() + STEP_US))
+                await steps.then(running)
+                await running.advance(min(end_us, running.now_us() + steps.us))
                 await pull_agents(running, settings)
+            await steps.then(running)
             yield await closed_at(running, settings, scratch)
 
 
@@ -51,10 +72,15 @@ async def begun(name: str, *, seed: int, at_us: int) -> AsyncIterator[tuple[SimC
     agents = SimAgents(cluster)
     cluster.run_scenario(name)
     create_waiting_example(cluster.registry, name)
-    cluster.simulation.run_until(at_us)
-    cluster.clock.skip_to(at_us)
+    skip(cluster, at_us)
     async with cluster, agents:
         yield cluster, agents
+
+
+def skip(cluster: SimCluster, us: int) -> None:
+    """Jump to this time while no aggregator watches."""
+    cluster.clock.skip_to(us)
+    cluster.simulation.run_until(us)
 
 
 async def pull_agents(running: SteppedCluster, settings: Settings) -> None:
@@ -70,9 +96,9 @@ def settings_of(name: str, scratch: Path, cluster: SimCluster, agents: SimAgents
     """Those of the demo. Agents are pulled, and budgets evaluated, only when a scene says so."""
     return replace(
         demo_settings(name, scratch, scratch / "ledger.db", url=cluster.url, watched=WATCHED),
+        zero_s=0,
         agents=AgentOptions(port=agents.port, interval_s=NEVER_S),
         budgets_interval_s=NEVER_S,
-        zero_s=0,
         training_job_cost=True,
     )
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from tests.surfaces.book import Book
 from tests.surfaces.campaign import campaign
-from tests.surfaces.kills import kills
 from tests.surfaces.scenario_books import scenario
 
 Scene = Callable[[Path], AbstractAsyncContextManager[Book]]
@@ -18,6 +17,5 @@ SCENES: Final[dict[str, Scene]] = {
     "s1": partial(scenario, name="s1", hours=13.2, seed=2),
     "s2": partial(scenario, name="s2", hours=6, seed=3),
     "waits": partial(scenario, name="waits", hours=3, seed=2),
-    "kills": partial(kills, seed=2),
     "campaign": partial(campaign, seed=5),
 }

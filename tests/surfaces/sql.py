@@ -48,7 +48,9 @@ USED: Final = """
 SELECT s.tier, s.tenant, u.measured, u.used, u.burst FROM usage_by_pod u
 JOIN (SELECT DISTINCT pod_uid, tier, tenant FROM allocation_segments) s USING (pod_uid)
 """
-HELD: Final = "SELECT tier, tenant, sum(quantity) AS quantity FROM allocation_segments WHERE end_us IS NULL GROUP BY 1, 2"
+HELD: Final = (
+    "SELECT tier, tenant, sum(quantity) AS quantity FROM allocation_segments WHERE end_us IS NULL GROUP BY 1, 2"
+)
 OFFERED: Final = """
 SELECT c.node_uid, c.from_us, c.physical, e.gone_us FROM capacity c LEFT JOIN node_ends e USING (node_uid)
 ORDER BY c.node_uid, c.from_us
