@@ -15,6 +15,7 @@ from gputally.aggregator.settings import Settings
 from gputally.demo.demo import MONDAY_SIX_US
 from gputally_sim.cluster import SimCluster
 from gputally_sim.instants import HOUR_US, MINUTE_US, SECOND_US
+from gputally_sim.scenarios.chaos import VANISHING
 from tests.fakes.command import scrape
 from tests.fakes.stepped import SteppedCluster, stepped
 from tests.surfaces.book import Book
@@ -30,20 +31,23 @@ FAULTS: Final = (
 
 
 class Life(NamedTuple):
-    """A process that is killed, and the time until the next one; meanwhile the server may forget what has changed."""
+    """A process that is killed, and the time until the next one.
+
+    Before its end, the watches may stall for a time of which the server keeps no history.
+    """
 
     us: int
+    stalled_us: int = 0
     down_us: int = 0
-    is_forgotten: bool = False
 
 
 LIVES: Final = (
     Life(45 * MINUTE_US - 1_300_000),
     Life(MINUTE_US),  # at 07:30, inference preempts
-    Life(12_700_000, 3 * SECOND_US),
-    Life(20 * MINUTE_US, 4 * MINUTE_US, is_forgotten=True),
+    Life(12_700_000, down_us=3 * SECOND_US),
+    Life(20 * MINUTE_US, stalled_us=4 * MINUTE_US),
     Life(900_000),
-    Life(HOUR_US, MINUTE_US),
+    Life(HOUR_US, down_us=MINUTE_US),
 )
 
 
@@ -56,9 +60,9 @@ async def campaign(scratch: Path, *, seed: int) -> AsyncIterator[Book]:
             async with _killed_at_end(cluster, settings) as running:
                 chaos = chaos or cluster.simulation.cause_chaos(every_us=FAULT_US, only=FAULTS)
                 await _scraped(running, cluster, settings, until_us=cluster.now_us() + life.us)
+                if life.stalled_us:
+                    await _stalled(running, cluster, life.stalled_us)
             skip(cluster, cluster.now_us() + life.down_us)
-            if life.is_forgotten:
-                cluster.store.compact()
         async with stepped(cluster, settings) as running:
             await _scraped(running, cluster, settings, until_us=cluster.now_us() + 5 * MINUTE_US)
             yield await closed_at(running, settings, scratch)
@@ -71,6 +75,19 @@ async def _scraped(running: SteppedCluster, cluster: SimCluster, settings: Setti
         await running.advance(until_us if next_us is None else min(until_us, next_us + 1))
         await scrape(running.url)
     await pull_agents(running, settings)
+
+
+async def _stalled(running: SteppedCluster, cluster: SimCluster, lasts_us: int) -> None:
+    """A node and its pod vanish while the watches stall: scrapes still count them, and nobody ever sees their end."""
+    cluster.faults.stall()
+    cluster.nodes.delete(VANISHING)
+    skip(cluster, cluster.now_us() + lasts_us)
+    await scrape(running.url)
+    cluster.store.compact()
+    cluster.faults.drop_watches()
+    cluster.faults.resume()
+    await running.advance(cluster.now_us() + SECOND_US)
+    await scrape(running.url)
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """How each surface is asked: constructors of readers.
 
-`by` are the columns or labels that make the key, and `value` is the column with the amount, or `COUNT` for the number of
-rows. `window` is a period as users write it.
+`by` are the columns or labels that make the key, and `value` is the column with the amount, or `COUNT` for the number
+of rows. `window` is a period as users write it.
 """
 
 import csv
