@@ -5,7 +5,7 @@ on a real cluster. Between jumps, time passes as in reality, or stands still.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +16,7 @@ from gputally.aggregator.settings import Settings
 from gputally.model.kube import Kind
 from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
+from tests.fakes.until import until
 
 EXAMPLES: Final = Path(str(files("gputally.demo") / "examples"))
 BOOKMARK_S: Final = 0.01
@@ -23,7 +24,6 @@ BOOKMARK_S: Final = 0.01
 STANDSTILL: Final = 1e-9
 """The speed of a cluster whose time passes only in jumps."""
 _AWAITED: Final = (Kind.PODS, Kind.NODES, Kind.EVENTS, Kind.JOBS, Kind.DISRUPTION_BUDGETS)
-_POLL_S: Final = 0.001
 
 
 class SteppedCluster:
@@ -44,7 +44,7 @@ class SteppedCluster:
             await self._jump(due_us)
         await self._jump(until_us)
         complete_us = self.running.pipeline.fleet.coverage.complete_us
-        await _until(lambda: complete_us(Kind.DISRUPTION_BUDGETS) >= until_us)
+        await until(lambda: complete_us(Kind.DISRUPTION_BUDGETS) >= until_us)
         await self.written()
 
     async def written(self) -> None:
@@ -58,7 +58,7 @@ class SteppedCluster:
     async def _jump(self, us: int) -> None:
         self._cluster.clock.skip_to(us)
         self._cluster.simulation.run_until(us)
-        await _until(self.has_accounted)
+        await until(self.has_accounted)
         fleet = self.running.pipeline.fleet
         fleet.reconcile()  # by itself, it puts the updates of 0.1 s together: here some hours
         fleet.waiting.judge(at_us=self.now_us())  # else pods keep the reason of hours ago
@@ -84,16 +84,11 @@ async def stepped(cluster: SimCluster, settings: Settings) -> AsyncIterator[Step
         if aggregator.done():
             aggregator.result()
         running = started.result()
-        await _until(lambda: not running.ready().missing)
+        await until(lambda: not running.ready().missing)
         yield SteppedCluster(cluster, running)
     finally:
         aggregator.cancel()
         await asyncio.wait([aggregator])
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - no event signals it
-        await asyncio.sleep(_POLL_S)
 
 
 def demo_settings(

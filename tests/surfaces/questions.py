@@ -17,6 +17,7 @@ from tests.surfaces.readers import (
     Row,
     api,
     api_report,
+    closing,
     command,
     counted,
     difference,
@@ -148,6 +149,7 @@ GPU_HOURS: Final = (
             "page": page("GPU-hours", GROUP, INSIDE),
             "FOCUS": focus("PricingQuantity", of_group, INSIDE),
             "explain": command("explain", "gpu_hours", GROUP, f"--window={INSIDE}"),
+            "periods": closing(GROUP, INSIDE),
         },
     ),
     Question(
@@ -216,6 +218,7 @@ COSTS: Final = (
             "page": page("cost", GROUP, INSIDE),
             "FOCUS": focus("BilledCost", of_group, INSIDE),
             "explain": command("explain", "cost", GROUP, f"--window={INSIDE}"),
+            "periods": closing(GROUP, INSIDE, cost=True),
         },
     ),
     Question("cost by day", {"report": report("cost", ("day",)), "page": page_days("cost")}),
@@ -387,6 +390,14 @@ WAITS: Final = (
                 "waits", "gpu_hours", UNCREATED, f"--by={','.join(UNCREATED)}", where={"pods": "uncreated"}
             ),
             "metrics": metric("gputally_uncreated_gpu_seconds_total", UNCREATED, per=HOUR_S, overcount="uncreated"),
+        },
+    ),
+    Question(
+        "pods bound, by tier",
+        {
+            "metrics": metric("gputally_time_to_schedule_seconds_count", ("tier",)),
+            "report": report("pods", ("tier",)),
+            "/api/v1/report": api_report("pods", ("tier",)),
         },
     ),
     Question(

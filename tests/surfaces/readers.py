@@ -24,6 +24,8 @@ SIX: Final = "0.000001"
 """Of CSV and JSON, if nobody asks for other decimals."""
 PAGE: Final = "0.01"
 HOUR_S: Final = 3600
+GPU_HOUR: Final = Decimal(HOUR_S * 10**12)
+"""In microseconds times millionths of a GPU."""
 Row = Mapping[str, Any]
 ANY: Final[Row] = {}
 
@@ -133,6 +135,20 @@ def waterfall(value: str, steps: Mapping[tuple[str, str], Key]) -> Reader:
         rows = [row for row in csv.DictReader(io.StringIO(text)) if (row["step"], row["cause"]) in steps]
         found = ((steps[row["step"], row["cause"]], abs(Decimal(row[value]))) for row in rows)
         return answer(found, exact_to=NINE)
+
+    return read
+
+
+def closing(by: Sequence[str], window: str, *, cost: bool = False) -> Reader:
+    """The lines that `gputally periods` would close the period with."""
+
+    async def read(book: Book) -> Answer:
+        lines = exact(book.command("periods", "--preview", "--output=json", window))["lines"]
+        hours = (line | {"amount": Decimal(line["gpu_time"]) / GPU_HOUR} for line in lines)
+        priced = (
+            each | {"amount": each["amount"] * Decimal(each["per_gpu_hour"] or 0)} if cost else each for each in hours
+        )
+        return sums(priced, by, "amount", exact_to=NINE)
 
     return read
 

@@ -11,10 +11,9 @@ from typing import Final, NamedTuple
 from tests.docs.pages import TEXTS, blocks
 from tests.surfaces.answer import Answer, Key, Reader, answer
 from tests.surfaces.book import Book, Json
+from tests.surfaces.readers import GPU_HOUR
 
 EXACT: Final = "0.000000001"
-GPU_HOUR: Final = Decimal(3600 * 10**12)
-"""In microseconds times millionths of a GPU."""
 COST_UNIT: Final = GPU_HOUR * 10**12
 """In the ledger's integers, one unit of a currency."""
 (EXACT_SUMS,) = (block for block in blocks(TEXTS["docs/ledger.md"], "sql") if "allocation_segments" in block)
