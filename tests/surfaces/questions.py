@@ -39,6 +39,7 @@ VICTIM: Final = ("victim_tier", "victim_tenant")
 JOB: Final = ("namespace", "job")
 WAIT: Final = ("tier", "cause", "occupying_tier")
 UNCREATED: Final = ("tier", "cause")
+PREEMPTIONS_PATH: Final = "/api/v1/preemptions?window=all"
 WAITS_PATH: Final = f"/api/v1/waits?window=all&by={','.join(WAIT)}"
 INSIDE: Final = "2026-06-08T06:50:00/2026-06-08T08:40:07"
 """A period in the past of every ledger, that cuts through allocations."""
@@ -146,7 +147,6 @@ GPU_HOURS: Final = (
             "SQL": sql.allocated(GROUP, INSIDE_SPAN),
             "report": report("gpu_hours", GROUP, INSIDE),
             "/api/v1/report": api_report("gpu_hours", GROUP, INSIDE),
-            "page": page("GPU-hours", GROUP, INSIDE),
             "FOCUS": focus("PricingQuantity", of_group, INSIDE),
             "explain": command("explain", "gpu_hours", GROUP, f"--window={INSIDE}"),
             "periods": closing(GROUP, INSIDE),
@@ -215,7 +215,6 @@ COSTS: Final = (
             "SQL": sql.allocated(GROUP, INSIDE_SPAN, cost=True),
             "report": report("cost", GROUP, INSIDE),
             "/api/v1/report": api_report("cost", GROUP, INSIDE),
-            "page": page("cost", GROUP, INSIDE),
             "FOCUS": focus("BilledCost", of_group, INSIDE),
             "explain": command("explain", "cost", GROUP, f"--window={INSIDE}"),
             "periods": closing(GROUP, INSIDE, cost=True),
@@ -289,7 +288,7 @@ LOST: Final = (
             "report": report("lost", GROUP),
             "SQL": sql.lost(GROUP),
             "preemptions": preemption_rows("lost_gpu_hours", GROUP),
-            "/api/v1/preemptions": api("/api/v1/preemptions?window=all", "lost_gpu_hours", GROUP),
+            "/api/v1/preemptions": api(PREEMPTIONS_PATH, "lost_gpu_hours", GROUP),
             "/api/v1/report": api_report("lost", GROUP),
             "page": page("lost GPU-hours", GROUP),
             "showback": showback("lost", GROUP),
@@ -302,7 +301,7 @@ LOST: Final = (
             "report": report("lost_cost", GROUP),
             "SQL": sql.lost(GROUP, cost=True),
             "preemptions": preemption_rows("lost_costs", GROUP),
-            "/api/v1/preemptions": api("/api/v1/preemptions?window=all", "lost_costs", GROUP),
+            "/api/v1/preemptions": api(PREEMPTIONS_PATH, "lost_costs", GROUP),
             "/api/v1/report": api_report("lost_cost", GROUP),
             "page": page("lost cost", GROUP),
             "showback": showback("lost_cost", GROUP),
@@ -334,7 +333,7 @@ PREEMPTIONS: Final = (
             "SQL": sql.preempted(VICTIM),
             "preemptions": preemption_rows(COUNT, GROUP, "--cause=preemption"),
             "preemptions --by job": preemption_rows("pods", GROUP, "--by=job"),
-            "/api/v1/preemptions": api("/api/v1/preemptions?window=all&cause=preemption", COUNT, GROUP),
+            "/api/v1/preemptions": api(PREEMPTIONS_PATH, COUNT, GROUP, where={"cause": "preemption"}),
             "metrics of tenants": metric("gputally_tenant_preemptions_total", VICTIM),
             "metrics of disruptions": metric("gputally_disruptions_total", GROUP, where={"cause": "preemption"}),
         },
@@ -397,7 +396,6 @@ WAITS: Final = (
         {
             "metrics": metric("gputally_time_to_schedule_seconds_count", ("tier",)),
             "report": report("pods", ("tier",)),
-            "/api/v1/report": api_report("pods", ("tier",)),
         },
     ),
     Question(

@@ -72,9 +72,9 @@ def api_report(value: str, by: Sequence[str], window: str = "all") -> Reader:
     return api(f"/api/v1/report?{urlencode({'window': window, 'by': ','.join(by)})}", value, by)
 
 
-def page(head: str, by: Sequence[str], window: str = "all") -> Reader:
+def page(head: str, by: Sequence[str]) -> Reader:
     """The bill of the page `/report`, which leaves out columns without amounts."""
-    return _page_table("Cost by", head, by, query={"window": window, "by": ",".join(by)})
+    return _page_table("Cost by", head, by, query={"window": "all", "by": ",".join(by)})
 
 
 def page_days(head: str) -> Reader:
