@@ -55,11 +55,6 @@ STEPS: Final[Mapping[tuple[str, str], Key]] = {
     **{("allocated", state): (state,) for state in NOT_ALLOCATED},
 }
 """The states of capacity in a waterfall."""
-IDLE_STEPS: Final[Mapping[tuple[str, str], Key]] = {
-    ("used", "idle"): (),
-    **{("running", state): () for state in ("starting", "gang_wait", "terminating")},
-}
-"""A waterfall has its losses apart: of reports, idle is also the time in which a pod did not run."""
 
 
 def of_group(row: Row) -> Key:
@@ -267,7 +262,7 @@ USE: Final = (
         "idle GPU-hours in all",
         {
             "SQL": total(sql.used("idle", GROUP)),
-            "waterfall": waterfall("gpu_hours", IDLE_STEPS),
+            "waterfall": waterfall("gpu_hours", {("used", "idle"): ()}),
         },
     ),
     Question(
