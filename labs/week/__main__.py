@@ -23,7 +23,7 @@ from labs.history.bench import say, serving
 from labs.history.dashboards import GENERATED
 from labs.history.day import Target, append
 from labs.week.comparison import compared
-from labs.week.stepped import stepped
+from labs.week.practised import practised
 
 EVERY_S: Final = 120
 """Simulated seconds between scrapes: a new series is exported as 0 for as long, so that its start is known."""
@@ -70,7 +70,7 @@ async def draw_week(scratch: Path, given: argparse.Namespace) -> int:
 
 async def scraped(scratch: Path, ledger: Path, *, until_s: int) -> dict[Target, Path]:
     """Scrape the aggregator into OpenMetrics files with simulated timestamps."""
-    async with stepped(scratch, ledger) as cluster, aiohttp.ClientSession() as session:
+    async with practised(scratch, ledger) as cluster, aiohttp.ClientSession() as session:
         targets = (
             Target("gputally", "gputally", cluster.url),
             Target("gputally-pods", "gputally", cluster.url, PODS_PATH),

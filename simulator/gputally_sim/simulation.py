@@ -1,5 +1,7 @@
 """The simulated cluster without the HTTP API; all components share one agenda."""
 
+from collections.abc import Collection
+
 from gputally_sim.agenda import Agenda
 from gputally_sim.api.admission import SYSTEM_CLASSES
 from gputally_sim.api.faults import Faults
@@ -57,9 +59,10 @@ class Simulation:
         """Start scenario `name` now, on the nodes of `fleet`; KeyError for an unknown scenario."""
         SCENARIOS[name](self.registry, self.seed, fleet)
 
-    def cause_chaos(self, *, every_us: int) -> Chaos:
-        """Inject a fault about every `every_us` from now on."""
+    def cause_chaos(self, *, every_us: int, only: Collection[str] = ()) -> Chaos:
+        """Inject a fault about every `every_us` from now on, of any kind or `only` of these."""
         chaos = Chaos(self.registry, self.faults, self.nodes, seed=self.seed, every_us=every_us)
+        chaos.limit_to(only)
         chaos.begin()
         return chaos
 

@@ -44,7 +44,7 @@ def test_accounting_in_a_new_ledger_starts_at_the_start_of_the_second(ledger: Le
     now_us = us(5000) + 999_999
 
     assert ledger.saved(now_us=now_us) == Saved(
-        accounting_start_us=us(5000), evaluated_us=now_us, at_us=now_us, resumed_us=now_us
+        accounting_start_us=us(5000), evaluated_us=now_us, at_us=us(5000), resumed_us=now_us
     )
 
 

@@ -137,6 +137,11 @@ class Saved(Struct, frozen=True, kw_only=True):
 
 
 def new_accounts(now_us: int) -> Saved:
-    """A new ledger's state: accounting starts with the second of `now_us`, as API times have whole seconds."""
+    """A new ledger's state: accounting starts with the second of `now_us`, as API times have whole seconds.
+
+    The state is of that start too, so that prices hold from then on.
+    """
     accounting_start_us = now_us - now_us % US_PER_SECOND
-    return Saved(accounting_start_us=accounting_start_us, evaluated_us=now_us, at_us=now_us, resumed_us=now_us)
+    return Saved(
+        accounting_start_us=accounting_start_us, evaluated_us=now_us, at_us=accounting_start_us, resumed_us=now_us
+    )

@@ -1,0 +1,98 @@
+"""A ledger, and all that can be asked about it while its time stands still."""
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from gputally.cli import main
+from gputally.showback.showback import showback
+from gputally.showback.showback_options import ShowbackOptions
+from gputally.top.authorization import Credentials
+
+Json = Any
+Sample = tuple[Mapping[str, str], Decimal]
+"""The labels and the value of a sample."""
+
+_SAMPLE: Final = re.compile(r"(?P<name>\w+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
+_LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(kw_only=True)
+class Book:
+    """The ledger of an aggregator at `url`, whose clock stands still at `now_us`; accounting began at `start_us`.
+
+    Each answer is kept, since time stands still: questions that read the same document share it.
+    """
+
+    ledger: Path
+    config: Path
+    url: str
+    start_us: int
+    now_us: int
+    scratch: Path
+    _texts: dict[tuple[str, ...], str] = field(default_factory=dict)
+    _bills: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def command(self, *arguments: str) -> str:
+        """What `gputally ARGUMENTS` prints about this ledger."""
+        if arguments not in self._texts:
+            self._texts[arguments] = _printed(*arguments, f"--ledger={self.ledger}")
+        return self._texts[arguments]
+
+    def query(self, sql: str) -> list[Json]:
+        """The rows that `gputally ledger query` prints."""
+        return [exact(line) for line in self.command("ledger", "query", "--output=json", sql).splitlines()]
+
+    async def get(self, path: str) -> str:
+        """What the aggregator answers over HTTP."""
+        if (path,) not in self._texts:
+            async with aiohttp.ClientSession() as session, session.get(f"{self.url}{path}") as response:
+                text = await response.text()
+                assert response.status == 200, f"{path}: {response.status} {text}"
+                self._texts[path,] = text
+        return self._texts[path,]
+
+    async def samples(self, name: str, path: str = "/metrics") -> list[Sample]:
+        """The samples of a metric."""
+        lines = (line for line in (await self.get(path)).splitlines() if line.startswith(name))
+        found = (each for line in lines if (each := _SAMPLE.fullmatch(line)) and each["name"] == name)
+        return [(dict(_LABEL.findall(each["labels"] or "")), Decimal(each["value"])) for each in found]
+
+    async def bills(self, window: str, *, by: str) -> Mapping[str, str]:
+        """The CSV that `gputally showback` delivers, by tenant."""
+        key = f"{window} {by}"
+        if key not in self._bills:
+            folder = self.scratch / f"showback-{len(self._bills)}"
+            options = ShowbackOptions(
+                url=self.url,
+                credentials=Credentials(),
+                parameters={"window": window, "by": by, "time_zone": "UTC"},
+                directory=folder,
+                formats=("csv",),
+                webhook_url_file=None,
+            )
+            with contextlib.redirect_stdout(io.StringIO()):
+                await showback(options)
+            self._bills[key] = {path.stem: path.read_text() for path in sorted(folder.rglob("*.csv"))}
+        return self._bills[key]
+
+
+def exact(text: str) -> Json:
+    """A JSON document whose numbers are decimals, as written."""
+    return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+def _printed(*arguments: str) -> str:
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        status = main(arguments)
+    assert status == 0, f"{' '.join(arguments)}: {errors.getvalue()}"
+    return out.getvalue()
