@@ -103,6 +103,7 @@ class Container(Camel, frozen=True):
 
     resources: Resources | None = None
     restart_policy: str | None = None
+    image: str = ""
 
 
 class PodClaim(Camel, frozen=True):

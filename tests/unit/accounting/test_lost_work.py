@@ -176,13 +176,16 @@ def test_deletions_by_request_destroy_nothing_that_counts_here() -> None:
     assert replay.fleet.ends.lost_work.losses == {}
 
 
-def test_work_before_the_accounting_start_is_in_the_loss_but_in_no_counter() -> None:
+def test_work_before_the_accounting_start_is_neither_in_the_loss_nor_in_a_counter() -> None:
     replay = cluster(opened=REQUESTED - 10)
     replay.see(RUNNING, at=REQUESTED - 5)
     replay.lose(ENDED, at=END + 1)
 
     assert counted(replay) == {(*LOW, "start"): 4 * 40}
-    assert loss(replay).gpu_time == 4 * (6 * HOUR + 30) * GPU_SECOND
+    assert loss(replay).gpu_time == 4 * 40 * GPU_SECOND
+    assert loss(replay).costs == (("EUR", 4 * 40 * COST_UNIT),)
+    assert [(each.from_us, each.to_us) for each in loss(replay).pods] == [(us(REQUESTED - 10), us(END))]
+    assert [amount for _, amount in loss(replay).at_intervals] == [4 * 30 * GPU_SECOND] * 3
 
 
 def test_each_tenant_of_a_relabelled_pod_lost_its_own_part() -> None:

@@ -9,9 +9,9 @@ from msgspec import Struct
 from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
 from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
+from gputally.accounting.checkpoints.work_to_lose import has_work
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup
-from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.totals.series import Labels
 from gputally.model.allocation import State
 from gputally.model.pod import PodRecord
@@ -41,21 +41,15 @@ class PodAtRisk(Struct, frozen=True, gc=False):
 
 
 class RunningPods(NamedTuple):
-    """Pods that run at one instant, by UID, and those of them with a checkpoint; any thread may read them.
-
-    Pods that serve users are left out when they are read: they save no work, and lose none.
-    """
+    """Pods with work that run at one instant, by UID, and those of them with a checkpoint; any thread may read them."""
 
     records: Mapping[str, PodRecord]
     saved: Mapping[str, PodAtRisk]
-    rules: Rules
 
     def get(self, uid: str) -> PodAtRisk | None:
         """The pod, if it would lose work."""
         record = self.records.get(uid)
-        if record is None or serves(record.terms[-1].tier, self.rules):
-            return None
-        return self.saved.get(uid) or _unsaved(record)
+        return (self.saved.get(uid) or _unsaved(record)) if record else None
 
     def at_risk(self) -> Iterator[PodAtRisk]:
         """All that would lose work."""
@@ -68,7 +62,7 @@ def _unsaved(record: PodRecord) -> PodAtRisk:
 
 
 class AtRisk:
-    """Running pods, each with the last checkpoint as of its last change or step.
+    """Running pods that have work to lose, each with the last checkpoint as of its last change or step.
 
     A pod is counted with the record that was known at the last `advance`. The sums move with the time by themselves;
     only a pod with an assumed interval changes as time passes, once for each interval.
@@ -127,7 +121,7 @@ class AtRisk:
 
     def running(self) -> RunningPods:
         """The running pods as of the last `advance`, some 1 ms for 20,000."""
-        return RunningPods(dict(self._counted), dict(self._saved), self._rules)
+        return RunningPods(dict(self._counted), dict(self._saved))
 
     def overdue(self, now_us: int) -> Iterator[PodAtRisk]:
         """Running pods that declare an interval and have stated no checkpoint for 1.5 times it."""
@@ -160,7 +154,7 @@ class AtRisk:
     def _replace(self, uid: str, now_us: int) -> None:
         before = self._remove(uid)
         record = self._pods.get(uid)
-        if record and is_running(record):
+        if record and is_running(record) and has_work(record, self._checkpoints.of(uid), self._rules):
             self._add(record, now_us, scheduled_us=before.due_us if before else None)
 
     def _add(self, record: PodRecord, now_us: int, *, scheduled_us: int | None) -> None:

@@ -100,6 +100,7 @@ class LossBook(KeyedDocuments[PodLoss]):
         return lost_work(
             victim.work,
             {each.work.uid: (each.work, each.checkpoint) for each in charged},
+            from_us=self._totals.accounting_start_us,
             stalled_gpu_time=sum(amount for _, _, amount in victim.stalled),
             is_final=victim.is_final,
             is_preemption=victim.cause in PREEMPTIONS,
