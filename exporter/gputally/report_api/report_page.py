@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -13,6 +13,7 @@ from gputally.export.turns import TooBusy
 from gputally.files.html_template import html_template
 from gputally.report.most_unaccounted import MostUnaccounted, note_of
 from gputally.report.report_query import COLUMNS
+from gputally.report.rounded_rows import lost_note
 from gputally.report.waterfall.waterfall_chart import bars, name_of
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
 from gputally.report_api.report_request import REPORT_PATH, InvalidRequest, ReportRequest
@@ -140,8 +141,12 @@ def _document(body: bytes) -> dict[str, Any]:
     return document | {"by_columns": tuple(by), "columns": columns, "has_shares": is_bill}
 
 
-def _unaccounted(bill: Mapping[str, Any]) -> list[MostUnaccounted]:
-    return msgspec.convert(bill.get("unaccounted") or [], list[MostUnaccounted])
+def _notes(bill: Mapping[str, Any]) -> Iterator[str]:
+    """What stands below the table of the bill."""
+    if any(row["lost"] for row in bill.get("totals", ())):
+        yield lost_note(bill["accounted"]["from"][:19].replace("T", " "))
+    for each in msgspec.convert(bill.get("unaccounted") or [], list[MostUnaccounted]):
+        yield note_of(each)
 
 
 def _waterfall(body: bytes) -> dict[str, Any]:
@@ -164,6 +169,6 @@ def _html(form: Mapping[str, str], **values: Any) -> str:  # noqa: ANN401 - what
         periods=_PERIODS,
         dimensions=tuple(COLUMNS),
         links=links,
-        notes=[note_of(each) for each in _unaccounted(values.get("bill") or {})],
+        notes=list(_notes(values.get("bill") or {})),
         **values,
     )
