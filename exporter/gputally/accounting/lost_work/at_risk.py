@@ -32,7 +32,10 @@ class WorkAtRisk(Struct, frozen=True, kw_only=True):
 
 
 class PodAtRisk(Struct, frozen=True, gc=False):
-    """A running pod, its last checkpoint (µs), when the next one is assumed, and how the last one is known."""
+    """A running pod, when (µs) the work begins that it would lose, when the next checkpoint is assumed, and the basis.
+
+    That is its last checkpoint, or the accounting start if that is later; `basis` says how the checkpoint is known.
+    """
 
     record: PodRecord
     from_us: int
@@ -41,37 +44,49 @@ class PodAtRisk(Struct, frozen=True, gc=False):
 
 
 class RunningPods(NamedTuple):
-    """Pods with work that run at one instant, by UID, and those of them with a checkpoint; any thread may read them."""
+    """Pods with work that run at one instant, by UID, and those of them with a checkpoint; any thread may read them.
+
+    Work before `since_us` does not count.
+    """
 
     records: Mapping[str, PodRecord]
     saved: Mapping[str, PodAtRisk]
+    since_us: int
 
     def get(self, uid: str) -> PodAtRisk | None:
         """The pod, if it would lose work."""
         record = self.records.get(uid)
-        return (self.saved.get(uid) or _unsaved(record)) if record else None
+        return (self.saved.get(uid) or _unsaved(record, self.since_us)) if record else None
 
     def at_risk(self) -> Iterator[PodAtRisk]:
         """All that would lose work."""
         return filter(None, map(self.get, self.records))
 
 
-def _unsaved(record: PodRecord) -> PodAtRisk:
+def _unsaved(record: PodRecord, since_us: int) -> PodAtRisk:
     """A pod that would lose all since its start."""
-    return PodAtRisk(record, record.started_us or 0, None, CheckpointSource.START)
+    return PodAtRisk(record, max(record.started_us or 0, since_us), None, CheckpointSource.START)
 
 
 class AtRisk:
     """Running pods that have work to lose, each with the last checkpoint as of its last change or step.
 
     A pod is counted with the record that was known at the last `advance`. The sums move with the time by themselves;
-    only a pod with an assumed interval changes as time passes, once for each interval.
+    only a pod with an assumed interval changes as time passes, once for each interval. Work before `since_us`, the
+    accounting start, does not count.
     """
 
     def __init__(
-        self, pods: Mapping[str, PodRecord], checkpoints: Checkpoints, groups: GroupIndex, rules: Rules
+        self,
+        pods: Mapping[str, PodRecord],
+        checkpoints: Checkpoints,
+        groups: GroupIndex,
+        *,
+        rules: Rules,
+        since_us: int,
     ) -> None:
         self._pods = pods
+        self._since_us = since_us
         self._checkpoints = checkpoints
         self._groups = groups
         self._rules = rules
@@ -121,7 +136,7 @@ class AtRisk:
 
     def running(self) -> RunningPods:
         """The running pods as of the last `advance`, some 1 ms for 20,000."""
-        return RunningPods(dict(self._counted), dict(self._saved))
+        return RunningPods(dict(self._counted), dict(self._saved), self._since_us)
 
     def overdue(self, now_us: int) -> Iterator[PodAtRisk]:
         """Running pods that declare an interval and have stated no checkpoint for 1.5 times it."""
@@ -149,7 +164,7 @@ class AtRisk:
         return self._groups.members(group) | {uid}
 
     def _at_risk(self, counted: PodRecord) -> PodAtRisk:
-        return self._saved.get(counted.uid) or _unsaved(counted)
+        return self._saved.get(counted.uid) or _unsaved(counted, self._since_us)
 
     def _replace(self, uid: str, now_us: int) -> None:
         before = self._remove(uid)
@@ -173,7 +188,7 @@ class AtRisk:
         start_us = record.started_us or 0
         last = last_checkpoint(stated, start_us=start_us, end_us=max(now_us, start_us), interval_us=interval_us)
         due_us = last.at_us + interval_us if interval_us else None
-        return PodAtRisk(record, last.at_us, due_us, last.source)
+        return PodAtRisk(record, max(last.at_us, self._since_us), due_us, last.source)
 
     def _interval_of(self, record: PodRecord) -> int | None:
         return self._checkpoints.of(record.uid).interval_us or declared_interval(record, self._rules)

@@ -57,7 +57,8 @@ class LostWorkPart(StatePart[PodLoss]):
         self.groups = GroupIndex()
         self.book = LossBook(totals)
         self.losses: Mapping[str, PodLoss] = self.book.known
-        self.at_risk = AtRisk(pods, self.checkpoints, self.groups, rules)
+        since_us = totals.accounting_start_us
+        self.at_risk = AtRisk(pods, self.checkpoints, self.groups, rules=rules, since_us=since_us)
         self._totals = totals
         self._pods: Mapping[str, PodRecord] = pods
         self._handover = existing.handover
