@@ -65,7 +65,7 @@ def write_teams(file: TextIO, report: TeamReport, *, output: str) -> None:
         write_heading(file, report.scope.period(report.scope.query.window) + report.scope.limits, output)
         for each in teams or EMPTY:
             write_table(file, *bill_table(_TEAM, each, bars=output == "table"), output=output)
-            file.writelines(f"\n{note}\n" for note in notes_of(each.total))
+            file.writelines(f"\n{note}\n" for note in notes_of(each.total, report.scope))
         for tenant, found in _by_team(report):
             file.write(f"\n{title(_title(tenant, report.top), output)}\n\n")
             for each in found:
@@ -93,7 +93,7 @@ def _jobs(report: TeamReport, *, tenant: str, currency: str) -> list[dict[str, A
 
 def _html_tables(report: TeamReport, teams: Sequence[BillRows]) -> Iterator[HtmlTable]:
     for each in teams or EMPTY:
-        note = " ".join(notes_of(each.total))
+        note = " ".join(notes_of(each.total, report.scope))
         yield HtmlTable(*bill_table(_TEAM, each, bars=False), [row.share for row in each.rows], note=note)
     for tenant, found in _by_team(report):
         for each in found:
