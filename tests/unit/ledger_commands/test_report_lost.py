@@ -85,7 +85,8 @@ def test_upper_bounds_have_their_sign_on_hours_and_cost_in_rows_and_totals(tmp_p
     assert not any("<" in each for each in cells["blue"])
     assert '<td class="number">&lt;2.00</td><td class="number">&lt;10.00</td>' in html
     assert "| \\<2.00 | \\<10.00 |" in markdown
-    for text in (table, html.replace("&lt;", "<"), markdown.replace("\\<", "<")):
+    teams = run("report", "--ledger", ledger, "--window", "all", "--preset", "team").out
+    for text in (table, teams, html.replace("&lt;", "<"), markdown.replace("\\<", "<")):
         assert "Lost work counts from the accounting start, 1970-01-01 00:16:40 UTC; < marks upper bounds" in text
 
 
