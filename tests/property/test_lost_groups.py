@@ -173,7 +173,7 @@ def loners(draw: Draw, labels: Mapping[str, str], requested: int) -> Member:
     """A pod that fails by itself: one of a Job at any time, of others no later than in the second of the request."""
     form = PodForm(name="alone", created=15, node="n1", scheduled=18, gpus=draw(st.integers(1, 3)), labels=labels)
     form = replace(form, annotations={VERSION: "1"} if labels is VOLCANO else {})
-    ended = requested + draw(st.integers(-5, 40 if labels is JOB else 0))
+    ended = requested + draw(st.integers(-1, 40 if labels is JOB else 0))
     return Member(form=form, started=draw(st.integers(18, 40)), asked=None, ended=ended, successor=None, fails=True)
 
 
