@@ -108,9 +108,9 @@ and
 """,
             summary="Preemptions destroy a large share of a tenant's work.",
             description=(
-                "Within $window, preemptions destroyed {{ $value | humanizePercentage }} of the GPU time in which pods "
-                "of tenant {{ $labels.tenant }} ran. Find the jobs on the dashboard and with gputally preemptions; "
-                "more frequent checkpoints, or one on SIGTERM, would have saved most of it."
+                "Within $window, preemptions destroyed up to {{ $value | humanizePercentage }} of the GPU time in "
+                "which pods of tenant {{ $labels.tenant }} ran. Find the jobs on the dashboard and with gputally "
+                "preemptions; more frequent checkpoints, or one on SIGTERM, would have saved most of it."
             ),
             dashboard="preemption",
             variables=("cluster", "tenant"),

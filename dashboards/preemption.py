@@ -26,7 +26,10 @@ DISRUPTIONS = select("gputally_disruptions_total")
 UNUSED = select("gputally_preemption_unused_gpus")
 _UNUSED_PER_BAR = f"avg_over_time({UNUSED}[$__interval])"
 _NONE = "no preemptions"
-_WORK = "Work since the last checkpoint. Of pods without a known one, it is all work since their start: an upper bound."
+_WORK = (
+    "Work since the last checkpoint. Of pods without a known one, it is all work since their start: an upper bound. "
+    "Pods that serve users and placeholders have no work to lose."
+)
 
 
 def _before(counter: str) -> str:
@@ -66,7 +69,8 @@ COST = Row(
         stat(
             Look(
                 "Share of allocated cost",
-                "The cost of lost work by the cost of all allocated GPUs of these tiers and tenants. Free GPUs have "
+                "The cost of lost work, which is an upper bound as far as no checkpoint is known, by the cost of all "
+                "allocated GPUs of these tiers and tenants. Free GPUs have "
                 "no tenant and are left out.",
                 unit=RATIO,
                 empty="no price book",

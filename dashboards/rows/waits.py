@@ -173,9 +173,9 @@ REASONS = Row(
         table(
             Look(
                 "Stranded GPUs",
-                "Free GPUs that pods cannot use, and why. fragment: too few are free on the node for any pod that waits "
-                "or has run in the last week. cpu, memory, pods: used up on the node. docs/pending.md has the other "
-                "reasons.",
+                "Free GPUs that pods cannot use, and why. fragment: too few are free on the node for any pod that "
+                "waits or has run in the last week. cpu, memory, pods: used up on the node. docs/pending.md has the "
+                "other reasons.",
                 empty="no GPU is stranded",
                 width=12,
             ),

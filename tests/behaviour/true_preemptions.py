@@ -17,6 +17,7 @@ ON_SIGTERM: Final = "gputally.io/saves-on-sigterm"
 _LINE: Final = re.compile(r"^gputally-checkpoint=(\S+)$", re.MULTILINE)
 _BY: Final = re.compile(r"Preempted by pod ([0-9a-f-]{36}) on node ")
 _KILLED: Final = 137
+_SERVING: Final = {"inference", "infer", "serving", "serve", "online", "realtime"}
 _HOUR: Final = 3600
 COMPARED: Final = {"10m": 600, "30m": 1800, "1h": _HOUR}
 
@@ -38,6 +39,11 @@ class TruePod:
         self.bound = self._first(each["lastTransitionTime"] for pod in self.forms for each in bindings(pod))
         self.started = self._first(self._times("startedAt"))
         self.stopped = max(map(seconds, self._times("finishedAt")), default=None)
+
+    @property
+    def serves(self) -> bool:
+        """Whether the name of its tier says that it serves users: it has no work to lose."""
+        return not _SERVING.isdisjoint(re.split(r"[-_.]", self.tier))
 
     @property
     def ended(self) -> Json:
@@ -86,6 +92,8 @@ class TruePod:
         """Up to when its work is saved, and how that is known; `shared` are the checkpoints of its group."""
         assert self.started is not None
         assert self.stopped is not None
+        if self.serves:
+            return self.stopped, "no-work"
         annotations = self.forms[-1]["metadata"].get("annotations", {})
         found = [*self.stated(), *shared]
         if annotations.get(ON_SIGTERM) == "true" and self.ended["exitCode"] != _KILLED:
@@ -109,6 +117,8 @@ class TruePod:
         """
         assert self.started is not None
         assert self.stopped is not None
+        if self.serves:
+            return 0.0
         saved = self.stopped - (self.stopped - self.started) % interval
         return (self.stopped - max(saved, complete)) * self.gpus
 
@@ -167,8 +177,8 @@ class TruePreemptions:
             "preemptor_uid": preemptor.uid,
             "is_preemptor_inferred": False,
             "lost_basis": basis,
-            "is_lost_upper_bound": basis == "start",
-            "lost_pods": 1,
+            "is_lost_upper_bound": basis == "start" and victim.lost_gpu_seconds() > 0,
+            "lost_pods": int(basis != "no-work"),
             "is_lost_final": True,
             **loss(victim.lost_gpu_seconds()),
             **lost_at([victim]),

@@ -91,6 +91,7 @@ class PodForm:
     owners: tuple[Json, ...] = ()
     scheduling_group: str = ""
     more: Mapping[str, int] = field(default_factory=dict)
+    image: str = ""
     claims: tuple[str, ...] = ()
     by_claim: tuple[str, ...] = ()
 
@@ -119,7 +120,8 @@ class PodForm:
     def _spec(self) -> Json:
         amounts = {self.resource: str(self.gpus)} if self.gpus else {}
         amounts |= {name: str(amount) for name, amount in self.more.items()}
-        spec: Json = {"containers": [{"name": "main", "resources": {"requests": amounts, "limits": amounts}}]}
+        main: Json = {"name": "main", "resources": {"requests": amounts, "limits": amounts}, "image": self.image}
+        spec: Json = {"containers": [main]}
         if self.node:
             spec["nodeName"] = self.node
         if self.node_selector:

@@ -122,6 +122,32 @@ async def test_the_seven_that_stay_wait_for_the_replacement_of_the_eighth(practi
     assert total(samples, LOST) == pytest.approx(victim.lost_gpu_seconds(shared), abs=1e-6)
 
 
+async def test_a_sibling_that_fails_by_itself_is_not_charged_to_the_preemption(practice: Practice) -> None:
+    """It exits with 1 when the scheduler has just chosen the other pod of its Job, which replaces both."""
+    await practice.furnish(TIERS, nodes=2)
+    pair = practice.pod("pair", "training", annotations=conduct(stop_after="4s"))
+    await practice.api.create(job(pair, parallelism=2))
+    await practice.running(2, "training")
+    await asyncio.sleep(4)  # they train
+    urgent = await practice.api.create(practice.pod("urgent", "urgent"))
+    chosen = await practice.pods(lambda items: any("deletionTimestamp" in each["metadata"] for each in items))
+    [sibling] = practice.live(chosen, "training")
+    fails = {"metadata": {"annotations": conduct(run_for="1s", exit_as="Failed")}}
+    await practice.api.patch(path({**sibling, "apiVersion": "v1", "kind": "Pod"}), fails)
+    await practice.running(1, "urgent")
+    await practice.api.delete(path(urgent))
+    await practice.running(2, "training")
+
+    truth = await practice.truth()
+    [victim], failed = truth.victims.values(), truth.pods[sibling["metadata"]["uid"]]
+    assert failed.stopped is not None
+    assert (failed.ended["exitCode"], victim.requested <= failed.stopped) == (1, True)
+    assert failed.lost_gpu_seconds() >= 4
+    await practice.agrees(truth.rows())
+    samples = await practice.counted(truth)
+    assert total(samples, LOST) == pytest.approx(victim.lost_gpu_seconds(), abs=1e-6)
+
+
 async def test_the_job_of_a_cron_job_fails_by_preemptions_that_use_up_its_retries(practice: Practice) -> None:
     await practice.furnish(TIERS)
     nightly = await practice.api.create(cron_job(practice))

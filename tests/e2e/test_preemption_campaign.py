@@ -4,6 +4,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -12,9 +13,9 @@ from typing import Final
 
 import pytest
 
-from tests.behaviour.product import Product, total
+from tests.behaviour.product import CONFIGURATION, Product, total
 from tests.behaviour.recorder import Recorder
-from tests.cluster.api import Api
+from tests.cluster.api import Api, Refused
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import POOL, Json, conduct, gpu_node, gpu_pod, path, priority_class
 from tests.cluster.objects import Items, container_state, in_phase, seconds
@@ -32,6 +33,9 @@ WAVE: Final = 24
 JOB: Final = "batch.kubernetes.io/job-name"
 TOGETHER_US: Final = 10_000_000
 CHECKPOINT: Final = "gputally.io/last-checkpoint"
+PAUSE: Final = "registry.k8s.io/pause:3.10"
+"""The image of pods that only keep GPUs free."""
+PLACEHOLDERS: Final = f'{CONFIGURATION}placeholders: {{images: ".*/pause:.*"}}\n'
 _LOST: Final = (
     "SELECT victim_uid, gpu_time FROM lost_work JOIN disruptions USING (victim_uid) WHERE cause = 'preemption'"
 )
@@ -56,7 +60,7 @@ class Waves:
 
     def pod(self, name: str, tier: str, *, job: str = "") -> Json:
         self._number += 1
-        return gpu_pod(
+        pod = gpu_pod(
             f"{name}-{self._number}",
             self.place,
             labels={JOB: job} if job else {},
@@ -64,9 +68,12 @@ class Waves:
             nodeSelector={POOL: self.place},
             priorityClassName=f"{self.place}-{tier}",
         )
+        if not job and self._chance.random() < 0.2:
+            pod["spec"]["containers"][0]["image"] = PAUSE
+        return pod
 
     async def fill(self) -> None:
-        """Training pods on all GPUs, some of them of jobs; every other one states a checkpoint."""
+        """Training pods on all GPUs, some of them of jobs, others placeholders; every other one states a checkpoint."""
         running = in_phase(await self.items(), "Running")
         jobs = [f"gang-{number}" for number in range(GANGS) for _ in range(MEMBERS)]
         for pod in running:
@@ -83,8 +90,12 @@ class Waves:
                 await self.api.patch(of(pod, self.place), {"metadata": {"annotations": {CHECKPOINT: now}}})
 
     async def wave(self) -> None:
-        """Serving pods preempt, run for a moment and leave."""
+        """Serving pods preempt, run for a moment and leave; meanwhile a pod of each job fails by itself."""
         serving = [await self.api.create(self.pod("serve", "high")) for _ in range(WAVE)]
+        for pod in {job_of(pod): pod for pod in in_phase(await self.items(), "Running") if job_of(pod)}.values():
+            fails = conduct(run_for="1s", exit_as="Failed")
+            with suppress(Refused):  # it may have been preempted since
+                await self.api.patch(of(pod, self.place), {"metadata": {"annotations": fails}})
         names = {pod["metadata"]["name"] for pod in serving}
         await self.api.wait_for_items(
             self.pods, lambda items: names <= {pod["metadata"]["name"] for pod in in_phase(items, "Running")}, within=60
@@ -122,7 +133,7 @@ async def test_every_preemption_is_recorded_once_with_its_preemptor_and_its_loss
     receiver = Receiver(answer=often_failing(Random(19)))
     endpoint = Endpoint(receiver, tmp_path / "webhook-url")
     environment = {"GPUTALLY_PREEMPTION_WEBHOOK_URL_FILE": str(endpoint.path)}
-    product = Product(tmp_path, control_plane.kubeconfig("admin"), environment=environment)
+    product = Product(tmp_path, control_plane.kubeconfig("admin"), environment=environment, configuration=PLACEHOLDERS)
     waves = Waves(api, place, seed=17)
     await waves.furnish()
     await endpoint.start()
@@ -261,10 +272,15 @@ async def preemptors(api: Api, place: str) -> dict[str, str]:
 
 
 def losses(recorder: Recorder) -> Mapping[str, int]:
-    """GPU-seconds from the last checkpoint, or the start, to the end of each victim; times have whole seconds."""
+    """GPU-seconds from the last checkpoint, or the start, to the end of each victim; times have whole seconds.
+
+    Placeholders lose nothing, and neither does a pod that had failed by itself.
+    """
     found = {}
     for uid in recorder.victims():
         forms = [pod for _, pod, _ in recorder.forms[uid]]
+        if forms[0]["spec"]["containers"][0]["image"] == PAUSE or any(map(has_failed, forms)):
+            continue
         ends = [container_state(pod, "terminated") for pod in forms if pod["status"].get("containerStatuses")]
         if end := next(filter(None, reversed(ends)), None):
             noted = (pod["metadata"].get("annotations", {}).get(CHECKPOINT) for pod in forms)
@@ -272,6 +288,11 @@ def losses(recorder: Recorder) -> Mapping[str, int]:
             if seconds(end["finishedAt"]) > since:
                 found[uid] = int(seconds(end["finishedAt"]) - since)
     return found
+
+
+def has_failed(pod: Json) -> bool:
+    """Whether it ended before anybody deleted it."""
+    return pod["status"]["phase"] == "Failed" and "deletionTimestamp" not in pod["metadata"]
 
 
 def of(pod: Json, place: str) -> str:

@@ -30,7 +30,10 @@ STEPS = st.sampled_from(["", "", "", "scrape", "flush", "crash"])
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One pod of the gang, and its successor; `asked` and `ended` are None if it stays."""
+    """One pod of the gang, and its successor; `asked` and `ended` are None if it stays.
+
+    It may end without being asked: it `fails` by itself.
+    """
 
     form: PodForm
     started: int
@@ -38,6 +41,7 @@ class Member:
     ended: int | None
     successor: tuple[int, int] | None
     """When it was created, and when it started."""
+    fails: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +77,8 @@ class Gang:
         if states and self.checkpoint is not None:
             running = replace(running, annotations={**running.annotations, **states}, version=2)
             yield seen(running, self.checkpoint)
+        if member.fails and member.ended is not None:
+            yield seen(replace(running, phase="Failed", finished=member.ended, exit_code=1, version=3), member.ended)
         if member.asked is not None and member.ended is not None:
             stopping = replace(running, deleted=member.asked, marked=None if index else member.asked, version=3)
             yield seen(stopping, member.asked)
@@ -93,7 +99,7 @@ class Gang:
 
     def lost(self) -> int:
         """GPU-seconds: of the first, and of all that restarted. Pods of a Job work and share no checkpoint together."""
-        gone = self.members if self.restarts else self.members[:1]
+        gone = [each for each in self.members if not each.fails] if self.restarts else self.members[:1]
         shares = self.members[0].form.labels != JOB
         together = max(each.started for each in self.members) if shares else 0
         return sum(
@@ -111,7 +117,8 @@ class Gang:
         first = self.members[0]
         if self.restarts or first.successor is None or first.ended is None or first.form.labels == JOB:
             return 0
-        return sum(each.form.gpus for each in self.members[1:]) * max(0, first.successor[1] - first.ended)
+        waiting = [each for each in self.members[1:] if not each.fails]
+        return sum(each.form.gpus for each in waiting) * max(0, first.successor[1] - first.ended)
 
 
 def seen(form: PodForm, at: int) -> Told:
@@ -153,10 +160,21 @@ def gangs(draw: Draw) -> Gang:
                 successor=(created, started) if asked is not None and i < successors else None,
             )
         )
+    if draw(st.booleans()):
+        members.append(draw(loners(labels, requested)))
     checkpoint = draw(st.none() | st.integers(41, 49))
     outage = draw(st.tuples(st.integers(1, 80), st.integers(0, 30)))
     suspended = requested + draw(st.integers(1, 3)) if labels is JOB and restarts else None
     return Gang(members=tuple(members), checkpoint=checkpoint, outage=(outage[0], sum(outage)), suspended=suspended)
+
+
+@st.composite
+def loners(draw: Draw, labels: Mapping[str, str], requested: int) -> Member:
+    """A pod that fails by itself: one of a Job at any time, of others no later than in the second of the request."""
+    form = PodForm(name="alone", created=15, node="n1", scheduled=18, gpus=draw(st.integers(1, 3)), labels=labels)
+    form = replace(form, annotations={VERSION: "1"} if labels is VOLCANO else {})
+    ended = requested + draw(st.integers(-1, 40 if labels is JOB else 0))
+    return Member(form=form, started=draw(st.integers(18, 40)), asked=None, ended=ended, successor=None, fails=True)
 
 
 def found(replay: Replay, total: Total) -> int:

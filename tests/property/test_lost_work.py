@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Outcome
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, Disruption
 from gputally.model.kube import Labels
+from gputally.model.rules import Placeholders
 from gputally.model.units import US_PER_SECOND
 from gputally.model.work.lost_work import LostPod
 from tests.core.manifests import instant, us
@@ -25,7 +27,7 @@ from tests.property.crashes import with_crashes
 from tests.property.examples import examples
 from tests.property.node_lives import HORIZON, LATEST, OPENED, Draw
 from tests.property.strategies import clusters
-from tests.property.test_accounting import NO_PRICES, assert_laws, new_replay
+from tests.property.test_accounting import RULES, assert_laws
 from tests.told import Json, Told
 from tests.true_ends import seconds
 from tests.true_nodes import by_uid, nodes_of
@@ -34,6 +36,9 @@ from tests.truth import Pod
 Seconds = Counter[tuple[str, ...]]
 """Millionths of GPU-seconds by tier, tenant and how the checkpoint is known."""
 STEPS = st.sampled_from(["", "", "", "scrape", "flush", "crash"])
+PAUSE = "registry.k8s.io/pause:3.10"
+SERVING = "lead"
+WITHOUT_WORK = msgspec.structs.replace(RULES, serving=(SERVING,), placeholders=Placeholders(images=(".*/pause:.*",)))
 GROUPS: Sequence[Labels] = (
     {"training.kubeflow.org/job-name": "t"},
     {"leaderworkerset.sigs.k8s.io/name": "s", "leaderworkerset.sigs.k8s.io/group-index": "0"},
@@ -63,8 +68,21 @@ def with_losses(draw: Draw, log: Sequence[Told], *, grouped: bool) -> tuple[Told
     labels = {uid: draw(st.sampled_from(GROUPS)) if grouped else {} for uid in uids}
     restarts = {uid: {JOB_VERSION: str(draw(st.integers(0, 2)))} if grouped else {} for uid in uids}
     victims = {uid for uid in uids if draw(st.integers(0, 3))}
+    idle = {uid for uid in uids if not draw(st.integers(0, 4))}
     marked = (preempted(told) if told.kind == "pod" and uid_of(told) in victims else told for told in log)
-    return tuple(stating(told, stated, labels, restarts) for told in marked)
+    pausing = (placeholder(told) if told.kind == "pod" and uid_of(told) in idle else told for told in marked)
+    return tuple(stating(told, stated, labels, restarts) for told in pausing)
+
+
+def placeholder(told: Told) -> Told:
+    """A pod whose image does no work."""
+    spec = told.manifest["spec"]
+    containers = [each | {"image": PAUSE} for each in spec["containers"]]
+    return replace(told, manifest={**told.manifest, "spec": {**spec, "containers": containers}})
+
+
+def has_work(pod: Pod) -> bool:
+    return pod.tier != SERVING and all(each.get("image") != PAUSE for each in pod.forms[0]["spec"]["containers"])
 
 
 def preempted(told: Told) -> Told:
@@ -97,7 +115,7 @@ def uid_of(told: Told) -> str:
 def ran_since(pod: Pod, since: int, until: int) -> Counter[tuple[str, str]]:
     """Second by second, from the first start of a container on, by tier and tenant."""
     found = Counter[tuple[str, str]]()
-    if pod.started is not None:
+    if pod.started is not None and has_work(pod):
         for second in range(max(OPENED, since, pod.started), until):
             if pod.holds(second):
                 found[pod.tier, pod.tenant(second)] += pod.quantity(second)
@@ -195,7 +213,7 @@ def counted(replay: Replay, total: Total = Total.LOST) -> Seconds:
 
 
 def told_of(workload: Workload, steps: Sequence[str]) -> Replay:
-    replay = new_replay(NO_PRICES)
+    replay = Replay(rules=WITHOUT_WORK, opened=OPENED)
     for step, told in with_crashes(replay, workload.log, partial(next, cycle(steps))):
         if step == "scrape":
             publish(replay.fleet, now_us=us(told.at), ledger={})
@@ -225,6 +243,7 @@ def assert_pods_are_the_loss(replay: Replay) -> None:
     found = [lost for lost in found if part.losses[lost.victim_uid].cause in PREEMPTIONS]
     for lost in found:
         assert lost.gpu_time == sum(map(partial(lost_of, replay), lost.pods))
+    assert sum(lost.gpu_time for lost in found) == sum(replay.true(Total.LOST, HORIZON + 20).values())
     pods = [pod.uid for lost in found for pod in lost.pods]
     assert len(pods) == len(set(pods))
 

@@ -16,7 +16,17 @@ from gputally.config.resources import resources
 from gputally.config.tenant_rules import tenants
 from gputally.config.tier_rules import Tiers, tiers
 from gputally.config.values import label_key, member, object_name, pattern, text, whole
-from gputally.model.rules import AgentMarks, CheckpointRule, HamiBasis, KaiNames, Limits, MigBasis, Rules, WaitCeilings
+from gputally.model.rules import (
+    AgentMarks,
+    CheckpointRule,
+    HamiBasis,
+    KaiNames,
+    Limits,
+    MigBasis,
+    Placeholders,
+    Rules,
+    WaitCeilings,
+)
 
 CONFIGURATION: Final = "Configuration"
 """The `kind` of these files."""
@@ -24,7 +34,7 @@ _LIMIT = whole(1, 100_000)
 _CEILING = whole(1, 1_000_000)
 _SECTIONS: Final = (
     *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits", "waits"),
-    *("checkpoints", "closing", "budgets"),
+    *("checkpoints", "placeholders", "closing", "budgets"),
 )
 
 
@@ -74,6 +84,7 @@ def rules(root: Field) -> Rules:
         limits=section.read("limits", _limits, default.limits),
         waits=section.read("waits", _waits, default.waits),
         checkpoints=section.read("checkpoints", _checkpoints, default.checkpoints),
+        placeholders=section.read("placeholders", _placeholders, default.placeholders),
         closing=section.read("closing", closing, default.closing),
         budgets=section.read("budgets", budgets, default.budgets),
     )
@@ -127,6 +138,15 @@ def _interval(text: str) -> int:
     if (interval_us := interval_of(text)) is None:
         raise ValueError(f"{text!r} is not a duration from 1m to 168h; use one such as 10m or 1h30m")
     return interval_us
+
+
+def _placeholders(field: Field) -> Placeholders:
+    section = field.section("tiers", "classes", "images")
+    return Placeholders(
+        tiers=section.read("tiers", values(pattern), ()),
+        classes=section.read("classes", values(pattern), ()),
+        images=section.read("images", values(pattern), ()),
+    )
 
 
 def _limits(field: Field) -> Limits:

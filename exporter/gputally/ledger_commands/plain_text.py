@@ -29,6 +29,13 @@ _MARKUP: Final = re.compile(r"([\\`*<>\[\]|#&~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9
 """Source: https://spec.commonmark.org/; an underscore within a word is text."""
 
 
+class AtMost(Decimal):
+    """An upper bound, which tables show with a sign: `<1.50`."""
+
+    def __str__(self) -> str:
+        return f"<{Decimal(self):f}"
+
+
 def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, output: str) -> None:
     """Write the rows to `file` as table, csv or json, in bounded memory.
 
@@ -151,6 +158,6 @@ def _text(value: object) -> str:
             return value.decode()
         except UnicodeDecodeError:
             return f"0x{value.hex()}"
-    if isinstance(value, Decimal):
+    if isinstance(value, Decimal) and not isinstance(value, AtMost):
         return f"{value:f}"
     return "" if value is None else str(value)

@@ -104,6 +104,7 @@ class Container(Camel, frozen=True):
     name: str = ""
     resources: Resources | None = None
     restart_policy: str | None = None
+    image: str = ""
 
 
 class PodClaim(Camel, frozen=True):

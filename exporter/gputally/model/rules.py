@@ -141,14 +141,27 @@ class CheckpointRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     interval_us: int
 
 
+class Placeholders(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """Pods that only keep GPUs free for others have no work to lose, by regular expressions for a whole text.
+
+    A pod is a placeholder if one of `tiers` matches its tier, one of `classes` the name of its PriorityClass, or
+    `images` match the images of all its containers.
+    """
+
+    tiers: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+
+
 class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All classification rules; the defaults are the zero-configuration behaviour.
 
-    `known_tiers` are exported as 0 before any pod has them. `serving` are regular expressions for the whole names of
-    the tiers that serve user traffic; none in a cluster that only trains. `resources` precede the built-in resources of
-    the sharing schemes, which apply unless `built_in_resources` is off. The first of `checkpoints` for its tier applies
-    to a pod that states nothing. No period is closed without `closing`. `watched` are some of `OPTIONAL_RESOURCES`.
-    `digest` changes with what affects the classification of pods.
+    `known_tiers` are exported as 0 before any pod has them. `serving` are regular expressions for the whole names
+    of the tiers that serve user traffic; none in a cluster that only trains. `resources` precede the built-in
+    resources of the sharing schemes, which apply unless `built_in_resources` is off. The first of `checkpoints` for
+    its tier applies to a pod that states nothing. Pods that serve, and `placeholders`, have no work to lose. No
+    period is closed without `closing`. `watched` are some of `OPTIONAL_RESOURCES`. `digest` changes with what
+    affects the classification of pods.
     """
 
     tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)
@@ -171,6 +184,7 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     waits: WaitCeilings = WaitCeilings()
     agents: AgentMarks = AgentMarks()
     checkpoints: tuple[CheckpointRule, ...] = ()
+    placeholders: Placeholders = Placeholders()
     closing: Closing | None = None
     budgets: tuple[Budget, ...] = ()
     watched: tuple[str, ...] = ()

@@ -42,7 +42,7 @@ class Line(Struct, kw_only=True):
     mJ.
     `unobserved` is no part of `gpu_time`: allocations may have had it in the gaps in which they ended, at most, and it
     costs nothing. None if it is not known. `lost` is the part of `gpu_time` that preemptions destroyed, and `lost_cost`
-    the part of `cost` for it.
+    the part of `cost` for it; with `is_lost_upper_bound`, both are upper bounds.
     `bound` pods were bound in the period, after `wait_us` since their creation, together.
     `unallocated_cost` is the share in the cost of capacity that nobody held, in addition to `cost`. `progress` is that
     of its job, if the line has one.
@@ -64,6 +64,7 @@ class Line(Struct, kw_only=True):
     cost: int = 0
     idle_cost: int = 0
     lost_cost: int = 0
+    is_lost_upper_bound: bool = False
     unallocated_cost: int = 0
     jobs: int = 0
     bound: int = 0
@@ -161,6 +162,7 @@ class _Sums:
         line = self._line(labels, cell.currency)
         line.lost += cell.gpu_time
         line.lost_cost += cell.cost
+        line.is_lost_upper_bound |= cell.is_upper_bound and cell.gpu_time > 0
 
     def add_unobserved(self, cell: UnobservedCell, labels: tuple[str, ...]) -> None:
         """Add unobserved time to the line of these labels."""

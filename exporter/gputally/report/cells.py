@@ -10,6 +10,7 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import JOB, AllocatedTime, JobSet, MeasuredTime
 from gputally.model.node import CapacityState
 from gputally.model.price import Price
+from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.calendar.periods import Periods
 from gputally.report.capacity.capacity_cells import read_capacity_cells
 from gputally.report.report_query import ReportQuery
@@ -82,7 +83,9 @@ class UnobservedCell(_LinePart, frozen=True, kw_only=True, gc=False):
 
 
 class LostCell(_LineTime, frozen=True, kw_only=True, gc=False):
-    """Allocated time that preemptions destroyed; it is part of a `Cell`."""
+    """Allocated time that preemptions destroyed, at most if it `is_upper_bound`; it is part of a `Cell`."""
+
+    is_upper_bound: bool
 
 
 class UsageCell(_LinePart, frozen=True, kw_only=True, gc=False):
@@ -184,7 +187,12 @@ def read_lost(reader: LedgerReader, query: ReportQuery) -> Iterator[LostCell]:
     columns = read_columns(query)
     found = reader.lost(query.window, stored_names(columns), cuts=query.periods.cuts)
     for lost, values in included(found, columns, query):
-        yield LostCell(labels=labels_of(values, query), price=lost.price, gpu_time=lost.gpu_time)
+        yield LostCell(
+            labels=labels_of(values, query),
+            price=lost.price,
+            gpu_time=lost.gpu_time,
+            is_upper_bound=lost.basis is CheckpointSource.START,
+        )
 
 
 def read_columns(query: ReportQuery, more: Sequence[str] = ()) -> tuple[str, ...]:

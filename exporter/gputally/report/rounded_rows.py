@@ -47,11 +47,11 @@ _NAMES: Final = {"gpu_time": "gpu_hours", "energy": "energy_kwh"}
 class BillRow(Struct, frozen=True, kw_only=True):
     """One line, rounded.
 
-    `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced. Measured GPU-hours are
-    used and idle ones; `lost` ones were destroyed by preemptions, and `lost_cost` is their part of `cost`; `unobserved`
-    ones are not in `gpu_hours`, see `Line`. `utilisation` is used over measured in
-    percent, None if nothing was measured. `pods` were bound in the period, on average `mean_wait_seconds` after their
-    creation; None if there were none.
+    `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced. Measured GPU-hours
+    are used and idle ones; `lost` ones were destroyed by preemptions, and `lost_cost` is their part of `cost`, both
+    at most where `is_lost_upper_bound`; `unobserved` ones are not in `gpu_hours`, see `Line`. `utilisation` is used
+    over measured in percent, None if nothing was measured. `pods` were bound in the period, on average
+    `mean_wait_seconds` after their creation; None if there were none.
     `progress` is that of the row's job, None if it states none; so is `cost_per_unit` if `cost` may not be all of it.
     """
 
@@ -80,6 +80,7 @@ class BillRow(Struct, frozen=True, kw_only=True):
     progress: Decimal | None
     progress_unit: str | None
     cost_per_unit: Decimal | None
+    is_lost_upper_bound: bool = False
 
 
 class BillRows(Struct, frozen=True):
@@ -102,6 +103,11 @@ class _Labelled(Protocol):
 
 
 L = TypeVar("L", bound=_Labelled)
+
+
+def lost_note(start: str) -> str:
+    """Since when lost work counts, and what its sign in tables means, for people."""
+    return f"Lost work counts from the accounting start, {start}; < marks upper bounds: a pod stated no checkpoint."
 
 
 def rows_of(bill: Bill, choice: RowChoice, *, shown: Mapping[str, BillRow] | None = None) -> list[BillRows]:
@@ -194,6 +200,7 @@ def _others(lines: Sequence[Line]) -> Line:
         for field in (*TIMES, *COSTS, "energy", "jobs", "bound", "wait_us"):
             if (value := getattr(line, field)) is not None:
                 setattr(found, field, (getattr(found, field) or 0) + value)
+        found.is_lost_upper_bound |= line.is_lost_upper_bound
     return found
 
 
@@ -235,6 +242,7 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
         progress=_decimal(line.progress.micro) if line.progress else None,
         progress_unit=line.progress.unit if line.progress else None,
         cost_per_unit=_cost_per_unit(line, places),
+        is_lost_upper_bound=line.is_lost_upper_bound,
     )
 
 

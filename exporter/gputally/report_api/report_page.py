@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
@@ -17,6 +17,7 @@ from gputally.model.units import to_us
 from gputally.report.cost_change import length_note
 from gputally.report.most_unaccounted import MostUnaccounted, note_of
 from gputally.report.report_query import COLUMNS
+from gputally.report.rounded_rows import lost_note
 from gputally.report.waterfall.waterfall_chart import bars, name_of
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
 from gputally.report_api.report_request import REPORT_PATH, InvalidRequest, ReportRequest
@@ -139,8 +140,12 @@ def _window(times: Mapping[str, str]) -> Window:
     return Window(*(to_us(datetime.fromisoformat(times[end])) for end in ("from", "to")))
 
 
-def _unaccounted(bill: Mapping[str, Any]) -> list[MostUnaccounted]:
-    return msgspec.convert(bill.get("unaccounted") or [], list[MostUnaccounted])
+def _notes(bill: Mapping[str, Any]) -> Iterator[str]:
+    """What stands below the table of the bill."""
+    if any(row["lost"] for row in bill.get("totals", ())):
+        yield lost_note(bill["accounted"]["from"][:19].replace("T", " "))
+    for each in msgspec.convert(bill.get("unaccounted") or [], list[MostUnaccounted]):
+        yield note_of(each)
 
 
 def _waterfall(document: dict[str, Any]) -> dict[str, Any]:
@@ -167,7 +172,7 @@ def _html(form: Mapping[str, str], **values: Any) -> str:  # noqa: ANN401 - what
         periods=_PERIODS,
         dimensions=tuple(COLUMNS),
         links=links,
-        notes=[note_of(each) for each in _unaccounted(bill)],
+        notes=list(_notes(values.get("bill") or {})),
         length_note=_length_note(values.get("change")),
         **values,
     )

@@ -127,12 +127,12 @@ def _budgets(victims: Sequence[OccupantPod]) -> str:
 
 def _lost(victims: Sequence[OccupantPod], document: WhatIfDocument) -> str:
     """What all victims would lose: of those without a known checkpoint, all their work."""
-    price = f", {money(document.lost_cost, document.currency)}" if document.lost_cost is not None else ""
+    most = "up to " if document.is_lost_upper_bound else ""
+    price = f", {most}{money(document.lost_cost, document.currency)}" if document.lost_cost is not None else ""
     has_checkpoint = any(not each.is_lost_upper_bound for each in victims if each.lost_gpu_hours is not None)
     since = ""
     if has_checkpoint:
         since = " since the last checkpoints" + (", where one is known" if document.is_lost_upper_bound else "")
-    most = "up to " if document.is_lost_upper_bound else ""
     if not document.lost_gpu_hours:
         return f"no GPU-hours of work{since}{interrupted(victims)}"
     return f"{most}{document.lost_gpu_hours:.2f} GPU-hours of work{since}{price}{interrupted(victims)}"

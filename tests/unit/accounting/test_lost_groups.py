@@ -283,3 +283,48 @@ def test_restarts_in_any_state_change_nothing() -> None:
 
     assert lost(replay, 1100) == RAN_VICTIM + 2 * RAN_MEMBER
     assert loss(replay, "uid-w0").members == 3
+
+
+def failed(form: PodForm, at: int) -> PodForm:
+    return replace(form, phase="Failed", finished=at, exit_code=1, version=2)
+
+
+@pytest.mark.parametrize("at", [REQUESTED, REQUESTED + 5, VICTIM_END + 20, REQUESTED + 600])
+def test_a_pod_of_a_job_that_fails_by_itself_is_not_charged_to_the_preemption_of_another(at: int) -> None:
+    victim, sibling = gang(JOB, size=2)
+    replay = cluster([victim, sibling])
+    replay.see(marked(victim), at=REQUESTED)
+    if at <= VICTIM_END:
+        replay.see(failed(sibling, at), at=at)
+    replay.lose(ended(marked(victim)), at=VICTIM_END + 1)
+    replay.scrape(VICTIM_END + 2)
+    if at > VICTIM_END:
+        replay.see(failed(sibling, at), at=at)
+    for each in (victim, sibling):
+        replay.see(successor(each, at=REQUESTED + 700, started=REQUESTED + 710), at=REQUESTED + 710)
+
+    assert lost(replay, REQUESTED + 720) == RAN_VICTIM
+    assert (loss(replay, "uid-w0").members, loss(replay, "uid-w0").is_final) == (1, True)
+
+
+@pytest.mark.parametrize("labels", [LWS, JOBSET, PYTORCH, VOLCANO])
+@pytest.mark.parametrize(
+    ("at", "is_lost"),
+    [(REQUESTED, False), (REQUESTED + 1, True), (VICTIM_END + 300, True), (REQUESTED + 750, False)],
+)
+def test_a_pod_of_a_gang_may_fail_because_another_is_gone_until_its_successor_runs(
+    labels: dict[str, str], at: int, *, is_lost: bool
+) -> None:
+    victim, sibling = gang(labels, size=2)
+    replay = cluster([victim, sibling])
+    forms = [
+        (REQUESTED, marked(victim)),
+        (VICTIM_END, ended(marked(victim))),
+        (at, failed(sibling, at)),
+        (REQUESTED + 710, successor(victim, at=REQUESTED + 700, started=REQUESTED + 710)),
+        (REQUESTED + 770, successor(sibling, at=REQUESTED + 760, started=REQUESTED + 770)),
+    ]
+    for when, form in sorted(forms, key=lambda each: each[0]):
+        replay.see(form, at=when)  # without an `advance` in between, as for a process that was not there
+
+    assert lost(replay, REQUESTED + 780) == RAN_VICTIM + is_lost * (at - START)

@@ -43,6 +43,16 @@ def test_the_work_of_a_running_pod_is_at_risk_since_its_start_and_grows_by_itsel
     assert replay.scrape(112).at_risk.cost == {(*LOW, "EUR"): 2 * 12 * COST_UNIT}
 
 
+def test_work_before_the_accounting_start_is_not_at_risk_as_it_would_not_count_as_lost() -> None:
+    replay = Replay(book=BOOK, opened=150)
+    replay.see(NODE, at=151)
+    replay.see(RUNNING, replace(RUNNING, name="b", annotations={LAST_CHECKPOINT: instant(120)}), at=152)
+
+    assert at_risk(replay, 160) == {LOW: 2 * 2 * 10}
+    assert replay.scrape(170).at_risk.cost == {(*LOW, "EUR"): 2 * 2 * 20 * COST_UNIT}
+    assert [each.from_us for each in read_risk(replay.fleet, now_us=us(180)).running.at_risk()] == [us(150)] * 2
+
+
 def test_pods_that_serve_users_lose_no_work() -> None:
     replay = cluster(Rules(serving=("front",)))
     replay.see(RUNNING, replace(RUNNING, name="b", tier="front"), at=101)

@@ -68,6 +68,28 @@ def test_the_table_has_the_columns_only_if_something_is_lost(tmp_path: Path, run
     assert "lost" not in none
 
 
+def test_upper_bounds_have_their_sign_on_hours_and_cost_in_rows_and_totals(tmp_path: Path, run: Runner) -> None:
+    unknown = LostPod("a", us(7 * HOUR), us(8 * HOUR), CheckpointSource.START)
+    stated = LostPod("b", us(7 * HOUR), us(8 * HOUR), CheckpointSource.ANNOTATION)
+    ledger = ledger_of(tmp_path / "l.db", unknown, stated)
+    found, total = rows(run, ledger)
+    table = run("report", "--ledger", ledger, "--window", "all").out
+    html = run("report", "--ledger", ledger, "--window", "all", "--output", "html").out
+    markdown = run("report", "--ledger", ledger, "--window", "all", "--output", "markdown").out
+
+    assert [(row["tenant"], row["is_lost_upper_bound"]) for row in found] == [("red", True), ("blue", False)]
+    assert total["is_lost_upper_bound"]
+    cells = {line.split()[0]: line.split() for line in table.splitlines() if line.strip()}
+    assert {"<2.00", "<10.00"} <= set(cells["red"])
+    assert {"<3.00", "<10.00"} <= set(cells["total"])
+    assert not any("<" in each for each in cells["blue"])
+    assert '<td class="number">&lt;2.00</td><td class="number">&lt;10.00</td>' in html
+    assert "| \\<2.00 | \\<10.00 |" in markdown
+    teams = run("report", "--ledger", ledger, "--window", "all", "--preset", "team").out
+    for text in (table, teams, html.replace("&lt;", "<"), markdown.replace("\\<", "<")):
+        assert "Lost work counts from the accounting start, 1970-01-01 00:16:40 UTC; < marks upper bounds" in text
+
+
 def test_teams_and_shared_capacity_have_it_too(tmp_path: Path, run: Runner) -> None:
     ledger = ledger_of(tmp_path / "l.db", VICTIM)
     teams, _ = rows(run, ledger, "--preset", "team")

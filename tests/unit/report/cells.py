@@ -79,7 +79,14 @@ unobserved_cells = st.lists(
 """Any time in gaps."""
 
 lost_cells = st.lists(
-    st.builds(LostCell, labels=_lines, price=st.sampled_from(PRICES), gpu_time=st.integers(1, 10**19)), max_size=8
+    st.builds(
+        LostCell,
+        labels=_lines,
+        price=st.sampled_from(PRICES),
+        gpu_time=st.integers(1, 10**19),
+        is_upper_bound=st.booleans(),
+    ),
+    max_size=8,
 )
 """Any time that preemptions destroyed."""
 

@@ -201,6 +201,8 @@ def test_shown_rows_add_up_to_the_shown_total(
     for each in rows_of(bill, choice):
         for field in FIELDS:
             assert sum(getattr(row, field) for row in each.rows) == getattr(each.total, field)
+        assert any(row.is_lost_upper_bound for row in each.rows) == each.total.is_lost_upper_bound
+    assert any(each.is_lost_upper_bound for each in bill.totals) == any(each.is_upper_bound for each in lost)
 
 
 PARTS = {

@@ -20,11 +20,13 @@ from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.allocation import Gap
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import US_PER_DAY
+from gputally.model.work.checkpoint import CheckpointSource
+from gputally.model.work.lost_work import LostPod
 from gputally.report_api import report_process
 from gputally.report_api.report_process import ReportRunner
 from gputally.report_api.report_request import PARAMETERS, REPORT_PATH
 from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH, report_routes
-from tests.contract.records import step, us
+from tests.contract.records import LOST_WORK, step, us
 from tests.fakes.tenants_ledger import BLUE, HOUR, PODS, RED, tenants_ledger
 from tests.unit.export.test_web import site
 
@@ -205,6 +207,19 @@ async def test_the_page_has_unobserved_gpu_hours_if_there_are_some(ledger: Path)
     assert answer.status == 200, page
     assert '<th scope="col" class="number">unobserved GPU-hours</th>' in page
     assert page.count('<td class="number">1.01</td>') == 4  # a row and the total, by tenant and by day
+
+
+async def test_the_page_marks_upper_bounds_of_lost_work_and_says_since_when_it_counts(ledger: Path) -> None:
+    unknown = LostPod(PODS[0].uid, us(HOUR), us(2 * HOUR), CheckpointSource.START)
+    with SqliteLedger(ledger) as writer:
+        writer.write(step(at=5 * HOUR, live=None, lost_work={"v": replace(LOST_WORK, victim_uid="v", pods=(unknown,))}))
+
+    async with served(ledger) as client, client.get(PAGE_PATH, params=ALL) as answer:
+        page = await answer.text()
+
+    assert answer.status == 200, page
+    assert '<td class="number">&lt;1.00</td>' in page
+    assert "<p>Lost work counts from the accounting start, 1970-01-01 00:16:40; &lt; marks upper bounds" in page
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_work_without_a_known_checkpoint_is_an_upper_bound() -> None:
     )
     *_, destroys = what_if_lines(document, width=96)
 
-    assert destroys == "Destroys    up to 2.50 GPU-hours of work, 9.38 USD"
+    assert destroys == "Destroys    up to 2.50 GPU-hours of work, up to 9.38 USD"
 
 
 def test_a_victim_that_saves_no_work_destroys_none() -> None:

@@ -6,9 +6,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.checkpoints.stated_checkpoint import checkpoint_of
+from gputally.accounting.checkpoints.work_to_lose import runs_placeholders
 from gputally.accounting.state_part import KeyedPart
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
 from gputally.model.work.checkpoint import PodCheckpoint, WorkCheckpoint
 
 NOTHING: Final = PodCheckpoint(uid="")
@@ -23,11 +25,12 @@ class Checkpoints(KeyedPart[PodCheckpoint]):
     name = "checkpoint"
     kinds = (Kind.PODS,)
 
-    def __init__(self, pods: Mapping[str, PodRecord]) -> None:
+    def __init__(self, pods: Mapping[str, PodRecord], rules: Rules) -> None:
         super().__init__()
         self.fresh: set[str] = set()
         """UIDs of pods whose statements changed, until `LostWorkPart` has taken them up."""
         self._pods = pods
+        self._rules = rules
 
     def of(self, uid: str) -> PodCheckpoint:
         """What the pod states."""
@@ -37,7 +40,8 @@ class Checkpoints(KeyedPart[PodCheckpoint]):
         """See `StatePart.seen`; also called with the last state of a deleted pod, as long as its record is there."""
         if not isinstance(found, Pod) or found.metadata.uid not in self._pods:
             return
-        uid, new = found.metadata.uid, checkpoint_of(found, at_us=at_us)
+        uid, is_placeholder = found.metadata.uid, runs_placeholders(found, self._rules)
+        new = checkpoint_of(found, at_us=at_us, is_placeholder=is_placeholder)
         known = self.known.get(uid)
         if new is None and known is None:
             return

@@ -29,20 +29,21 @@ _TIME: Final = re.compile(
 )
 
 
-def checkpoint_of(pod: Pod, *, at_us: int) -> PodCheckpoint | None:
+def checkpoint_of(pod: Pod, *, at_us: int, is_placeholder: bool = False) -> PodCheckpoint | None:
     """What `pod` states, observed at `at_us`, the latest time that counts; None if it states nothing valid."""
     annotations = pod.metadata.annotations or NO_ANNOTATIONS
     stated = stated_by(pod, at_us=at_us)
     interval = annotations.get(CHECKPOINT_INTERVAL)
     interval_us = interval_of(interval) if interval else None
     saves_on_sigterm = annotations.get(SAVES_ON_SIGTERM) == "true"
-    if not stated and interval_us is None and not saves_on_sigterm:  # most pods, at each of their events
+    if not (stated or interval_us or saves_on_sigterm or is_placeholder):  # most pods, at each of their events
         return None
     return PodCheckpoint(
         uid=pod.metadata.uid,
         stated=max(stated, key=lambda each: each.at_us, default=None),
         interval_us=interval_us,
         saves_on_sigterm=saves_on_sigterm,
+        is_placeholder=is_placeholder,
     )
 
 

@@ -9,10 +9,10 @@ from msgspec import Struct
 from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
 from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
+from gputally.accounting.checkpoints.work_to_lose import has_work
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup
 from gputally.accounting.lost_work.container_restarts import WAITING, ContainerRestarts
-from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.totals.series import Labels
 from gputally.model.allocation import State
 from gputally.model.pod import PodRecord
@@ -33,7 +33,10 @@ class WorkAtRisk(Struct, frozen=True, kw_only=True):
 
 
 class PodAtRisk(Struct, frozen=True, gc=False):
-    """A running pod, its last checkpoint (µs), when the next one is assumed, and how the last one is known."""
+    """A running pod, when (µs) the work begins that it would lose, when the next checkpoint is assumed, and the basis.
+
+    That is its last checkpoint, or the accounting start if that is later; `basis` says how the checkpoint is known.
+    """
 
     record: PodRecord
     from_us: int
@@ -42,37 +45,36 @@ class PodAtRisk(Struct, frozen=True, gc=False):
 
 
 class RunningPods(NamedTuple):
-    """Pods that run at one instant, by UID, and those of them with a checkpoint; any thread may read them.
+    """Pods with work that run at one instant, by UID, and those of them with a checkpoint; any thread may read them.
 
-    Pods that serve users are left out when they are read: they save no work, and lose none.
+    Work before `since_us` does not count.
     """
 
     records: Mapping[str, PodRecord]
     saved: Mapping[str, PodAtRisk]
-    rules: Rules
+    since_us: int
 
     def get(self, uid: str) -> PodAtRisk | None:
         """The pod, if it would lose work."""
         record = self.records.get(uid)
-        if record is None or serves(record.terms[-1].tier, self.rules):
-            return None
-        return self.saved.get(uid) or _unsaved(record)
+        return (self.saved.get(uid) or _unsaved(record, self.since_us)) if record else None
 
     def at_risk(self) -> Iterator[PodAtRisk]:
         """All that would lose work."""
         return filter(None, map(self.get, self.records))
 
 
-def _unsaved(record: PodRecord) -> PodAtRisk:
+def _unsaved(record: PodRecord, since_us: int) -> PodAtRisk:
     """A pod that would lose all since its start."""
-    return PodAtRisk(record, record.started_us or 0, None, CheckpointSource.START)
+    return PodAtRisk(record, max(record.started_us or 0, since_us), None, CheckpointSource.START)
 
 
 class AtRisk:
-    """Running pods, each with the last checkpoint as of its last change or step.
+    """Running pods that have work to lose, each with the last checkpoint as of its last change or step.
 
     A pod is counted with the record that was known at the last `advance`. The sums move with the time by themselves;
-    only a pod with an assumed interval changes as time passes, once for each interval.
+    only a pod with an assumed interval changes as time passes, once for each interval. Work before `since_us`, the
+    accounting start, does not count.
     """
 
     def __init__(
@@ -81,9 +83,12 @@ class AtRisk:
         checkpoints: Checkpoints,
         restarts: ContainerRestarts,
         groups: GroupIndex,
+        *,
         rules: Rules,
+        since_us: int,
     ) -> None:
         self._pods = pods
+        self._since_us = since_us
         self._checkpoints = checkpoints
         self._restarts = restarts
         self._groups = groups
@@ -136,7 +141,7 @@ class AtRisk:
 
     def running(self) -> RunningPods:
         """The running pods as of the last `advance`, some 1 ms for 20,000."""
-        return RunningPods(dict(self._counted), dict(self._saved), self._rules)
+        return RunningPods(dict(self._counted), dict(self._saved), self._since_us)
 
     def overdue(self, now_us: int) -> Iterator[PodAtRisk]:
         """Running pods that declare an interval and have stated no checkpoint for 1.5 times it."""
@@ -164,13 +169,18 @@ class AtRisk:
         return self._groups.members(group) | {uid}
 
     def _at_risk(self, counted: PodRecord) -> PodAtRisk:
-        return self._saved.get(counted.uid) or _unsaved(counted)
+        return self._saved.get(counted.uid) or _unsaved(counted, self._since_us)
 
     def _replace(self, uid: str, now_us: int) -> None:
         before = self._remove(uid)
         record = self._pods.get(uid)
-        if record and is_running(record) and self._restarts.since_us(uid) != WAITING:
+        if record and is_running(record) and self._may_lose(record):
             self._add(record, now_us, scheduled_us=before.due_us if before else None)
+
+    def _may_lose(self, record: PodRecord) -> bool:
+        """Whether its containers run, and do work."""
+        is_waiting = self._restarts.since_us(record.uid) == WAITING
+        return not is_waiting and has_work(record, self._checkpoints.of(record.uid), self._rules)
 
     def _add(self, record: PodRecord, now_us: int, *, scheduled_us: int | None) -> None:
         self._counted[record.uid] = record
@@ -188,7 +198,7 @@ class AtRisk:
             return None
         last = last_checkpoint(stated, start_us=start_us, end_us=max(now_us, start_us), interval_us=interval_us)
         due_us = last.at_us + interval_us if interval_us else None
-        return PodAtRisk(record, last.at_us, due_us, last.source)
+        return PodAtRisk(record, max(last.at_us, self._since_us), due_us, last.source)
 
     def _start_us(self, record: PodRecord) -> int:
         return max(record.started_us or 0, self._restarts.since_us(record.uid) or 0)

@@ -19,7 +19,10 @@ PATIENCE_US: Final = US_PER_HOUR
 
 
 class Member(NamedTuple):
-    """A pod of the group; its times in µs. `end_us` is None while it exists and holds GPUs."""
+    """A pod of the group; its times in µs. `end_us` is None while it exists and holds GPUs.
+
+    `succeeded` and `failed` say that it ended by itself, before anybody deleted it.
+    """
 
     uid: str
     created_us: int
@@ -27,6 +30,7 @@ class Member(NamedTuple):
     requested_us: int | None
     end_us: int | None
     succeeded: bool
+    failed: bool
     attempt: int
 
 
@@ -45,14 +49,16 @@ class GroupVerdict(Struct, frozen=True, kw_only=True, gc=False):
 def ended_member(work: PodWork) -> Member:
     """A pod that has ended."""
     times = work.created_us, work.started_us, work.requested_us, work.end_us
-    return Member(work.uid, *times, succeeded=work.succeeded, attempt=work.attempt)
+    failed = work.ended_itself and not work.succeeded
+    return Member(work.uid, *times, succeeded=work.succeeded, failed=failed, attempt=work.attempt)
 
 
 def present_member(record: PodRecord) -> Member:
     """A pod that exists."""
     times = record.created_us, record.started_us, record.deletion_us, record.end_us
-    succeeded = outcome_of(record) is Outcome.SUCCEEDED
-    return Member(record.uid, *times, succeeded=succeeded, attempt=attempt_of(record))
+    outcome = outcome_of(record)
+    succeeded, failed = outcome is Outcome.SUCCEEDED, outcome is Outcome.FAILED
+    return Member(record.uid, *times, succeeded=succeeded, failed=failed, attempt=attempt_of(record))
 
 
 def verdict_of(
@@ -65,12 +71,21 @@ def verdict_of(
 ) -> GroupVerdict:
     """What became of the `others` of the group, as far as its pods show, and when its Job was suspended last.
 
+    A pod that failed by itself is not one of them, unless its group works together and waited for the victims then.
     The group restarted if its controller counted a restart or was suspended, or if all other members left after the
     first request and have successors; where a kind restarts by default, it is enough that all left.
     """
     since_us = min(_requested_us(each) for each in victims)
-    old = [each for each in others if each.created_us < since_us and not _is_over(each, since_us)]
     new = [each for each in (*others, *victims) if each.created_us >= since_us]
+    replaced_us = sorted(each.started_us for each in new if each.started_us is not None)
+    waits_until_us = replaced_us[len(victims) - 1] if len(replaced_us) >= len(victims) else now_us + 1
+    old = [
+        each
+        for each in others
+        if each.created_us < since_us
+        and not _is_over(each, since_us)
+        and not _failed_alone(each, on_loss, since_us, until_us=waits_until_us)
+    ]
     left = [each for each in old if _has_left(each, since_us)]
     stayed = [each for each in old if each.requested_us is None and each.end_us is None]
     is_overdue = now_us >= max(each.end_us or since_us for each in victims) + PATIENCE_US
@@ -80,7 +95,6 @@ def verdict_of(
     ):
         ended = {each.uid for each in left if each.end_us is not None}
         return GroupVerdict(restarted=ended, is_final=is_overdue or (not stayed and len(ended) == len(left)))
-    replaced_us = sorted(each.started_us for each in new if each.started_us is not None)
     is_complete = not old or (bool(stayed) and len(replaced_us) >= len(victims))
     if not (is_complete or is_overdue):
         return GroupVerdict(is_final=False)
@@ -120,6 +134,17 @@ def _is_over(member: Member, since_us: int) -> bool:
 
 def _is_leaving(member: Member) -> bool:
     return member.requested_us is not None or member.end_us is not None
+
+
+def _failed_alone(member: Member, on_loss: OnLoss, since_us: int, *, until_us: int) -> bool:
+    """Whether it failed by itself, for another reason than that its group lost the victims.
+
+    Pods that work each for themselves always do. Others may fail because a victim is gone, as collective operations
+    break off then, but not in the very second in which it is asked to stop, nor once its replacement runs.
+    """
+    if not member.failed or on_loss is OnLoss.CONTINUE:
+        return member.failed
+    return not since_us + US_PER_SECOND <= _requested_us(member) < until_us
 
 
 def _has_left(member: Member, since_us: int) -> bool:

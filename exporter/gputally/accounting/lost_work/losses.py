@@ -1,6 +1,7 @@
 """The formulas: what running time since a checkpoint amounts to."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
@@ -9,7 +10,7 @@ from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
-from gputally.model.work.checkpoint import WorkCheckpoint
+from gputally.model.work.checkpoint import CheckpointSource, WorkCheckpoint
 from gputally.model.work.lost_work import LostPod, LostWork, WorkSpan
 
 Amounts = dict[tuple[Total, Labels], int]
@@ -20,6 +21,8 @@ INTERVALS: Final = {"10m": 600 * US_PER_SECOND, "30m": 1800 * US_PER_SECOND, "1h
 
 def checkpoint_before_end(work: PodWork, shared: Iterable[WorkCheckpoint]) -> WorkCheckpoint:
     """The last checkpoint of an ended pod; `shared` are those of its group."""
+    if not work.has_work:
+        return WorkCheckpoint(at_us=work.end_us, source=CheckpointSource.NO_WORK)
     stated = (*work.saved, *shared)
     return last_checkpoint(stated, start_us=work.worked_from_us, end_us=work.end_us, interval_us=work.interval_us)
 
@@ -101,7 +104,7 @@ def lost_work(
     is_final: bool,
     is_preemption: bool = True,
 ) -> LostWork:
-    """The loss of the disruption of `victim`: `lost` are all pods that lost work, itself included, by UID.
+    """The loss of the disruption of `victim`: `lost` are all pods that lost work by it, itself included, by UID.
 
     What was before `from_us` does not count, as in the counters.
     """
@@ -110,18 +113,26 @@ def lost_work(
         for currency, cost in costs_of_spans(work.spans, from_us=max(checkpoint.at_us, from_us)).items():
             costs[currency] = costs.get(currency, 0) + cost
     own = lost[victim.uid][1]
+    gpu_times = {uid: gpu_time_of(work.spans, from_us=max(each.at_us, from_us)) for uid, (work, each) in lost.items()}
     return LostWork(
         victim_uid=victim.uid,
-        gpu_time=sum(gpu_time_of(work.spans, from_us=max(each.at_us, from_us)) for work, each in lost.values()),
+        gpu_time=sum(gpu_times.values()),
         costs=tuple(sorted(costs.items())),
-        basis=own.source,
+        basis=_basis(own.source, {lost[uid][1].source for uid, gpu_time in gpu_times.items() if gpu_time}),
         checkpoint_us=own.at_us,
-        members=len(lost),
+        members=sum(work.has_work for work, _ in lost.values()),
         pods=tuple(_lost_pods(lost, from_us)) if is_preemption else (),
         stalled_gpu_time=stalled_gpu_time,
         at_intervals=tuple((each, _gpu_time_at(each, lost.values(), from_us)) for each in INTERVALS.values()),
         is_final=is_final,
     )
+
+
+def _basis(own: CheckpointSource, of_lost: AbstractSet[CheckpointSource]) -> CheckpointSource:
+    """How the checkpoint of the victim is known, unless only others lost work, or one that states none did."""
+    if CheckpointSource.START in of_lost:
+        return CheckpointSource.START
+    return own if own in of_lost or not of_lost else min(of_lost)
 
 
 def _lost_pods(lost: Mapping[str, tuple[PodWork, WorkCheckpoint]], from_us: int) -> Iterator[LostPod]:

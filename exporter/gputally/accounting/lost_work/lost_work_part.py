@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
 from gputally.accounting.checkpoints.checkpoints import NOTHING, Checkpoints
+from gputally.accounting.checkpoints.work_to_lose import has_work
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of, job_uid_of
 from gputally.accounting.jobs.jobs import Jobs
@@ -55,12 +56,15 @@ class LostWorkPart(StatePart[PodLoss]):
         self, totals: Totals, existing: Pods, jobs: Jobs, *, victims: Mapping[str, Cause], rules: Rules
     ) -> None:
         pods = existing.records
-        self.checkpoints = Checkpoints(pods)
+        self.checkpoints = Checkpoints(pods, rules)
         self.container_restarts = ContainerRestarts(pods, self.checkpoints, rules)
         self.groups = GroupIndex()
         self.book = LossBook(totals)
         self.losses: Mapping[str, PodLoss] = self.book.known
-        self.at_risk = AtRisk(pods, self.checkpoints, self.container_restarts, self.groups, rules)
+        since_us = totals.accounting_start_us
+        self.at_risk = AtRisk(
+            pods, self.checkpoints, self.container_restarts, self.groups, rules=rules, since_us=since_us
+        )
         self.restart_losses = RestartLosses(
             self.container_restarts,
             self.book,
@@ -110,12 +114,10 @@ class LostWorkPart(StatePart[PodLoss]):
             self.restart_losses.revise(record, at_us=self._now_us)
             if uid in self._pods or (loss := self.losses.get(uid)) is None:
                 continue
-            known = loss.work
-            work = work_of(
-                record, NOTHING, group=known.group, interval_us=known.interval_us, resumed_us=known.resumed_us
-            )
-            if work:
-                self._keep(replace(loss, work=replace(work, saved=known.saved)))
+            old = loss.work
+            kept = {field: getattr(old, field) for field in ("group", "interval_us", "resumed_us", "has_work")}
+            if work := work_of(record, NOTHING, **kept):
+                self._keep(replace(loss, work=replace(work, saved=old.saved)))
 
     def account_restarts(self, now_us: int) -> None:
         """Account the runs of containers that ended since the last call, once their pods are accounted."""
@@ -195,9 +197,9 @@ class LostWorkPart(StatePart[PodLoss]):
     def _take(self, record: PodRecord, group: PodGroup | None) -> None:
         """Keep the work of an ended pod as it is known now."""
         uid, known = record.uid, self.losses.get(record.uid)
-        interval_us = declared_interval(record, self._rules)
-        resumed_us = self.container_restarts.since_us(uid)
-        work = work_of(record, self.checkpoints.of(uid), group=group, interval_us=interval_us, resumed_us=resumed_us)
+        interval_us, works = declared_interval(record, self._rules), self._has_work(record)
+        since_us, stated = self.container_restarts.since_us(uid), self.checkpoints.of(uid)
+        work = work_of(record, stated, group=group, interval_us=interval_us, resumed_us=since_us, has_work=works)
         cause = self._causes.get(uid)
         is_victim = work is not None and cause is not None and loses_work(work, cause)
         if not is_victim:
@@ -280,9 +282,14 @@ class LostWorkPart(StatePart[PodLoss]):
         found: list[WorkSpan] = []
         for uid in verdict.waiting if stalls else ():
             loss, record = self.losses.get(uid), self._pods.get(uid)
-            spans = loss.work.spans if loss else spans_of(record, until_us=stalls[-1][1]) if record else ()
-            found += within(spans, stalls)
+            if loss:
+                found += within(loss.work.spans, stalls)
+            elif record and self._has_work(record):
+                found += within(spans_of(record, until_us=stalls[-1][1]), stalls)
         return tuple(found)
+
+    def _has_work(self, record: PodRecord) -> bool:
+        return has_work(record, self.checkpoints.of(record.uid), self._rules)
 
     def _close(self, uid: str, stalled: Collection[WorkSpan] = ()) -> None:
         """What became of the group of a victim is known."""

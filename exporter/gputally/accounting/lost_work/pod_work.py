@@ -20,9 +20,10 @@ class PodWork(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What is known of an ended pod; times are µs.
 
     `spans` is its running time, also while it terminates, by time and resource; the time before the first start of a
-    container is no work. `ended_itself` says that its end was not caused by its deletion: it `succeeded` or failed.
-    `attempt` counts the restarts of its group. Since the last restart of its containers it worked from `resumed_us` on,
-    0 without one. `saved` are the checkpoints that it stated, or declares for SIGTERM.
+    container is no work, and without `has_work`, as of a pod that serves, there are none. `ended_itself` says that its
+    end was not caused by its deletion: it `succeeded` or failed. `attempt` counts the restarts of its group. Since the
+    last restart of its containers it worked from `resumed_us` on, 0 without one. `saved` are the checkpoints that it
+    stated, or declares for SIGTERM.
     """
 
     uid: str
@@ -34,6 +35,7 @@ class PodWork(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     end_us: int
     ended_itself: bool = False
     succeeded: bool = False
+    has_work: bool = True
     spans: tuple[WorkSpan, ...] = ()
     saved: tuple[WorkCheckpoint, ...] = ()
     interval_us: int | None = None
@@ -57,6 +59,7 @@ def work_of(
     *,
     group: PodGroup | None,
     interval_us: int | None,
+    has_work: bool,
     resumed_us: int | None = None,
 ) -> PodWork | None:
     """The work of a pod, None before its end is known. `interval_us` is that of its tier, if it declares none.
@@ -76,7 +79,8 @@ def work_of(
         end_us=record.end_us,
         ended_itself=outcome in _OWN,
         succeeded=outcome is Outcome.SUCCEEDED,
-        spans=merged(spans_of(record, until_us=record.end_us)),
+        has_work=has_work,
+        spans=merged(spans_of(record, until_us=record.end_us)) if has_work else (),
         saved=tuple(_saved(record, checkpoint)),
         interval_us=checkpoint.interval_us or interval_us,
         resumed_us=resumed_us or 0,

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
 from gputally.accounting.checkpoints.checkpoints import Checkpoints
+from gputally.accounting.checkpoints.work_to_lose import has_work
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts, LostRun
 from gputally.accounting.lost_work.loss_book import LossBook
 from gputally.accounting.lost_work.losses import within
 from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.accounting.lost_work.pod_work import PodWork, merged, spans_of
 from gputally.accounting.pods.segments import held
-from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import Cause, Disruption
@@ -66,7 +66,8 @@ class RestartLosses:
     def revise(self, record: PodRecord, *, at_us: int) -> None:
         """A pod has other segments, or other prices."""
         for uid in self._of_pod.get(record.uid, ()):
-            if loss := self._book.known.get(uid):
+            loss = self._book.known.get(uid)
+            if loss and loss.work.has_work:
                 work = loss.work
                 spans = _spans(record, work.started_us or 0, work.end_us)
                 self._book.keep(replace(loss, work=replace(work, spans=spans)), at_us=at_us)
@@ -101,16 +102,18 @@ class RestartLosses:
         self._unwritten[work.uid] = _row(work.uid, run, record, at_us)
 
     def _work_of(self, run: LostRun, record: PodRecord) -> PodWork:
-        has_work = not serves(record.terms[-1].tier, self._rules) if record.terms else False
+        stated = self._checkpoints.of(run.uid)
+        works = bool(record.terms) and has_work(record, stated, self._rules)
         return PodWork(
             uid=f"{run.uid}/restart-{run.to_us // US_PER_SECOND}",
             created_us=record.created_us,
             started_us=run.from_us,
             requested_us=None,
             end_us=run.to_us,
-            spans=_spans(record, run.from_us, run.to_us) if has_work else (),
+            has_work=works,
+            spans=_spans(record, run.from_us, run.to_us) if works else (),
             saved=(run.saved,) if run.saved else (),
-            interval_us=self._checkpoints.of(run.uid).interval_us or declared_interval(record, self._rules),
+            interval_us=stated.interval_us or declared_interval(record, self._rules),
         )
 
 

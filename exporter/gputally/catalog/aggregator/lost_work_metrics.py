@@ -43,7 +43,8 @@ LOST_GPU_SECONDS = Metric[Snapshot](
 LOST_COST = Metric[Snapshot](
     name="gputally_preemption_lost_cost_total",
     kind=MetricType.COUNTER,
-    help="Cost of the GPU-seconds of work that preemptions destroyed, in units of the currency.",
+    help="Cost of the GPU-seconds of work that preemptions destroyed, in units of the currency; an upper bound as far "
+    "as no checkpoint of the pods is known.",
     labels=("victim_tier", "victim_tenant", "currency"),
     rows=cost(Total.LOST_COST),
 )
@@ -60,8 +61,9 @@ LOST_AT_INTERVAL = Metric[Snapshot](
 DISRUPTION_LOST_GPU_SECONDS = Metric[Snapshot](
     name="gputally_disruption_lost_gpu_seconds_total",
     kind=MetricType.COUNTER,
-    help="GPU-seconds of work since the last checkpoint that disruptions and restarts of containers destroyed, in "
-    "disrupted pods and those that restarted with them, by cause; those of preemptions, too.",
+    help="GPU-seconds of work since the last checkpoint that disruptions and restarts of containers destroyed, in pods "
+    "and those that restarted with them, by cause, those of preemptions, too; an upper bound as far as no checkpoint "
+    "is known.",
     labels=("tier", "tenant", "cause"),
     rows=gpu_seconds(Total.DISRUPTION_LOST),
 )
@@ -70,7 +72,7 @@ DISRUPTION_LOST_COST = Metric[Snapshot](
     name="gputally_disruption_lost_cost_total",
     kind=MetricType.COUNTER,
     help="Cost of the GPU-seconds of work that disruptions and restarts of containers destroyed, by cause, in units of "
-    "the currency.",
+    "the currency; an upper bound as far as no checkpoint of the pods is known.",
     labels=("tier", "tenant", "cause", "currency"),
     rows=cost(Total.DISRUPTION_LOST_COST),
 )
@@ -86,7 +88,8 @@ STALLED_GPU_SECONDS = Metric[Snapshot](
 AT_RISK_GPU_SECONDS = Metric[Snapshot](
     name="gputally_work_at_risk_gpu_seconds",
     kind=MetricType.GAUGE,
-    help="GPU-seconds of work that a preemption of all running pods would destroy now: since their last checkpoints.",
+    help="GPU-seconds of work since the last checkpoints that a preemption of all running pods would destroy now; pods "
+    "that serve users and placeholders have none.",
     labels=("tier", "tenant"),
     rows=at_risk_gpu_seconds,
 )
@@ -94,7 +97,8 @@ AT_RISK_GPU_SECONDS = Metric[Snapshot](
 AT_RISK_COST = Metric[Snapshot](
     name="gputally_work_at_risk_cost",
     kind=MetricType.GAUGE,
-    help="Cost of the work that a preemption of all running pods would destroy now, in units of the currency.",
+    help="Cost of the work that a preemption of all running pods would destroy now, in units of the currency; an upper "
+    "bound as far as no checkpoint of the pods is known.",
     labels=("tier", "tenant", "currency"),
     rows=at_risk_cost,
 )

@@ -7,10 +7,9 @@ from typing import Final, TextIO
 from msgspec import structs
 
 from gputally.ledger_commands.plain_text import write_document, write_rows
-from gputally.ledger_commands.preemptions.preemptions_text import costs, document, lost, lost_total, plain
+from gputally.ledger_commands.preemptions.preemptions_text import costs, document, lost, lost_costs, lost_total, plain
 from gputally.ledger_commands.report.report_text import Scope
 from gputally.model.printable import printable
-from gputally.report.disruption_rows import PLACES
 from gputally.report.job_preemptions.job_preemption import JobPreemption
 from gputally.report.job_preemptions.record_rows import JobPreemptionRow, record_row
 
@@ -33,7 +32,7 @@ def write_job_preemptions(
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
         lines = (line for each in found for line in each.victims)
-        file.write(f"\n{_total(rows)}\n{lost_total(lines)}" if rows else "none\n")
+        file.write(f"\n{_total(rows)}\n{lost_total(lines, scope)}" if rows else "none\n")
 
 
 def _total(rows: Sequence[JobPreemptionRow]) -> str:
@@ -52,7 +51,7 @@ def _cells(row: JobPreemptionRow) -> Sequence[object]:
         ", ".join(row.preemptor_tiers),
         _PERMITTED[row.is_permitted],
         lost(row),
-        costs(row, places=2),
+        lost_costs(row),
         ", ".join(each.name for each in row.advice),
     )
 
@@ -60,7 +59,7 @@ def _cells(row: JobPreemptionRow) -> Sequence[object]:
 def _plain(row: JobPreemptionRow) -> Sequence[object]:
     """Lists are separated by semicolons."""
     values = structs.asdict(row) | {
-        "lost_costs": costs(row, places=PLACES),
+        "lost_costs": costs(row),
         "advice": [each.text for each in row.advice],
     }
     return ["; ".join(each) if isinstance(each, list) else plain(each) for each in values.values()]

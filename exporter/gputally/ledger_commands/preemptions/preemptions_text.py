@@ -41,7 +41,7 @@ def write_preemptions(
         file.write(f"Disrupted pods from {printable(scope.about)}\n\n")
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
-        file.write(f"\n{_total(rows)}\n{lost_total(lines)}" if rows else "none\n")
+        file.write(f"\n{_total(rows)}\n{lost_total(lines, scope)}" if rows else "none\n")
         if totals:
             file.write("\n")
             write_rows(file, _TOTAL_HEAD, map(_total_cells, totals), output="table")
@@ -61,7 +61,7 @@ def _total(rows: Sequence[PreemptionRow]) -> str:
     return text + (f", {violating:,} against a disruption budget" if violating else "")
 
 
-def lost_total(lines: Iterable[DisruptionLine]) -> str:
+def lost_total(lines: Iterable[DisruptionLine], scope: Scope) -> str:
     """What all of them lost, and would have lost with other checkpoint intervals; "" if none of it is known."""
     known = [line.lost for line in lines if line.lost]
     if not known:
@@ -70,13 +70,14 @@ def lost_total(lines: Iterable[DisruptionLine]) -> str:
     amounts = loss.gpu_time, *(amount for _, amount in sorted(loss.at_intervals.items()))
     total, at_10m, at_30m, at_1h = (f"{decimal_of(Fraction(each, GPU_HOUR), 2):.2f}" for each in amounts)
     lost_hours = f"{'up to ' if loss.is_upper_bound else ''}{total} GPU-h"
-    return f"lost {lost_hours}; with checkpoints every hour {at_1h}, every 30 min {at_30m}, every 10 min {at_10m}\n"
+    with_checkpoints = f"with checkpoints every hour {at_1h}, every 30 min {at_30m}, every 10 min {at_10m}"
+    return f"lost {lost_hours}; {with_checkpoints}\n{scope.lost_note}\n"
 
 
 def _total_cells(total: TierTotal) -> Sequence[object]:
     bought = "" if total.bought_gpu_hours is None else f"{total.bought_gpu_hours:.2f}"
-    others = (total.lost_gpu_hours, total.stalled_gpu_hours, total.stranded_gpu_hours)
-    amounts = (bought, *(f"{each:.2f}" for each in others))
+    lost_hours = f"{'<' if total.is_lost_upper_bound else ''}{total.lost_gpu_hours:.2f}"
+    amounts = bought, lost_hours, f"{total.stalled_gpu_hours:.2f}", f"{total.stranded_gpu_hours:.2f}"
     return total.preemptor_tier, total.preemptions, total.preempted_gpus, *amounts
 
 
@@ -91,7 +92,7 @@ def _cells(row: PreemptionRow) -> Sequence[object]:
         row.stop_seconds,
         row.replace_seconds,
         lost(row),
-        costs(row, places=2),
+        lost_costs(row),
     )
 
 
@@ -102,13 +103,19 @@ def lost(row: PreemptionRow | JobPreemptionRow) -> str:
     return f"{'<' if row.is_lost_upper_bound else ''}{row.lost_gpu_hours:.2f}"
 
 
-def costs(row: PreemptionRow | JobPreemptionRow, *, places: int) -> str:
-    """The costs of lost work."""
-    return ", ".join(f"{cost:.{places}f} {currency}" for currency, cost in (row.lost_costs or {}).items())
+def lost_costs(row: PreemptionRow | JobPreemptionRow) -> str:
+    """The costs of lost work for people, with a mark at upper bounds."""
+    mark = "<" if row.is_lost_upper_bound else ""
+    return ", ".join(f"{mark}{cost:.2f} {currency}" for currency, cost in (row.lost_costs or {}).items())
+
+
+def costs(row: PreemptionRow | JobPreemptionRow) -> str:
+    """The costs of lost work for programs."""
+    return ", ".join(f"{cost:.{PLACES}f} {currency}" for currency, cost in (row.lost_costs or {}).items())
 
 
 def _plain(row: PreemptionRow) -> Sequence[object]:
-    values = structs.asdict(row) | {"lost_costs": costs(row, places=PLACES)}
+    values = structs.asdict(row) | {"lost_costs": costs(row)}
     return list(map(plain, values.values()))
 
 

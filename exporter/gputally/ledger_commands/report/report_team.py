@@ -65,7 +65,7 @@ def write_teams(file: TextIO, report: TeamReport, *, output: str) -> None:
         write_heading(file, report.scope.about, output)
         for each in teams or EMPTY:
             write_table(file, *bill_table(_TEAM, each, bars=output == "table"), output=output)
-            file.writelines(f"\n{note}\n" for note in notes_of(each.total))
+            file.writelines(f"\n{note}\n" for note in notes_of(each.total, report.scope))
         for tenant, found in _by_team(report, teams):
             file.write(f"\n{title(_title(tenant, report.top), output)}\n\n")
             for each in found:
@@ -87,7 +87,7 @@ def _by_team(report: TeamReport, teams: Sequence[BillRows]) -> Iterator[tuple[st
 
 def _html_tables(report: TeamReport, teams: Sequence[BillRows]) -> Iterator[HtmlTable]:
     for each in teams or EMPTY:
-        note = " ".join(notes_of(each.total))
+        note = " ".join(notes_of(each.total, report.scope))
         yield HtmlTable(*bill_table(_TEAM, each, bars=False), [row.share for row in each.rows], note=note)
     for tenant, found in _by_team(report, teams):
         for each in found:

@@ -8,7 +8,7 @@ from typing import Any, Final, TextIO
 from msgspec import Struct, structs
 
 from gputally.ledger.records import LedgerState, Window
-from gputally.ledger_commands.plain_text import markdown, markdown_table, write_document, write_rows
+from gputally.ledger_commands.plain_text import AtMost, markdown, markdown_table, write_document, write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
 from gputally.model.printable import printable
 from gputally.model.unaccounted import UnaccountedDay
@@ -17,7 +17,7 @@ from gputally.report.bill import Bill
 from gputally.report.cost_change import CostChange, length_note
 from gputally.report.most_unaccounted import most_unaccounted, note_of
 from gputally.report.report_query import ReportQuery
-from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, RowChoice, change_rows, rows_of
+from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, RowChoice, change_rows, lost_note, rows_of
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
@@ -43,6 +43,7 @@ _OPTIONAL: Final = (
     *("unpriced", "unobserved", "utilisation", "idle_cost", "lost", "lost_cost", "unallocated_cost"),
     "mean_wait_seconds",
 )
+_LOST: Final = ("lost", "lost_cost")
 _OF_JOBS: Final = ("progress", "progress_unit", "cost_per_unit")
 """Never in totals."""
 
@@ -94,6 +95,12 @@ class Scope(Struct, frozen=True, kw_only=True):
         return "".join(f", {each.column} {' or '.join(each.globs)}" for each in self.query.filters)
 
     @property
+    def lost_note(self) -> str:
+        """Since when lost work counts, and what its sign means, for people."""
+        start = to_datetime(self.state.accounting_start_us).astimezone(self.query.calendar.zone)
+        return lost_note(f"{start:%Y-%m-%d %H:%M:%S %Z}")
+
+    @property
     def notes(self) -> list[str]:
         """What the report leaves out, for people."""
         return [note_of(each) for each in most_unaccounted(self.unaccounted or ())]
@@ -139,7 +146,7 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
             HtmlTable(
                 *bill_table(columns, each, bars=False),
                 [row.share for row in each.rows],
-                note=" ".join(notes_of(each.total)),
+                note=" ".join(notes_of(each.total, report.scope)),
             )
             for each in found or EMPTY
         )
@@ -149,7 +156,7 @@ def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
         write_heading(file, report.scope.about, output)
         for each in found or EMPTY:
             write_table(file, *bill_table(columns, each, bars=output == "table"), output=output)
-            file.writelines(f"\n{note}\n" for note in notes_of(each.total))
+            file.writelines(f"\n{note}\n" for note in notes_of(each.total, report.scope))
         write_notes(file, report.scope)
 
 
@@ -196,7 +203,7 @@ def _change_table(columns: Sequence[str], group: Sequence[ChangeRow]) -> Table:
     return head, [[*_named(row, columns), *amounts(row, _CHANGES)] for row in group]
 
 
-_EMPTY_WITHOUT_PODS: Final = ("utilisation", "jobs", "pods", "mean_wait_seconds", *_OF_JOBS)
+_EMPTY_WITHOUT_PODS: Final = ("utilisation", "jobs", "pods", "mean_wait_seconds", *_OF_JOBS, "is_lost_upper_bound")
 _TOTAL_OF_NOTHING: Final = BillRow(
     labels=(),
     currency="",
@@ -208,17 +215,20 @@ _TOTAL_OF_NOTHING: Final = BillRow(
     progress=None,
     progress_unit=None,
     cost_per_unit=None,
+    is_lost_upper_bound=False,
 )
 _ALL: Final = 99
 """Percent from which on all counts as measured: starts and ends of pods lie within the hours of agents."""
 EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
 
 
-def notes_of(total: BillRow) -> Iterator[str]:
-    """What is not known: how much agents measured, unless it is all or nothing, and of what was unobserved."""
+def notes_of(total: BillRow, scope: Scope) -> Iterator[str]:
+    """What is not known: how much agents measured, unless it is all or nothing, what was lost, and what unobserved."""
     share = 100 * total.measured / total.gpu_hours if total.gpu_hours else Decimal()
     if 0 < share < _ALL:
         yield f"Agents measured {share:.1f} % of the GPU-hours: used and idle are known only of these."
+    if total.lost:
+        yield scope.lost_note
     if total.unobserved is None:
         yield "Unobserved GPU-hours are not known: the retention left only daily sums of a part of the period."
 
@@ -227,7 +237,7 @@ def bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> Table:
     """The columns for people; with `bars` of the shares."""
     shown = [name for name in _SHOWN if _is_shown(name, found)]
     head = [*columns, *(_head(name, found.total.currency) for name in shown)]
-    rows = [[*_named(row, columns), *amounts(row, shown)] for row in (*found.rows, found.total)]
+    rows = [[*_named(row, columns), *_shown_amounts(row, shown)] for row in (*found.rows, found.total)]
     if bars:
         head.append("")
         for cells, row in zip(rows, (*found.rows, None), strict=True):
@@ -254,6 +264,13 @@ def _named(row: BillRow | ChangeRow, columns: Sequence[str]) -> Cells:
 def amounts(row: BillRow | ChangeRow, names: Iterable[str]) -> list[object]:
     """The named fields of a row."""
     return [getattr(row, name) for name in names]
+
+
+def _shown_amounts(row: BillRow, names: Iterable[str]) -> list[object]:
+    """The named fields of a row; upper bounds have their sign."""
+    bounds = _LOST if row.is_lost_upper_bound else ()
+    values = zip(names, amounts(row, names), strict=True)
+    return [AtMost(value) if name in bounds and isinstance(value, Decimal) else value for name, value in values]
 
 
 def documents(columns: Sequence[str], found: Sequence[BillRows]) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ class CheckpointSource(StrEnum):
     """Assumed from a declared interval."""
     START = "start"
     """Not known: all work since the start may be lost."""
+    NO_WORK = "no-work"
+    """The pod has no work to lose: it serves users, or is declared a placeholder."""
 
 
 class WorkCheckpoint(Struct, frozen=True, kw_only=True, gc=False):
@@ -28,9 +30,13 @@ class WorkCheckpoint(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PodCheckpoint(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What one pod states about its checkpoints: the latest one, an interval, and whether it saves on SIGTERM."""
+    """What one pod states about its checkpoints: the latest one, an interval, and whether it saves on SIGTERM.
+
+    `is_placeholder` says that its images are declared to do no work.
+    """
 
     uid: str
     stated: WorkCheckpoint | None = None
     interval_us: int | None = None
     saves_on_sigterm: bool = False
+    is_placeholder: bool = False

@@ -30,9 +30,10 @@ class LostPod(Struct, frozen=True, gc=False):
 class LostWork(Struct, frozen=True, kw_only=True, gc=False):
     """The work lost to the disruption of one victim, by it and by the members of its group that restarted with it.
 
-    `gpu_time` and `stalled_gpu_time` are µs·µGPU; `costs` are exact (see `Price.cost`), by currency. `basis` and
-    `checkpoint_us` are those of the victim. `members` is the number of pods that lost work; `pods` are those of a
-    preemption that had run since their checkpoint. `at_intervals` is the GPU-time that would have been lost with a
+    `gpu_time` and `stalled_gpu_time` are µs·µGPU since the accounting start; `costs` are exact (see `Price.cost`), by
+    currency. `checkpoint_us` is that of the victim, and so is `basis`, unless others lost work of which less is known.
+    `members` is the number of pods that had work to lose; `pods` are those of a preemption that had run since their
+    checkpoint. `at_intervals` is the GPU-time that would have been lost with a
     checkpoint every so many µs. The group stalled while members that stayed waited for the replacement of the victim.
     `is_final` says that what became of the group is known.
     """
@@ -50,5 +51,5 @@ class LostWork(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_upper_bound(self) -> bool:
-        """Whether less may be lost: no checkpoint of the victim is known."""
-        return self.basis is CheckpointSource.START
+        """Whether less may be lost: no checkpoint is known of a pod that lost work."""
+        return self.gpu_time > 0 and self.basis is CheckpointSource.START

@@ -78,7 +78,7 @@ def effect_words(each: Help, currency: str) -> str:
     known = [each for each in victims if is_whole and each.lost_gpu_hours is not None]
     hours = sum(each.lost_gpu_hours or 0 for each in known)
     most = "up to " if any(each.is_lost_upper_bound for each in known) else ""
-    lost = f", destroying {most}{hours:.2f} GPU-hours of work{_lost_cost(known, currency)}" if known else ""
+    lost = f", destroying {most}{hours:.2f} GPU-hours of work{_lost_cost(known, currency, most)}" if known else ""
     who = "it" if each.pods == 1 else f"one of {each.pods:,}"
     return f"{who} then preempts {listed(shown)}{f' on {each.node}' if each.node else ''}{interrupted(victims)}{lost}"
 
@@ -98,9 +98,9 @@ def interrupted(victims: Sequence[OccupantPod]) -> str:
     return f", interrupting {serving} serving pod{'s' if serving > 1 else ''}" if serving else ""
 
 
-def _lost_cost(known: Sequence[OccupantPod], currency: str) -> str:
+def _lost_cost(known: Sequence[OccupantPod], currency: str, most: str) -> str:
     priced = [Decimal(each.lost_cost) for each in known if each.lost_cost is not None]
-    return f" ({sum(priced, Decimal(0)):,.2f} {currency})" if priced and currency else ""
+    return f" ({most}{sum(priced, Decimal(0)):,.2f} {currency})" if priced and currency else ""
 
 
 def _raised(change: SuggestedChange) -> str:

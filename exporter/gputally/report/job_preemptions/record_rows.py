@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
+from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.disruption_rows import PLACES
 from gputally.report.job_preemptions.job_preemption import JobLoss, JobPreemption
 from gputally.report.job_preemptions.permission import rule_of
@@ -108,8 +109,10 @@ def record_text(row: JobPreemptionRow) -> str:
 def _loss_text(row: JobPreemptionRow) -> str:
     if row.lost_gpu_hours is None:
         return "Lost work is not known yet."
-    costs = "".join(f", {cost:.2f} {currency}" for currency, cost in (row.lost_costs or {}).items())
+    if row.lost_basis == [CheckpointSource.NO_WORK]:
+        return "It had no work to lose."
     up_to = "up to " if row.is_lost_upper_bound else ""
+    costs = "".join(f", {up_to}{cost:.2f} {currency}" for currency, cost in (row.lost_costs or {}).items())
     return f"Lost: {up_to}{hours(int(row.lost_gpu_hours * GPU_HOUR))} GPU-hours{costs}."
 
 

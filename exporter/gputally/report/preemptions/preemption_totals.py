@@ -19,13 +19,15 @@ PLACES: Final = 6
 class TierTotal(Struct, frozen=True, kw_only=True):
     """All preemptions by pods of one tier. Of `valued_preemptions`, it is known what the preemptor bought.
 
-    `bought_gpu_hours` is None if that is none of them, or not to be shown.
+    The lost work is
+    an upper bound if that of any preemption is. `bought_gpu_hours` is None if that is none of them, or not to be shown.
     """
 
     preemptor_tier: str
     preemptions: int
     preempted_gpus: Decimal
     lost_gpu_hours: Decimal
+    is_lost_upper_bound: bool
     stalled_gpu_hours: Decimal
     bought_gpu_hours: Decimal | None
     valued_preemptions: int
@@ -38,6 +40,7 @@ class _TierSum(Struct, kw_only=True):
     preemptions: int = 0
     quantity: int = 0
     lost: int = 0
+    is_upper_bound: bool = False
     stalled: int = 0
     bought: int = 0
     valued: int = 0
@@ -58,6 +61,7 @@ def _add(found: _TierSum, line: DisruptionLine) -> None:
     found.quantity += line.disruption.quantity
     if line.lost:
         found.lost += line.lost.gpu_time
+        found.is_upper_bound |= line.lost.is_upper_bound
         found.stalled += line.lost.stalled_gpu_time
     if line.value:
         found.stranded += line.value.stranded
@@ -72,6 +76,7 @@ def _total(tier: str, found: _TierSum, *, tiers_only: bool) -> TierTotal:
         preemptions=found.preemptions,
         preempted_gpus=gpus(found.quantity),
         lost_gpu_hours=_hours(found.lost),
+        is_lost_upper_bound=found.is_upper_bound,
         stalled_gpu_hours=_hours(found.stalled),
         bought_gpu_hours=None if tiers_only or not found.valued else _hours(found.bought),
         valued_preemptions=found.valued,

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from gputally.report.waterfall.waterfall_parts import SUCCEEDED
+from gputally.report.waterfall.waterfall_parts import NOT_LOST, SINCE_START, SUCCEEDED
 
 _NAMES: Final = {
+    (NOT_LOST, SINCE_START): "lost since start, at most",
     (SUCCEEDED, ""): "in jobs that succeeded",
     (SUCCEEDED, "running"): "still running",
     (SUCCEEDED, "unknown"): "unknown outcome",

@@ -10,6 +10,7 @@ from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.disruptions.preemption_window import CLOSED_US, QUEUE_CLOSED_US
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.job_preemptions.due import SETTLED_US, is_due
 from gputally.report.job_preemptions.job_preemption import grouped
@@ -118,10 +119,12 @@ def test_the_text_says_what_happened_what_it_cost_and_what_would_have_helped() -
     assert record_text(row(tiers_only=True)) == (
         "ml/Job/train of tier batch: pod train-0 with 4 GPUs preempted at 2027-01-15 08:00:00 UTC by pods of tier "
         "serving. Rule: the priority of tier serving is above priority 100 of class training-low. "
-        "Lost: up to 5.00 GPU-hours, 11.00 EUR. "
+        "Lost: up to 5.00 GPU-hours, up to 11.00 EUR. "
         "A checkpoint every 30 min would have lost 2.00 instead of up to 5.00 GPU-hours. "
         "Pods of a PriorityClass that is not below that of tier serving would not have been preempted."
     )
+    idle = replace(LOST, gpu_time=0, costs=(), basis=CheckpointSource.NO_WORK, members=0, at_intervals=())
+    assert " It had no work to lose. " in record_text(row(line(lost=idle)))
     unknown = record_text(row(line(by=None, lost=None)))
     assert unknown.endswith("Lost work is not known yet. Nothing that gputally knows of would have prevented it.")
 
