@@ -89,7 +89,7 @@ def _for_period(by: Sequence[str], span: Span) -> str:
 
 
 def _amount(row: Json, *, cost: bool) -> Decimal:
-    hours = (row["seconds"] * 10**6 + row["microseconds"]) / GPU_HOUR
+    hours: Decimal = (row["seconds"] * 10**6 + row["microseconds"]) / GPU_HOUR
     return hours * Decimal(row["per_gpu_hour"] or 0) if cost else hours
 
 
