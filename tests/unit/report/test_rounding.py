@@ -44,8 +44,10 @@ def test_the_largest_remainders_are_rounded_up(parts: list[str], total: int, fou
 def wholes_and_parts(draw: st.DrawFn) -> tuple[list[Fraction], list[Fraction]]:
     """Amounts, and a part of each."""
     wholes = draw(st.lists(st.fractions(0, 20, max_denominator=97), min_size=1, max_size=30))
-    shares = draw(st.lists(st.sampled_from([0, Fraction(1, 3), Fraction(9, 10), 1]), min_size=30, max_size=30))
-    return wholes, [Fraction(whole * share) for whole, share in zip(wholes, shares, strict=False)]
+    shares = draw(
+        st.lists(st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(9, 10), Fraction(1)]), min_size=30, max_size=30)
+    )
+    return wholes, [whole * share for whole, share in zip(wholes, shares, strict=False)]
 
 
 @given(wholes_and_parts())
