@@ -13,7 +13,7 @@ from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.accounting.totals.series import Labels, Point
 from gputally.accounting.totals.total import Total
-from gputally.model.allocation import Segment
+from gputally.model.allocation import Segment, State
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from gputally.model.pod import PodRecord
@@ -137,7 +137,17 @@ class Replay:
             for row in rows:
                 self._check(total, row, snapshot.now_us)
         self._check_pending(snapshot)
+        self._check_starting(snapshot)
         return snapshot
+
+    def _check_starting(self, snapshot: Snapshot) -> None:
+        """By the segments that the ledger gets."""
+        first_us: dict[tuple[str, str], int] = {}
+        for record in self.fleet.pods.records.values():
+            if record.segments and not record.end_by and (last := record.segments[-1]).state is State.STARTING:
+                labels, start_us = last.labels[:2], record.segments[0].start_us
+                first_us[labels] = min(first_us.get(labels, start_us), start_us)
+        assert snapshot.starting == first_us
 
     def _check_pending(self, snapshot: Snapshot) -> None:
         records = [each for each in self.fleet.pods.records.values() if each.end_by is None and not each.scheduled_us]

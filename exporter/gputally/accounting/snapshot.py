@@ -16,6 +16,7 @@ from gputally.accounting.nodes.inventory import Inventory
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.terms.time_limits import TierLimits, limits_of
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
@@ -58,7 +59,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     with its exported tier; `quotas` are by exported tier and tenant. `unused_after_preemption` are the µGPU that
     preemptions freed and no pod has taken since, by exported tier. `unknown_offers` are the nodes that offer unknown
     devices, by resource, or `other`. `waits` and `uncreated` are None if reasons are not
-    determined.
+    determined. `starting` is when the first pod was bound of which no container has run, by exported tier and tenant.
+    `time_limits` are by exported tier.
     """
 
     now_us: int
@@ -89,6 +91,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     unused_after_preemption: Mapping[str, int] = {}
     waits: WaitingNow | None = None
     uncreated: UncreatedNow | None = None
+    starting: Mapping[tuple[str, str], int] = {}
+    time_limits: Mapping[str, TierLimits] = {}
     book: PriceBook | None = None
 
 
@@ -100,12 +104,13 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
     totals, evaluated_us = _published(fleet, now_us), fleet.totals.evaluated_us
     pending = PendingShown(fleet)
     tiers, waiting = _tiers(fleet, totals), _waiting(pending)
+    shown = {*tiers, *(tier for tier, _ in waiting)}
     return Snapshot(
         now_us=evaluated_us,
         accounting_start_us=fleet.totals.accounting_start_us,
         totals=totals,
         tiers=tiers,
-        serving=_serving({*tiers, *(tier for tier, _ in waiting)}, fleet.rules),
+        serving=_serving(shown, fleet.rules),
         waiting=waiting,
         wanted=_wanted(pending, fleet),
         preempting=preempting(fleet.ends.preemptions.unreleased, partial(fleet.limiter.shown, "tier")),
@@ -129,6 +134,8 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         unused_after_preemption=fleet.ends.disruptions.unused.read(fleet.nodes.known),
         waits=fleet.waiting.read(),
         uncreated=fleet.uncreated.read(),
+        starting=fleet.pods.index.starting.oldest(),
+        time_limits={tier: limits_of(tier, fleet.rules) for tier in shown},
         book=fleet.pricing.book,
     )
 

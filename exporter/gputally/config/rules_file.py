@@ -1,4 +1,4 @@
-"""The configuration file: tiers, tenants, resources, pools, limits, waits, closing, budgets."""
+"""The configuration file: tiers, tenants, resources, pools, limits, waits, checkpoints, closing, budgets."""
 
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from gputally.config.fields import Field, kind_of, value, values
 from gputally.config.resources import resources
 from gputally.config.tenant_rules import tenants
 from gputally.config.tier_rules import Tiers, tiers
+from gputally.config.time_limits_section import time_limits
 from gputally.config.values import label_key, member, object_name, pattern, text, whole
 from gputally.model.rules import AgentMarks, CheckpointRule, HamiBasis, KaiNames, Limits, MigBasis, Rules, WaitCeilings
 
@@ -24,7 +25,7 @@ _LIMIT = whole(1, 100_000)
 _CEILING = whole(1, 1_000_000)
 _SECTIONS: Final = (
     *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits", "waits"),
-    *("checkpoints", "closing", "budgets"),
+    *("checkpoints", "time_limits", "closing", "budgets"),
 )
 
 
@@ -74,6 +75,7 @@ def rules(root: Field) -> Rules:
         limits=section.read("limits", _limits, default.limits),
         waits=section.read("waits", _waits, default.waits),
         checkpoints=section.read("checkpoints", _checkpoints, default.checkpoints),
+        time_limits=section.read("time_limits", time_limits, default.time_limits),
         closing=section.read("closing", closing, default.closing),
         budgets=section.read("budgets", budgets, default.budgets),
     )
@@ -146,5 +148,6 @@ def _waits(field: Field) -> WaitCeilings:
 
 def _with_digest(found: Rules) -> Rules:
     """The rules with their digest, which excludes what does not affect the classification of pods."""
-    plain = replace(found, serving=(), waits=WaitCeilings(), checkpoints=(), closing=None, budgets=(), watched=())
+    plain = replace(found, serving=(), waits=WaitCeilings(), checkpoints=(), time_limits=(), closing=None, budgets=())
+    plain = replace(plain, watched=())
     return replace(found, digest=digest(plain))

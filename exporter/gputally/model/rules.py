@@ -141,14 +141,22 @@ class CheckpointRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     interval_us: int
 
 
+class TimeLimit(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """How long pods of `tier` ("" for any) may be pending, and starting, before an alert; None says nothing."""
+
+    tier: str = ""
+    pending_us: int | None = None
+    starting_us: int | None = None
+
+
 class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All classification rules; the defaults are the zero-configuration behaviour.
 
     `known_tiers` are exported as 0 before any pod has them. `serving` are regular expressions for the whole names of
     the tiers that serve user traffic; none in a cluster that only trains. `resources` precede the built-in resources of
     the sharing schemes, which apply unless `built_in_resources` is off. The first of `checkpoints` for its tier applies
-    to a pod that states nothing. No period is closed without `closing`. `watched` are some of `OPTIONAL_RESOURCES`.
-    `digest` changes with what affects the classification of pods.
+    to a pod that states nothing, and the first of `time_limits` for a tier to its pods. No period is closed without
+    `closing`. `watched` are some of `OPTIONAL_RESOURCES`. `digest` changes with what affects the classification of pods.
     """
 
     tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)
@@ -171,6 +179,7 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     waits: WaitCeilings = WaitCeilings()
     agents: AgentMarks = AgentMarks()
     checkpoints: tuple[CheckpointRule, ...] = ()
+    time_limits: tuple[TimeLimit, ...] = ()
     closing: Closing | None = None
     budgets: tuple[Budget, ...] = ()
     watched: tuple[str, ...] = ()
