@@ -18,7 +18,7 @@ _LINE: Final = re.compile(r"^gputally-checkpoint=(\S+)$", re.MULTILINE)
 _BY: Final = re.compile(r"Preempted by pod ([0-9a-f-]{36}) on node ")
 _KILLED: Final = 137
 _HOUR: Final = 3600
-COMPARED: Final = {"10m": 600, "30m": 1800, "1h": _HOUR}
+COMPARED: Final = {"5m": 300, "10m": 600, "15m": 900, "30m": 1800, "1h": _HOUR}
 
 
 class TruePod:

@@ -22,10 +22,11 @@ from gputally.model.rules import AgentMarks, CheckpointRule, HamiBasis, KaiNames
 CONFIGURATION: Final = "Configuration"
 """The `kind` of these files."""
 _LIMIT = whole(1, 100_000)
+_MOST_WHAT_IFS = 8
 _CEILING = whole(1, 1_000_000)
 _SECTIONS: Final = (
     *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits", "waits"),
-    *("checkpoints", "time_limits", "closing", "budgets"),
+    *("checkpoints", "what_if_checkpoints", "time_limits", "closing", "budgets"),
 )
 
 
@@ -75,6 +76,7 @@ def rules(root: Field) -> Rules:
         limits=section.read("limits", _limits, default.limits),
         waits=section.read("waits", _waits, default.waits),
         checkpoints=section.read("checkpoints", _checkpoints, default.checkpoints),
+        what_if_checkpoints_us=section.read("what_if_checkpoints", _what_ifs, default.what_if_checkpoints_us),
         time_limits=section.read("time_limits", time_limits, default.time_limits),
         closing=section.read("closing", closing, default.closing),
         budgets=section.read("budgets", budgets, default.budgets),
@@ -125,6 +127,16 @@ def _checkpoint(field: Field) -> CheckpointRule | None:
     return None if interval_us is None else CheckpointRule(tier=tier, interval_us=interval_us)
 
 
+def _what_ifs(field: Field) -> tuple[int, ...]:
+    """Intervals, of which each is a value of a label; an empty list computes none."""
+    if field.is_empty_list:
+        return ()
+    found = values(_interval)(field)
+    if len(found) > _MOST_WHAT_IFS:
+        field.refuse(f"has {len(found)} intervals; use at most {_MOST_WHAT_IFS}, since each is a label of metrics")
+    return tuple(sorted({*found}))
+
+
 def _interval(text: str) -> int:
     if (interval_us := interval_of(text)) is None:
         raise ValueError(f"{text!r} is not a duration from 1m to 168h; use one such as 10m or 1h30m")
@@ -149,5 +161,5 @@ def _waits(field: Field) -> WaitCeilings:
 def _with_digest(found: Rules) -> Rules:
     """The rules with their digest, which excludes what does not affect the classification of pods."""
     plain = replace(found, serving=(), waits=WaitCeilings(), checkpoints=(), time_limits=(), closing=None, budgets=())
-    plain = replace(plain, watched=())
+    plain = replace(plain, what_if_checkpoints_us=(), watched=())
     return replace(found, digest=digest(plain))

@@ -134,6 +134,10 @@ OPTIONAL_RESOURCES: Final = (
 """Resources that are watched only on request; Events by reason, those of other projects by group."""
 
 
+WHAT_IF_CHECKPOINTS_US: Final = tuple(minutes * 60_000_000 for minutes in (5, 10, 15, 30, 60))
+"""Checkpoint intervals for which it is computed, too, what preemptions would have destroyed."""
+
+
 class CheckpointRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Pods of `tier` ("" for any) are taken to save a checkpoint every `interval_us` since their start."""
 
@@ -155,8 +159,9 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     `known_tiers` are exported as 0 before any pod has them. `serving` are regular expressions for the whole names of
     the tiers that serve user traffic; none in a cluster that only trains. `resources` precede the built-in resources of
     the sharing schemes, which apply unless `built_in_resources` is off. The first of `checkpoints` for its tier applies
-    to a pod that states nothing, and the first of `time_limits` for a tier to its pods. No period is closed without
-    `closing`. `watched` are some of `OPTIONAL_RESOURCES`. `digest` changes with what affects the classification of pods.
+    to a pod that states nothing, and the first of `time_limits` for a tier to its pods. `what_if_checkpoints_us` are in
+    ascending order. No period is closed without `closing`. `watched` are some of `OPTIONAL_RESOURCES`. `digest` changes
+    with what affects the classification of pods.
     """
 
     tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)
@@ -179,6 +184,7 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     waits: WaitCeilings = WaitCeilings()
     agents: AgentMarks = AgentMarks()
     checkpoints: tuple[CheckpointRule, ...] = ()
+    what_if_checkpoints_us: tuple[int, ...] = WHAT_IF_CHECKPOINTS_US
     time_limits: tuple[TimeLimit, ...] = ()
     closing: Closing | None = None
     budgets: tuple[Budget, ...] = ()

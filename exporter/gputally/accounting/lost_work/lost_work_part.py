@@ -54,7 +54,7 @@ class LostWorkPart(StatePart[PodLoss]):
         pods = existing.records
         self.checkpoints = Checkpoints(pods)
         self.groups = GroupIndex()
-        self.book = LossBook(totals)
+        self.book = LossBook(totals, rules.what_if_checkpoints_us)
         self.losses: Mapping[str, PodLoss] = self.book.known
         self.at_risk = AtRisk(pods, self.checkpoints, self.groups, rules)
         self._totals = totals

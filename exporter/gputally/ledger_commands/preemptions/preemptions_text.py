@@ -11,7 +11,8 @@ from msgspec import Struct, structs
 from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.report.report_text import Scope, document_head
 from gputally.model.printable import printable
-from gputally.model.units import GPU_HOUR
+from gputally.model.units import GPU_HOUR, US_PER_SECOND
+from gputally.model.work.duration import duration_text
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row
 from gputally.report.job_preemptions.job_preemption import total_loss
@@ -19,7 +20,7 @@ from gputally.report.job_preemptions.record_rows import JobPreemptionRow
 from gputally.report.preemptions.preemption_totals import TierTotal, tier_totals
 from gputally.report.rounding import decimal_of
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
 _HEAD: Final = ("decided", "cause", "victim", "tier", "gpus", "by tier", "stop s", "replaced s", "lost GPU-h", "cost")
 
@@ -67,10 +68,16 @@ def lost_total(lines: Iterable[DisruptionLine]) -> str:
     if not known:
         return ""
     loss = total_loss(known)
-    amounts = loss.gpu_time, *(amount for _, amount in sorted(loss.at_intervals.items()))
-    total, at_10m, at_30m, at_1h = (f"{decimal_of(Fraction(each, GPU_HOUR), 2):.2f}" for each in amounts)
-    lost_hours = f"{'up to ' if loss.is_upper_bound else ''}{total} GPU-h"
-    return f"lost {lost_hours}; with checkpoints every hour {at_1h}, every 30 min {at_30m}, every 10 min {at_10m}\n"
+    text = f"lost {'up to ' if loss.is_upper_bound else ''}{_hours(loss.gpu_time)} GPU-h"
+    others = [
+        f"every {duration_text(every_us // US_PER_SECOND)} {_hours(amount)}"
+        for every_us, amount in sorted(loss.at_intervals.items(), reverse=True)
+    ]
+    return f"{text}; with checkpoints {', '.join(others)}\n" if others else f"{text}\n"
+
+
+def _hours(gpu_time: int) -> str:
+    return f"{decimal_of(Fraction(gpu_time, GPU_HOUR), 2):.2f}"
 
 
 def _total_cells(total: TierTotal) -> Sequence[object]:
@@ -108,7 +115,8 @@ def costs(row: PreemptionRow | JobPreemptionRow, *, places: int) -> str:
 
 
 def _plain(row: PreemptionRow) -> Sequence[object]:
-    values = structs.asdict(row) | {"lost_costs": costs(row, places=PLACES)}
+    at = ", ".join(f"{every} {hours:f}" for every, hours in (row.lost_gpu_hours_at or {}).items())
+    values = structs.asdict(row) | {"lost_costs": costs(row, places=PLACES), "lost_gpu_hours_at": at}
     return list(map(plain, values.values()))
 
 
