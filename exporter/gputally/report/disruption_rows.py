@@ -31,6 +31,8 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     checkpoint every so often. Of the victim's GPUs, the preemptor took `taken_gpus`, which it has had for
     `bought_gpu_hours`; they were stranded from their release until a pod was bound to them.
 
+    The preemptor of one that `follows` another replaced the victim of that one; `cascade` is the first of them all.
+
     A queue that preempted the victim's workload by its `queue_rule` did so for a workload: `preemptor_kind`,
     `preemptor_namespace` and `preemptor` are its job, and `preemptor_uid` is its Workload.
     """
@@ -78,6 +80,8 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     preemptor_kind: str | None = None
     preemptor_gpus: Decimal | None = None
     queue_rule: str | None = None
+    follows: str | None = None
+    cascade: str | None = None
 
 
 def preemption_row(line: DisruptionLine, zone: tzinfo, *, tiers_only: bool) -> PreemptionRow:
@@ -85,6 +89,8 @@ def preemption_row(line: DisruptionLine, zone: tzinfo, *, tiers_only: bool) -> P
     row = _with_preemptor(_row(line, zone), line.preemption, tiers_only=tiers_only)
     if line.value:
         row = _with_value(row, line.value, tiers_only=tiers_only)
+    if line.cascade:
+        row = structs.replace(row, follows=line.cascade.follows, cascade=line.cascade.first)
     return _with_lost_work(row, line.lost) if line.lost else row
 
 

@@ -253,3 +253,54 @@ def test_by_job_there_are_preemptions_only(jobs: Path, run: Runner) -> None:
 
     assert found.status == 2
     assert "--cause: --by job lists only preemptions" in found.err
+
+
+@pytest.fixture
+def cascade(tmp_path: Path) -> Path:
+    """Batch loses to training, and its replacement takes from interactive ten seconds later."""
+    path = tmp_path / "cascade.db"
+    batch = replace(PREEMPTED, victim_uid="b1", victim_name="batch-0", victim_tier="batch", replacement_uid="b2")
+    other = {"victim_uid": "n1", "victim_name": "notebook", "victim_tier": "interactive", "victim_tenant": "blue"}
+    notebook = replace(PREEMPTED, **other, decided_us=us(1010), replacement_uid="")
+    training, again = (
+        Preemptor(uid=uid, namespace="ml", name=uid, tier=tier) for uid, tier in (("t", "training"), ("b2", "batch"))
+    )
+    with SqliteLedger(path) as ledger:
+        ledger.bind(CLUSTER)
+        counted = {
+            "b1": replace(
+                PREEMPTION, victim_uid="b1", decided_us=us(1000), preemptor=training, counted=("batch", "training")
+            ),
+            "n1": replace(
+                PREEMPTION, victim_uid="n1", decided_us=us(1010), preemptor=again, counted=("interactive", "batch")
+            ),
+        }
+        found = {each.victim_uid: each for each in (batch, notebook)}
+        ledger.write(step(at=2000, disruptions=found, counted_preemptions=counted))
+    return path
+
+
+def test_a_cascade_is_linked_in_json_and_told_below_the_table(cascade: Path, run: Runner) -> None:
+    arguments = ("preemptions", "--ledger", cascade, "--window", "all")
+
+    rows = json.loads(run(*arguments, "--output", "json").out)["rows"]
+    assert [(row["id"], row["follows"], row["cascade"]) for row in rows] == [("b1", None, "b1"), ("n1", "b1", "b1")]
+    assert (
+        "Cascades: preemptions by pods that replace a victim\n"
+        "  01-01 00:16:40 ml/batch-0 (batch) lost its GPUs to training; 01-01 00:16:50 its replacement preempted "
+        "ml/notebook (interactive)\n"
+    ) in run(*arguments).out
+
+
+def test_links_do_not_name_victims_of_other_tenants(cascade: Path, run: Runner) -> None:
+    arguments = ("preemptions", "--ledger", cascade, "--window", "all", "--output", "json", "--tiers-only")
+
+    [row] = json.loads(run(*arguments, "--where", "tenant=blue").out)["rows"]
+    assert (row["id"], row["follows"], row["cascade"]) == ("n1", None, None)
+
+
+def test_an_earlier_preemption_just_outside_the_period_is_linked(cascade: Path, run: Runner) -> None:
+    period = "1970-01-01T00:16:45Z/1970-01-01T00:20:00Z"
+
+    [row] = json.loads(run("preemptions", "--ledger", cascade, "--window", period, "--output", "json").out)["rows"]
+    assert (row["id"], row["follows"]) == ("n1", "b1")

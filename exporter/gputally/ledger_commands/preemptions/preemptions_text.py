@@ -1,6 +1,6 @@
 """Preemptions and other disruptions as text: a table for people, CSV and JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -20,6 +20,8 @@ from gputally.report.job_preemptions.record_rows import JobPreemptionRow
 from gputally.report.preemptions.preemption_totals import TierTotal, tier_totals
 from gputally.report.rounding import decimal_of
 
+_MOST_CASCADES: Final = 10
+"""Lines about them in the table."""
 VERSION: Final = 2
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
 _HEAD: Final = ("decided", "cause", "victim", "tier", "gpus", "by tier", "stop s", "replaced s", "lost GPU-h", "cost")
@@ -33,6 +35,8 @@ def write_preemptions(
     """Write them; with `tiers_only` without names of preemptors."""
     zone = scope.query.calendar.zone
     rows = [preemption_row(line, zone, tiers_only=tiers_only) for line in lines]
+    if tiers_only:
+        rows = list(_linked_among(rows))
     totals = tier_totals(lines, tiers_only=tiers_only)
     if output == "json":
         write_document(file, document(rows, scope) | {"totals": totals})
@@ -43,9 +47,37 @@ def write_preemptions(
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
         file.write(f"\n{_total(rows)}\n{lost_total(lines)}" if rows else "none\n")
+        file.writelines(_cascades(rows))
         if totals:
             file.write("\n")
             write_rows(file, _TOTAL_HEAD, map(_total_cells, totals), output="table")
+
+
+def _linked_among(rows: Sequence[PreemptionRow]) -> Iterator[PreemptionRow]:
+    """Without the victims of others in links."""
+    shown = {row.id for row in rows}
+    for row in rows:
+        yield structs.replace(
+            row,
+            follows=row.follows if row.follows in shown else None,
+            cascade=row.cascade if row.cascade in shown else None,
+        )
+
+
+def _cascades(rows: Sequence[PreemptionRow]) -> Iterator[str]:
+    """A line for each preemption by a pod that replaces a victim."""
+    by_id = {row.id: row for row in rows}
+    linked = [(by_id[row.follows], row) for row in rows if row.follows in by_id]
+    if linked:
+        yield "\nCascades: preemptions by pods that replace a victim\n"
+    for before, row in linked[:_MOST_CASCADES]:
+        to = f"to {before.preemptor_tier}" if before.preemptor_tier else f"({before.cause})"
+        yield (
+            f"  {before.decided:%m-%d %H:%M:%S} {before.namespace}/{before.pod} ({before.tier}) lost its GPUs {to}; "
+            f"{row.decided:%m-%d %H:%M:%S} its replacement preempted {row.namespace}/{row.pod} ({row.tier})\n"
+        )
+    if len(linked) > _MOST_CASCADES:
+        yield f"  {len(linked) - _MOST_CASCADES} more; --output json has all of them\n"
 
 
 def document(rows: Sequence[Struct], scope: Scope) -> dict[str, Any]:
