@@ -41,14 +41,19 @@ def named_purpose(found: CatalogueClass) -> Purpose | None:
 
 def workload_purpose(found: GpuWorkload) -> Purpose | None:
     """What a workload is for: its label says so, or a PyTorchJob trains."""
-    labelled = {
-        _BY_LABEL[value]
-        for key, value in found.labels.items()
-        if key.rpartition("/")[2] == TYPE_LABEL and value in _BY_LABEL
-    }
-    if labelled:
-        return labelled.pop() if len(labelled) == 1 else None
-    return Purpose.TRAINING if found.kind == "PyTorchJob" else None
+    if found.kind == "PyTorchJob" and not any(_is_type(*each) for each in found.labels.items()):
+        return Purpose.TRAINING
+    return labelled_purpose(found.labels)
+
+
+def labelled_purpose(labels: Mapping[str, str]) -> Purpose | None:
+    """What the label of a pod says that it is for; None if several labels contradict each other."""
+    said = {_BY_LABEL[value] for key, value in labels.items() if _is_type(key, value)}
+    return said.pop() if len(said) == 1 else None
+
+
+def _is_type(key: str, value: str) -> bool:
+    return key.rpartition("/")[2] == TYPE_LABEL and value in _BY_LABEL
 
 
 def class_purpose(found: CatalogueClass, used_for: Collection[Purpose]) -> Purpose | None:

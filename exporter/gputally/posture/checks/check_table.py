@@ -31,6 +31,7 @@ from gputally.posture.checks.quota_checks import (
     requests_above_quota,
     unreadable_quantities,
 )
+from gputally.posture.checks.spread_checks import replicas_on_one_node
 from gputally.posture.checks.workload_checks import (
     budgets_that_preemption_ignores,
     classified_by_default,
@@ -84,6 +85,9 @@ CHECKS: Final = (
     Check("preemption-fails-job", Severity.WARNING, preemption_fails_job, (), _JOBS),
     Check("preempted-but-complete", Severity.WARNING, preempted_but_complete, (), _JOBS),
     Check("grace-below-save-time", Severity.WARNING, grace_below_save_time, (), WORKLOADS),
+    Check(
+        "replicas-on-one-node", Severity.WARNING, replicas_on_one_node, (Resource.PODS,), (Resource.NODES, *_CLASSES)
+    ),
     Check("never-at-the-bottom", Severity.INFO, never_at_the_bottom, _CLASSES),
     Check("never-is-no-protection", Severity.INFO, never_is_no_protection, _CLASSES),
     Check(
