@@ -82,6 +82,16 @@ UNPRICED_GPU_SECONDS = Metric[Snapshot](
     rows=gpu_seconds(Total.UNPRICED),
 )
 
+PURCHASED_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_allocated_purchase_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="Allocated GPU-seconds by the purchase option of the node: on-demand, spot, reserved, or unknown without a "
+    "price.",
+    labels=("tier", "tenant", "purchase"),
+    rows=gpu_seconds(Total.PURCHASED),
+    reference_only=True,
+)
+
 UNOBSERVED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_unobserved_gpu_seconds_total",
     kind=MetricType.COUNTER,
@@ -101,5 +111,6 @@ STARTING_OLDEST = Metric[Snapshot](
 
 METRICS = (
     *(ALLOCATED_GPU_SECONDS, ALLOCATED_COST, ALLOCATED_GPUS, UNPRICED_GPU_SECONDS, UNOBSERVED_GPU_SECONDS),
+    PURCHASED_GPU_SECONDS,
     STARTING_OLDEST,
 )
