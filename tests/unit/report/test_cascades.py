@@ -1,6 +1,7 @@
 """A pod loses its GPUs, and its replacement preempts others: the records are linked."""
 
 from collections.abc import Sequence
+from dataclasses import replace as changed
 from typing import NamedTuple
 
 from hypothesis import given
@@ -9,8 +10,11 @@ from msgspec.structs import replace
 
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.disruptions.disruption import Cause, DisruptionRecord
+from gputally.model.disruptions.preemption import Preemption
 from gputally.report.preemptions.cascades import CascadeLink, cascade_links
 from tests.contract.records import DISRUPTION, us
+from tests.core.manifests import NodeForm, PodForm, preempted_event
+from tests.core.replay import Replay
 
 
 class Lost(NamedTuple):
@@ -80,6 +84,38 @@ def test_a_reclaimed_machine_may_begin_a_cascade_and_a_deletion_by_its_owner_may
 
 def test_a_preemption_before_the_disruption_that_it_replaces_is_not_linked() -> None:
     assert links([Lost("a", "x", "a-2", 20), Lost("b", "a-2", "", 10)]) == {}
+
+
+def test_events_of_the_scheduler_become_a_cascade() -> None:
+    """Batch loses to training at 30 and takes from interactive at 40."""
+    replay = Replay()
+    replay.see(NodeForm(), at=0)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "etl", "uid": "uid-etl", "controller": True}
+    batch = PodForm(name="batch", uid="batch", tier="batch", node="n1", scheduled=5, started=6, owners=(owner,))
+    notebook = PodForm(name="notebook", uid="notebook", tier="interactive", node="n1", scheduled=5, started=6)
+    training = PodForm(name="training", uid="training", tier="training", created=29)
+    again = PodForm(name="again", uid="again", tier="batch", created=32, owners=(owner,))
+    replay.see(batch, notebook, training, at=29)
+    lose(replay, batch, by=training, at=30)
+    replay.see(again, at=32)
+    lose(replay, notebook, by=again, at=40)
+    replay.see(changed(again, node="n1", scheduled=45, started=46, version=2), at=46)
+    replay.scrape(100)
+
+    found, counted = replay.fleet.ends.disruptions.known, replay.memory.history["counted_preemptions"]
+    preemptors = {
+        uid: each.preemptor.uid for uid, each in counted.items() if isinstance(each, Preemption) and each.preemptor
+    }
+    records = {uid: preemption(Lost(uid, by, "", 0)) for uid, by in preemptors.items()}
+    assert cascade_links(found.values(), records)["notebook"] == CascadeLink("batch", "batch")
+
+
+def lose(replay: Replay, victim: PodForm, *, by: PodForm, at: int) -> None:
+    """The scheduler preempts the victim, which ends two seconds later."""
+    stopping = changed(victim, marked=at, deleted=at, version=2)
+    replay.see(stopping, at=at)
+    replay.see_event(preempted_event(victim, by=by), at=at)
+    replay.lose(changed(stopping, finished=at + 2, phase="Failed", version=3), at=at + 3)
 
 
 @st.composite
