@@ -203,7 +203,7 @@ def lost_at(pods: Collection[TruePod], *, gang: Iterable[TruePod] = ()) -> Json:
     starts = [pod.started for pod in gang if pod.started is not None and pod.started < stopped]  # not replacements
     complete = max(starts, default=0.0)
     lost = {name: sum(pod.lost_gpu_seconds_at(s, complete=complete) for pod in pods) for name, s in COMPARED.items()}
-    return {f"lost_gpu_hours_at_{name}": hours(each) for name, each in lost.items()}
+    return {"lost_gpu_hours_at": {name: hours(each) for name, each in lost.items()}}
 
 
 def hours(gpu_seconds: float) -> float:
