@@ -50,9 +50,9 @@ def test_the_intervals_are_configured_and_a_new_one_counts_from_its_first_preemp
     replay.scrape(at + 20)
     replay.restart(rules=replace_struct(replay.rules, what_if_checkpoints_us=(90 * MINUTE * US_PER_SECOND,)))
     replay.scrape(at + 30)
-    second = {"name": "second", "uid": "second"}
-    replay.see(replace(RUNNING, **second), at=at + 40)
-    replay.lose(replace(ENDED, **second, marked=at + 60, deleted=at + 60, finished=at + 60), at=at + 61)
+    running, ended = (replace(form, name="second", uid="second") for form in (RUNNING, ENDED))
+    replay.see(running, at=at + 40)
+    replay.lose(replace(ended, marked=at + 60, deleted=at + 60, finished=at + 60), at=at + 61)
     replay.scrape(at + 100)
 
     found = replay.gpu_seconds(at + 110, Total.LOST_AT_INTERVAL)

@@ -30,11 +30,13 @@ def test_the_pod_that_was_bound_first_counts_by_tier_and_tenant(replay: Replay) 
 
 
 def test_a_pod_that_starts_ends_or_is_deleted_no_longer_counts(replay: Replay) -> None:
-    for index, change in enumerate(({"started": 40}, {"deleted": 40}, {"phase": "Failed", "reason": "Evicted"})):
+    later = replace(STUCK, version=2)
+    ways = (replace(later, started=40), replace(later, deleted=40), replace(later, phase="Failed", reason="Evicted"))
+    for index, changed in enumerate(ways):
         name = f"pod-{index}"
         replay.see(replace(STUCK, name=name), at=30)
         assert starting(replay, 35) == {("web", "ml"): us(10)}
-        replay.see(replace(STUCK, name=name, version=2, **change), at=40)
+        replay.see(replace(changed, name=name), at=40)
         assert starting(replay, 45) == {}
     replay.see(STUCK, at=50)
     replay.lose(STUCK, at=60)
