@@ -43,9 +43,13 @@ class PendingPods(Struct, frozen=True, kw_only=True):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """Whether each tier serves user traffic, whether any should, and how many patterns match no tier (`unmatched`)."""
+    """Whether each tier serves user traffic, whether any should, and how many patterns match no tier (`unmatched`).
+
+    `time_limits` are how long pods of a tier may be pending or starting before an alert.
+    """
 
     tiers: Mapping[str, bool]
+    time_limits: Mapping[str, TierLimits]
     expected: bool
     unmatched: int
 
@@ -60,7 +64,6 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     preemptions freed and no pod has taken since, by exported tier. `unknown_offers` are the nodes that offer unknown
     devices, by resource, or `other`. `waits` and `uncreated` are None if reasons are not
     determined. `starting` is when the first pod was bound of which no container has run, by exported tier and tenant.
-    `time_limits` are by exported tier.
     """
 
     now_us: int
@@ -92,7 +95,6 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     waits: WaitingNow | None = None
     uncreated: UncreatedNow | None = None
     starting: Mapping[tuple[str, str], int] = {}
-    time_limits: Mapping[str, TierLimits] = {}
     book: PriceBook | None = None
 
 
@@ -101,16 +103,14 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
 
     `ledger` is the live allocated GPU-time minus the sum of the ledger's segments, as a line (a, b), None if unknown.
     """
-    totals, evaluated_us = _published(fleet, now_us), fleet.totals.evaluated_us
-    pending = PendingShown(fleet)
+    totals, evaluated_us, pending = _published(fleet, now_us), fleet.totals.evaluated_us, PendingShown(fleet)
     tiers, waiting = _tiers(fleet, totals), _waiting(pending)
-    shown = {*tiers, *(tier for tier, _ in waiting)}
     return Snapshot(
         now_us=evaluated_us,
         accounting_start_us=fleet.totals.accounting_start_us,
         totals=totals,
         tiers=tiers,
-        serving=_serving(shown, fleet.rules),
+        serving=_serving({*tiers, *(tier for tier, _ in waiting)}, fleet.rules),
         waiting=waiting,
         wanted=_wanted(pending, fleet),
         preempting=preempting(fleet.ends.preemptions.unreleased, partial(fleet.limiter.shown, "tier")),
@@ -135,7 +135,6 @@ def publish(fleet: Fleet, *, now_us: int, ledger: tuple[int, int] | None) -> Sna
         waits=fleet.waiting.read(),
         uncreated=fleet.uncreated.read(),
         starting=fleet.pods.index.starting.oldest(),
-        time_limits={tier: limits_of(tier, fleet.rules) for tier in shown},
         book=fleet.pricing.book,
     )
 
@@ -163,7 +162,8 @@ def _classes(fleet: Fleet) -> Iterator[tuple[str, ClassVersion]]:
 
 def _serving(tiers: AbstractSet[str], rules: Rules) -> Serving:
     found = {tier: serves(tier, rules) for tier in tiers}
-    return Serving(tiers=found, expected=bool(rules.serving), unmatched=unmatched(tiers, rules))
+    limits = {tier: limits_of(tier, rules) for tier in tiers}
+    return Serving(tiers=found, time_limits=limits, expected=bool(rules.serving), unmatched=unmatched(tiers, rules))
 
 
 def _wanted(pending: PendingShown, fleet: Fleet) -> dict[str, int]:

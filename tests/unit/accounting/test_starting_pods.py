@@ -60,4 +60,7 @@ def test_it_counts_after_a_restart_of_the_aggregator(replay: Replay) -> None:
 def test_limits_are_shown_of_every_tier(replay: Replay) -> None:
     replay.see(PodForm(name="pending", tier="web"), at=1)
 
-    assert publish(replay.fleet, now_us=us(2), ledger=None).time_limits["web"] == (21_600_000_000, 1_800_000_000)
+    assert publish(replay.fleet, now_us=us(2), ledger=None).serving.time_limits["web"] == (
+        21_600_000_000,
+        1_800_000_000,
+    )

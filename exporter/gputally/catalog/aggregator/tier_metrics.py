@@ -25,12 +25,16 @@ def serving_patterns_unmatched(snapshot: Snapshot) -> Iterator[Row]:
 
 def pending_limits(snapshot: Snapshot) -> Iterator[Row]:
     """A row for every tier, including tiers of pending pods only."""
-    return (Row((tier,), each.pending_us / US_PER_SECOND) for tier, each in sorted(snapshot.time_limits.items()))
+    return (
+        Row((tier,), each.pending_us / US_PER_SECOND) for tier, each in sorted(snapshot.serving.time_limits.items())
+    )
 
 
 def starting_limits(snapshot: Snapshot) -> Iterator[Row]:
     """A row for every tier, including tiers of pending pods only."""
-    return (Row((tier,), each.starting_us / US_PER_SECOND) for tier, each in sorted(snapshot.time_limits.items()))
+    return (
+        Row((tier,), each.starting_us / US_PER_SECOND) for tier, each in sorted(snapshot.serving.time_limits.items())
+    )
 
 
 def class_values(snapshot: Snapshot) -> Iterator[Row]:
