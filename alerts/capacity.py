@@ -123,6 +123,22 @@ sum by (cluster, tenant, gpu_model) (
             variables=("cluster", "tenant", "gpu_model"),
         ),
         Alert(
+            name="GputallyPodsStuckStarting",
+            expression="""\
+time() - max by (cluster, tier, tenant) (gputally_starting_oldest_timestamp_seconds)
+  > on (cluster, tier) group_left () max by (cluster, tier) (gputally_tier_starting_limit_seconds)
+""",
+            summary="Pods hold GPUs, but no container of them has run.",
+            description=(
+                "A pod of tier {{ $labels.tier }} of tenant {{ $labels.tenant }} has held GPUs for "
+                "{{ $value | humanizeDuration }}, and no container of it has run. Its GPUs are paid and do nothing. "
+                "Look at its Events: images that cannot be pulled, volumes that cannot be mounted, init containers "
+                "that wait, or a node whose kubelet does not respond."
+            ),
+            dashboard="tiers",
+            variables=("cluster", "tier", "tenant"),
+        ),
+        Alert(
             name="GputallyGpusUnpriced",
             expression="""\
 max by (cluster, gpu_model, pool) (gputally_unpriced_gpus) > 0

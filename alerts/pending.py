@@ -117,9 +117,10 @@ time() - max by (cluster, tier, tenant) (
         Alert(
             name="GputallyGpuPodsStarving",
             expression="""\
-time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_seconds) > $seconds
+time() - max by (cluster, tier, tenant) (gputally_pending_oldest_timestamp_seconds)
+  > on (cluster, tier) group_left () max by (cluster, tier) (gputally_tier_pending_limit_seconds)
 """,
-            summary="Pods have waited for GPUs for hours.",
+            summary="Pods have waited for GPUs longer than their tier allows.",
             description=(
                 "The oldest pod of tier {{ $labels.tier }} of tenant {{ $labels.tenant }} has waited for GPUs for "
                 f"{{{{ $value | humanizeDuration }}}}{_REQUESTED}.{_REASONS} Of the cluster's GPUs {_FREE} are "

@@ -43,12 +43,6 @@ def _lost_with(basis: str, legend: str) -> Query:
     return Query(f"{grown_in_all(lost)} / 3600", legend)
 
 
-def _lost_at(interval: str, legend: str) -> Query:
-    """What would have been lost with a checkpoint so often."""
-    lost = LOST_AT_INTERVAL.replace("}", f', interval="{interval}"}}')
-    return Query(f"{grown_in_all(lost)} / 3600", legend)
-
-
 COST = Row(
     "What preemption cost in the time range, who paid and who gained",
     (
@@ -164,9 +158,7 @@ COST = Row(
                 width=12,
             ),
             Query(f"{grown_in_all(LOST)} / 3600", "actual"),
-            _lost_at("1h", "every hour"),
-            _lost_at("30m", "every 30 minutes"),
-            _lost_at("10m", "every 10 minutes"),
+            Query(f"{grown_in_all(LOST_AT_INTERVAL, 'interval')} / 3600", "every {{interval}}"),
         ),
         counts(
             Look(

@@ -19,7 +19,7 @@ _BY: Final = re.compile(r"Preempted by pod ([0-9a-f-]{36}) on node ")
 _KILLED: Final = 137
 _SERVING: Final = {"inference", "infer", "serving", "serve", "online", "realtime"}
 _HOUR: Final = 3600
-COMPARED: Final = {"10m": 600, "30m": 1800, "1h": _HOUR}
+COMPARED: Final = {"5m": 300, "10m": 600, "15m": 900, "30m": 1800, "1h": _HOUR}
 
 
 class TruePod:
@@ -213,7 +213,7 @@ def lost_at(pods: Collection[TruePod], *, gang: Iterable[TruePod] = ()) -> Json:
     starts = [pod.started for pod in gang if pod.started is not None and pod.started < stopped]  # not replacements
     complete = max(starts, default=0.0)
     lost = {name: sum(pod.lost_gpu_seconds_at(s, complete=complete) for pod in pods) for name, s in COMPARED.items()}
-    return {f"lost_gpu_hours_at_{name}": hours(each) for name, each in lost.items()}
+    return {"lost_gpu_hours_at": {name: hours(each) for name, each in lost.items()}}
 
 
 def hours(gpu_seconds: float) -> float:

@@ -13,7 +13,7 @@ from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.snapshot import Snapshot, publish
 from gputally.accounting.totals.series import Labels, Point
 from gputally.accounting.totals.total import Lines, Total
-from gputally.model.allocation import Segment
+from gputally.model.allocation import Segment, State
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from gputally.model.pod import PodRecord
@@ -48,6 +48,7 @@ class Replay:
         self.ledger: Lines = {Total.ALLOCATED: (0, 0), Total.COST: (0, 0)}
         self.unwritten: Changes | None = None
         self._published: dict[tuple[Total, Labels], int] = {}
+        self._lacked = set[Total]()
         self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=opened)
 
     def see(self, *forms: Form, at: float, since: float | None = None) -> None:
@@ -139,7 +140,19 @@ class Replay:
                 self._check(total, row, snapshot.now_us)
         self._check_pending(snapshot)
         assert snapshot.cost_differences == {"capacity": 0}
+        self._check_starting(snapshot)
+        if Total.PURCHASED not in self._lacked:
+            assert self._by_payer(Total.PURCHASED) == self.in_pods(), "purchase options do not add up"
         return snapshot
+
+    def _check_starting(self, snapshot: Snapshot) -> None:
+        """By the segments that the ledger gets."""
+        first_us: dict[tuple[str, str], int] = {}
+        for record in self.fleet.pods.records.values():
+            if record.segments and not record.end_by and (last := record.segments[-1]).state is State.STARTING:
+                labels, start_us = last.labels[:2], record.segments[0].start_us
+                first_us[labels] = min(first_us.get(labels, start_us), start_us)
+        assert snapshot.starting == first_us
 
     def _check_pending(self, snapshot: Snapshot) -> None:
         records = [each for each in self.fleet.pods.records.values() if each.end_by is None and not each.scheduled_us]
@@ -227,6 +240,12 @@ class Replay:
         self.fleet = self._new_fleet(at)
         since = (self.fleet.now_us - us(0)) / US_PER_SECOND
         self.see_namespace({"metadata": {"name": "ml", "uid": "uid-ml"}}, at=since)
+
+    def lacks(self, total: Total) -> None:
+        """The ledger is from an earlier version, which had no such counters: call it before a restart."""
+        self.memory.series = {key: each for key, each in self.memory.series.items() if key[0] is not total}
+        self._published = {key: each for key, each in self._published.items() if key[0] is not total}
+        self._lacked.add(total)
 
     def true(self, total: Total, at: float) -> dict[Labels, int]:
         """The exact values of a family by labels, without zeros."""

@@ -189,6 +189,7 @@ def an_hour() -> Snapshot:
     half = partial(pod, tier="scavenger", gpus=1, labels={"volcano.sh/job-name": "half"}, created=3420)
     tape.seen(3430, half("half-0", node="n2", scheduled=3420, started=3430), half("half-1"))
     tape.seen(3597, tune(marked=3595, deleted=3595))  # it still has its GPU
+    tape.seen(3598, pod("pulls", "normal", 1, node="n2", created=3580, scheduled=3598, accepted=3598))
     for name, model, pods in (("sweep", "", 2), ("priced", "NVIDIA-H100-80GB-HBM3", 1)):
         tape.seen(3510, parallel_job(name, gpus=4, tier="scavenger", parallelism=pods, model=model))
         tape.seen(3510, failed_create(exceeded(requested=4, used=4), name=name, at=3510), kind=Kind.FAILED_CREATES)

@@ -26,6 +26,8 @@ def restore(fleet: "Fleet", saved: Saved) -> None:
         part.restore(saved.documents.get(part.name, ()), at_us=saved.at_us)
     fleet.nodes.restore(saved.nodes, since_us=saved.at_us)
     _restore_pods(fleet, saved)
+    segments = (each for record in fleet.pods.records.values() for each in record.segments)
+    fleet.totals.begin_purchases(segments, at_us=saved.at_us)
     fleet.waiting.pods_restored(at_us=saved.at_us)
     fleet.uncreated.pods_restored(fleet.pods.records.values(), at_us=saved.at_us)
     fleet.nodes.outdate_all(since_us=saved.at_us)

@@ -16,6 +16,7 @@ from gputally.accounting.nodes.inventory import Inventory
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.serving_tiers import serves, unmatched
 from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.terms.time_limits import TierLimits, limits_of
 from gputally.accounting.totals.capacity_sums import by_state, offered
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.total import COSTS, GPU_TIMES, RECONCILED, Lines, Total
@@ -43,9 +44,13 @@ class PendingPods(Struct, frozen=True, kw_only=True):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """Whether each tier serves user traffic, whether any should, and how many patterns match no tier (`unmatched`)."""
+    """Whether each tier serves user traffic, whether any should, and how many patterns match no tier (`unmatched`).
+
+    `time_limits` are how long pods of a tier may be pending or starting before an alert.
+    """
 
     tiers: Mapping[str, bool]
+    time_limits: Mapping[str, TierLimits]
     expected: bool
     unmatched: int
 
@@ -59,7 +64,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     side. `priority_classes` are the highest ones, each with its exported tier; `quotas` are by exported tier and
     tenant. `unused_after_preemption` are the µGPU that preemptions freed and no pod has taken since, by exported tier.
     `unknown_offers` are the nodes that offer unknown devices, by resource, or `other`. `waits` and `uncreated` are None
-    if reasons are not determined.
+    if reasons are not determined. `starting` is when the first pod was bound of which no container has run, by exported
+    tier and tenant.
     """
 
     now_us: int
@@ -91,6 +97,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     unused_after_preemption: Mapping[str, int] = {}
     waits: WaitingNow | None = None
     uncreated: UncreatedNow | None = None
+    starting: Mapping[tuple[str, str], int] = {}
     book: PriceBook | None = None
 
 
@@ -99,8 +106,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: Lines) -> Snapshot:
 
     `ledger` are the live sums minus those of the ledger's rows, without those that are not known.
     """
-    totals, evaluated_us = _published(fleet, now_us), fleet.totals.evaluated_us
-    pending = PendingShown(fleet)
+    totals, evaluated_us, pending = _published(fleet, now_us), fleet.totals.evaluated_us, PendingShown(fleet)
     tiers, waiting = _tiers(fleet, totals), _waiting(pending)
     return Snapshot(
         now_us=evaluated_us,
@@ -132,6 +138,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: Lines) -> Snapshot:
         unused_after_preemption=fleet.ends.disruptions.unused.read(fleet.nodes.known),
         waits=fleet.waiting.read(),
         uncreated=fleet.uncreated.read(),
+        starting=fleet.pods.index.starting.oldest(),
         book=fleet.pricing.book,
     )
 
@@ -159,7 +166,8 @@ def _classes(fleet: Fleet) -> Iterator[tuple[str, ClassVersion]]:
 
 def _serving(tiers: AbstractSet[str], rules: Rules) -> Serving:
     found = {tier: serves(tier, rules) for tier in tiers}
-    return Serving(tiers=found, expected=bool(rules.serving), unmatched=unmatched(tiers, rules))
+    limits = {tier: limits_of(tier, rules) for tier in tiers}
+    return Serving(tiers=found, time_limits=limits, expected=bool(rules.serving), unmatched=unmatched(tiers, rules))
 
 
 def _wanted(pending: PendingShown, fleet: Fleet) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The configuration file: tiers, tenants, resources, pools, limits, waits, closing, budgets."""
+"""The configuration file: tiers, tenants, resources, pools, limits, waits, checkpoints, closing, budgets."""
 
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from gputally.config.fields import Field, kind_of, value, values
 from gputally.config.resources import resources
 from gputally.config.tenant_rules import tenants
 from gputally.config.tier_rules import Tiers, tiers
+from gputally.config.time_limits_section import time_limits
 from gputally.config.values import label_key, member, object_name, pattern, text, whole
 from gputally.model.rules import (
     AgentMarks,
@@ -31,10 +32,11 @@ from gputally.model.rules import (
 CONFIGURATION: Final = "Configuration"
 """The `kind` of these files."""
 _LIMIT = whole(1, 100_000)
+_MOST_WHAT_IFS = 8
 _CEILING = whole(1, 1_000_000)
 _SECTIONS: Final = (
     *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits", "waits"),
-    *("checkpoints", "placeholders", "closing", "budgets"),
+    *("checkpoints", "placeholders", "what_if_checkpoints", "time_limits", "closing", "budgets"),
 )
 
 
@@ -85,6 +87,8 @@ def rules(root: Field) -> Rules:
         waits=section.read("waits", _waits, default.waits),
         checkpoints=section.read("checkpoints", _checkpoints, default.checkpoints),
         placeholders=section.read("placeholders", _placeholders, default.placeholders),
+        what_if_checkpoints_us=section.read("what_if_checkpoints", _what_ifs, default.what_if_checkpoints_us),
+        time_limits=section.read("time_limits", time_limits, default.time_limits),
         closing=section.read("closing", closing, default.closing),
         budgets=section.read("budgets", budgets, default.budgets),
     )
@@ -134,6 +138,16 @@ def _checkpoint(field: Field) -> CheckpointRule | None:
     return None if interval_us is None else CheckpointRule(tier=tier, interval_us=interval_us)
 
 
+def _what_ifs(field: Field) -> tuple[int, ...]:
+    """Intervals, of which each is a value of a label; an empty list computes none."""
+    if field.is_empty_list:
+        return ()
+    found = values(_interval)(field)
+    if len(found) > _MOST_WHAT_IFS:
+        field.refuse(f"has {len(found)} intervals; use at most {_MOST_WHAT_IFS}, since each is a label of metrics")
+    return tuple(sorted({*found}))
+
+
 def _interval(text: str) -> int:
     if (interval_us := interval_of(text)) is None:
         raise ValueError(f"{text!r} is not a duration from 1m to 168h; use one such as 10m or 1h30m")
@@ -166,5 +180,6 @@ def _waits(field: Field) -> WaitCeilings:
 
 def _with_digest(found: Rules) -> Rules:
     """The rules with their digest, which excludes what does not affect the classification of pods."""
-    plain = replace(found, serving=(), waits=WaitCeilings(), checkpoints=(), closing=None, budgets=(), watched=())
+    plain = replace(found, serving=(), waits=WaitCeilings(), checkpoints=(), time_limits=(), closing=None, budgets=())
+    plain = replace(plain, what_if_checkpoints_us=(), watched=())
     return replace(found, digest=digest(plain))

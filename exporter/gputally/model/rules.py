@@ -134,6 +134,10 @@ OPTIONAL_RESOURCES: Final = (
 """Resources that are watched only on request; Events by reason, those of other projects by group."""
 
 
+WHAT_IF_CHECKPOINTS_US: Final = tuple(minutes * 60_000_000 for minutes in (5, 10, 15, 30, 60))
+"""Checkpoint intervals for which it is computed, too, what preemptions would have destroyed."""
+
+
 class CheckpointRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Pods of `tier` ("" for any) are taken to save a checkpoint every `interval_us` since their start."""
 
@@ -153,15 +157,24 @@ class Placeholders(Struct, frozen=True, kw_only=True, cache_hash=True):
     images: tuple[str, ...] = ()
 
 
+class TimeLimit(Struct, frozen=True, kw_only=True, cache_hash=True):
+    """How long pods of `tier` ("" for any) may be pending, and starting, before an alert; None says nothing."""
+
+    tier: str = ""
+    pending_us: int | None = None
+    starting_us: int | None = None
+
+
 class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     """All classification rules; the defaults are the zero-configuration behaviour.
 
     `known_tiers` are exported as 0 before any pod has them. `serving` are regular expressions for the whole names
     of the tiers that serve user traffic; none in a cluster that only trains. `resources` precede the built-in
     resources of the sharing schemes, which apply unless `built_in_resources` is off. The first of `checkpoints` for
-    its tier applies to a pod that states nothing. Pods that serve, and `placeholders`, have no work to lose. No
-    period is closed without `closing`. `watched` are some of `OPTIONAL_RESOURCES`. `digest` changes with what
-    affects the classification of pods.
+    its tier applies to a pod that states nothing, and the first of `time_limits` for a tier to its pods. Pods that
+    serve, and `placeholders`, have no work to lose. `what_if_checkpoints_us` are in ascending order. No period is
+    closed without `closing`. `watched` are some of `OPTIONAL_RESOURCES`. `digest` changes with what affects the
+    classification of pods.
     """
 
     tiers: tuple[TierRule, ...] = (TierRule(tier="{class}"),)
@@ -185,6 +198,8 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     agents: AgentMarks = AgentMarks()
     checkpoints: tuple[CheckpointRule, ...] = ()
     placeholders: Placeholders = Placeholders()
+    what_if_checkpoints_us: tuple[int, ...] = WHAT_IF_CHECKPOINTS_US
+    time_limits: tuple[TimeLimit, ...] = ()
     closing: Closing | None = None
     budgets: tuple[Budget, ...] = ()
     watched: tuple[str, ...] = ()

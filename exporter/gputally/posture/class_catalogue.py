@@ -30,13 +30,18 @@ class CatalogueClass(Struct, frozen=True, kw_only=True):
     is_serving: bool
     description: str = ""
 
+    @property
+    def policy_exists(self) -> bool:
+        """Whether the API has the policy; else the API server refuses the class."""
+        return self.preemption_policy in POLICIES
+
     def may_preempt(self, victim: "CatalogueClass") -> bool:
-        """Whether pods of this class may preempt those of `victim`.
+        """Whether pods of this class may preempt those of `victim`; a class that the API server refuses has no pods.
 
         Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/defaultpreemption, isPreemptionAllowed and
         PodEligibleToPreemptOthers.
         """
-        return self.preemption_policy != NEVER and self.value > victim.value
+        return self.preemption_policy == PREEMPTS and self.value > victim.value
 
 
 def catalogue(classes: Iterable[ClassObject], rules: Rules) -> tuple[CatalogueClass, ...]:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from gputally.model.objects.core_values import NEVER
+from gputally.model.objects.core_values import PREEMPTS
 from gputally.posture.gpu_workloads import gpu_pods
 from gputally.posture.posture_input import PostureResource
 from gputally.posture.posture_state import PostureState
@@ -49,7 +49,7 @@ def _sentences(state: PostureState, count: int | None, of: int | None, without: 
     default, found = state.default, []
     if default is None:
         below = [each.name for each in state.own if each.value < 0]
-        above = [each.name for each in state.own if each.value > 0 and each.preemption_policy != NEVER]
+        above = [each.name for each in state.own if each.value > 0 and each.preemption_policy == PREEMPTS]
         found.append(_without_default(below, above))
     else:
         found.append(

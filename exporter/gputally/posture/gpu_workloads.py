@@ -180,6 +180,20 @@ def _of_pods(found: PostureInput, rules: Rules) -> Iterator[GpuWorkload]:
         yield from _workload(kind, metadata, [template and replace(template, is_admitted=not found.from_files)])
 
 
+def owner_of(pod: PosturePod) -> tuple[str, str]:
+    """Kind and name of what created a pod; the pod itself without an owner.
+
+    A ReplicaSet stands for its Deployment: the label `pod-template-hash` says which part of its name is the hash.
+    """
+    owner = _owner(pod.metadata)
+    if owner is None:
+        return "Pod", pod.metadata.name
+    template_hash = (pod.metadata.labels or {}).get("pod-template-hash")
+    if owner.kind == "ReplicaSet" and template_hash and owner.name.endswith(f"-{template_hash}"):
+        return "Deployment", owner.name.removesuffix(f"-{template_hash}")
+    return owner.kind, owner.name
+
+
 def _deployment_of(kind: str, name: str) -> str:
     """The name of the Deployment whose ReplicaSet has this name, which ends in a hash; "" for other kinds."""
     return name.rpartition("-")[0] if kind == "ReplicaSet" else ""

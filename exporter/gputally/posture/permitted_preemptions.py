@@ -10,12 +10,16 @@ from gputally.posture.wording import listed
 
 
 class PermittedPreemptions(Struct, frozen=True, kw_only=True):
-    """What pods of one class may preempt, and which may preempt them; system classes are left out."""
+    """What pods of one class may preempt, and which may preempt them; system classes are left out.
+
+    Without `policy_exists`, the API server refuses the class.
+    """
 
     name: str
     may_preempt: tuple[str, ...]
     preempted_by: tuple[str, ...]
     sentence: str
+    policy_exists: bool = True
 
 
 def permitted_preemptions(classes: Sequence[CatalogueClass]) -> tuple[PermittedPreemptions, ...]:
@@ -33,12 +37,16 @@ def _row(found: CatalogueClass, own: Sequence[CatalogueClass]) -> PermittedPreem
     victims = tuple(each.name for each in own if found.may_preempt(each))
     by = preemptors_of(found, own)
     sentence = f"{found.name} {_preempts(found, victims)}; {_may_preempt_it(by, others=len(own) - 1)}."
-    return PermittedPreemptions(name=found.name, may_preempt=victims, preempted_by=by, sentence=sentence)
+    return PermittedPreemptions(
+        name=found.name, may_preempt=victims, preempted_by=by, sentence=sentence, policy_exists=found.policy_exists
+    )
 
 
 def _preempts(found: CatalogueClass, victims: Sequence[str]) -> str:
     if victims:
         return f"may preempt {listed(victims)}"
+    if not found.policy_exists:
+        return f"preempts nobody (the API server refuses preemptionPolicy {found.preemption_policy})"
     return f"preempts nobody (preemptionPolicy {NEVER})" if found.preemption_policy == NEVER else "preempts nobody"
 
 

@@ -1,6 +1,6 @@
 """What the checks read: the objects in the forms that they compare."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from msgspec import Struct
@@ -48,10 +48,6 @@ class PostureState(Struct, frozen=True, kw_only=True):
         """The known classes that may preempt these pods."""
         found = class_named(self.classes, self.class_of(template))
         return preemptors_of(found, self.classes) if found else ()
-
-    def classes_used_by(self, workloads: Iterable[GpuWorkload]) -> frozenset[str]:
-        """The names of the classes that their pods have."""
-        return frozenset(self.class_of(template) for each in workloads for template in each.templates)
 
 
 def posture_state(found: PostureInput, rules: Rules) -> PostureState:

@@ -10,6 +10,7 @@ from gputally.model.units import GPU
 from gputally.posture.class_changes import ClassChange
 from gputally.posture.finding import Severity
 from gputally.posture.observed_preemptions import ObservedPreemptions, TierPair
+from gputally.posture.permitted_preemptions import PermittedPreemptions
 from gputally.posture.posture_document import Posture, Unchecked
 from gputally.posture.scoped_quotas import ScopedQuota
 from gputally.posture.wording import counted, listed
@@ -87,13 +88,7 @@ def _preemptions(posture: Posture) -> PostureSection:
         why = UNKNOWN if posture.classes is None else "only those of the system"
         return PostureSection(title=title, sentences=(f"The classes are {why}.",))
     names = [each.name for each in posture.preemptions]
-    rows = tuple(
-        (
-            each.name,
-            *("yes" if name in each.may_preempt else "" if name == each.name else "no" for name in names),
-        )
-        for each in posture.preemptions
-    )
+    rows = tuple((each.name, *(_permitted(each, name) for name in names)) for each in posture.preemptions)
     note = "Pods of the system's classes may preempt all of them."
     return PostureSection(
         title=title,
@@ -101,6 +96,13 @@ def _preemptions(posture: Posture) -> PostureSection:
         head=("preemptor \\ victim", *names),
         rows=rows,
     )
+
+
+def _permitted(found: PermittedPreemptions, victim: str) -> str:
+    if victim == found.name:
+        return ""
+    no = "no" if found.policy_exists else "refused"
+    return "yes" if victim in found.may_preempt else no
 
 
 def _observed(observed: ObservedPreemptions) -> PostureSection:

@@ -7,8 +7,11 @@ from msgspec import Struct
 
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
+from gputally.ledger.records import Window
 from gputally.model.disruptions.disruption import Cause, DisruptionRecord
+from gputally.model.units import US_PER_HOUR
 from gputally.model.work.lost_work import LostWork
+from gputally.report.preemptions.cascades import CascadeLink, cascade_links
 from gputally.report.preemptions.preemption_value import PreemptionValue, read_values
 from gputally.report.report_query import ReportQuery
 
@@ -17,12 +20,16 @@ FILTERED: Final = ("tier", "tenant", "namespace", "pod", "job_kind", "job", "nod
 
 
 class DisruptionLine(Struct, frozen=True):
-    """A disruption, and of a preemption, how it was counted, what it destroyed and what it bought, as far as read."""
+    """A disruption, and of a preemption, how it was counted, what it destroyed and what it bought, as far as read.
+
+    If it is in a `cascade`, which others of it precede it.
+    """
 
     disruption: DisruptionRecord
     preemption: PreemptionRecord | None
     lost: LostWork | None
     value: PreemptionValue | None = None
+    cascade: CascadeLink | None = None
 
 
 def read_disruptions(reader: LedgerReader, query: ReportQuery, causes: Collection[Cause]) -> Iterator[DisruptionLine]:
@@ -30,11 +37,18 @@ def read_disruptions(reader: LedgerReader, query: ReportQuery, causes: Collectio
     preemptions = {each.victim_uid: each for each in reader.preemptions(query.window)}
     lost = reader.lost_work(query.window)
     found = list(reader.disruptions(query.window))
+    links = _links(reader, query.window)
     values = read_values(reader, found, preemptions)
     for each in found:
         if each.cause in causes and query.includes(victim_values(each)):
             uid = each.victim_uid
-            yield DisruptionLine(each, preemptions.get(uid), lost.get(uid), values.get(uid))
+            yield DisruptionLine(each, preemptions.get(uid), lost.get(uid), values.get(uid), links.get(uid))
+
+
+def _links(reader: LedgerReader, window: Window) -> Mapping[str, CascadeLink]:
+    """Also to what was decided up to an hour before and after the window."""
+    wide = Window(window.start_us - US_PER_HOUR, window.end_us + US_PER_HOUR)
+    return cascade_links(reader.disruptions(wide), {each.victim_uid: each for each in reader.preemptions(wide)})
 
 
 def victim_values(each: DisruptionRecord) -> Mapping[str, str]:

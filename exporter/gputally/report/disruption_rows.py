@@ -9,6 +9,7 @@ from msgspec import Struct, structs
 
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND, to_datetime
+from gputally.model.work.duration import duration_text
 from gputally.model.work.lost_work import LostWork
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.preemptions.preemption_value import PreemptionValue
@@ -27,9 +28,11 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     allowed no disruption when it was decided, None where that is not known. The preemptor is None for other causes; an
     inferred one was named by no Event, but was the only pod nominated to the node at that time. The lost work is that
     of `lost_pods`, the victim and the pods that restarted with it. It is an upper bound if no checkpoint is known, and
-    final once it is known what became of the group; `lost_gpu_hours_at_10m` is what would have been lost with a
-    checkpoint every ten minutes. Of the victim's GPUs, the preemptor took `taken_gpus`, which it has had for
+    final once it is known what became of the group; `lost_gpu_hours_at` is what would have been lost with a
+    checkpoint every so often. Of the victim's GPUs, the preemptor took `taken_gpus`, which it has had for
     `bought_gpu_hours`; they were stranded from their release until a pod was bound to them.
+
+    The preemptor of one that `follows` another replaced the victim of that one; `cascade` is the first of them all.
 
     A queue that preempted the victim's workload by its `queue_rule` did so for a workload: `preemptor_kind`,
     `preemptor_namespace` and `preemptor` are its job, and `preemptor_uid` is its Workload.
@@ -63,9 +66,7 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     lost_basis: str | None = None
     is_lost_upper_bound: bool | None = None
     lost_pods: int | None = None
-    lost_gpu_hours_at_10m: Decimal | None = None
-    lost_gpu_hours_at_30m: Decimal | None = None
-    lost_gpu_hours_at_1h: Decimal | None = None
+    lost_gpu_hours_at: dict[str, Decimal] | None = None
     stalled_gpu_hours: Decimal | None = None
     is_lost_final: bool | None = None
     taken_gpus: Decimal | None = None
@@ -80,6 +81,8 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
     preemptor_kind: str | None = None
     preemptor_gpus: Decimal | None = None
     queue_rule: str | None = None
+    follows: str | None = None
+    cascade: str | None = None
 
 
 def preemption_row(line: DisruptionLine, zone: tzinfo, *, tiers_only: bool) -> PreemptionRow:
@@ -87,6 +90,8 @@ def preemption_row(line: DisruptionLine, zone: tzinfo, *, tiers_only: bool) -> P
     row = _with_preemptor(_row(line, zone), line.preemption, tiers_only=tiers_only)
     if line.value:
         row = _with_value(row, line.value, tiers_only=tiers_only)
+    if line.cascade:
+        row = structs.replace(row, follows=line.cascade.follows, cascade=line.cascade.first)
     return _with_lost_work(row, line.lost) if line.lost else row
 
 
@@ -152,7 +157,6 @@ def _seconds(from_us: int | None, to_us: int | None) -> Decimal | None:
 
 
 def _with_lost_work(row: PreemptionRow, lost: LostWork) -> PreemptionRow:
-    at_10m, at_30m, at_1h = (_hours(amount) for _, amount in lost.at_intervals)
     return structs.replace(
         row,
         lost_gpu_hours=_hours(lost.gpu_time),
@@ -160,9 +164,9 @@ def _with_lost_work(row: PreemptionRow, lost: LostWork) -> PreemptionRow:
         lost_basis=lost.basis.value,
         is_lost_upper_bound=lost.is_upper_bound,
         lost_pods=lost.members,
-        lost_gpu_hours_at_10m=at_10m,
-        lost_gpu_hours_at_30m=at_30m,
-        lost_gpu_hours_at_1h=at_1h,
+        lost_gpu_hours_at={
+            duration_text(every_us // US_PER_SECOND): _hours(amount) for every_us, amount in lost.at_intervals
+        },
         stalled_gpu_hours=_hours(lost.stalled_gpu_time),
         is_lost_final=lost.is_final,
     )

@@ -4,6 +4,7 @@ import pytest
 
 from gputally.accounting.snapshot import Serving
 from gputally.accounting.terms.serving_tiers import serves
+from gputally.accounting.terms.time_limits import PENDING_US, STARTING_US, TierLimits
 from gputally.model.rules import Limits, Rules
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
@@ -41,13 +42,19 @@ def test_a_list_replaces_the_default_and_its_patterns_match_whole_names() -> Non
     ]
 
 
+DEFAULT_LIMITS = TierLimits(PENDING_US, STARTING_US)
+
+
 def test_tiers_of_running_and_of_pending_pods_are_listed() -> None:
     replay = Replay()
     running = PodForm(name="a", tier="prod-serving", node="n1", scheduled=10, started=12)
     replay.see(NodeForm(), running, PodForm(name="b", tier="batch", created=5), at=13)
 
     assert replay.scrape(14).serving == Serving(
-        tiers={"prod-serving": True, "batch": False}, expected=True, unmatched=0
+        tiers={"prod-serving": True, "batch": False},
+        time_limits=dict.fromkeys(("prod-serving", "batch"), DEFAULT_LIMITS),
+        expected=True,
+        unmatched=0,
     )
 
 
@@ -64,7 +71,12 @@ def test_a_cluster_that_only_trains_expects_no_serving_tier() -> None:
     replay = Replay(rules=Rules(serving=()))
     replay.see(PodForm(tier="prod-serving", created=5), at=6)
 
-    assert replay.scrape(7).serving == Serving(tiers={"prod-serving": False}, expected=False, unmatched=0)
+    assert replay.scrape(7).serving == Serving(
+        tiers={"prod-serving": False},
+        time_limits={"prod-serving": DEFAULT_LIMITS},
+        expected=False,
+        unmatched=0,
+    )
 
 
 def test_tiers_beyond_the_limit_do_not_serve() -> None:

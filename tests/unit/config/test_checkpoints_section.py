@@ -26,6 +26,38 @@ def test_the_section_is_read_and_changes_nothing_about_how_pods_are_classified(t
     assert found.digest == default_rules().digest
 
 
+def what_ifs(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "config.yaml"
+    path.write_text(f"kind: Configuration\nwhat_if_checkpoints: {text}\n")
+    return path
+
+
+def test_the_what_if_intervals_are_read_in_order_and_change_nothing_else(tmp_path: Path) -> None:
+    found = read_rules(what_ifs(tmp_path, "[1h30m, 5m, 5m]"))
+
+    assert found.what_if_checkpoints_us == (300 * US_PER_SECOND, 5400 * US_PER_SECOND)
+    assert found.digest == default_rules().digest
+    assert read_rules(what_ifs(tmp_path, "[]")).what_if_checkpoints_us == ()
+    assert [each // US_PER_SECOND // 60 for each in default_rules().what_if_checkpoints_us] == [5, 10, 15, 30, 60]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[10]", "what_if_checkpoints[0]: '10' is not a duration from 1m to 168h; use one such as 10m or 1h30m"),
+        (
+            "[1m, 2m, 3m, 4m, 5m, 6m, 7m, 8m, 9m]",
+            "what_if_checkpoints: has 9 intervals; use at most 8, since each is a label of metrics",
+        ),
+    ],
+)
+def test_problems_of_what_if_intervals_are_named(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_rules(what_ifs(tmp_path, text))
+
+    assert str(caught.value).endswith(problem)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -49,7 +49,7 @@ LOST = replace(
     costs=(("EUR", 9 * COST_UNIT),),
     members=2,
     stalled_gpu_time=GPU_HOUR // 2,
-    at_intervals=((1, GPU_HOUR // 8), (2, GPU_HOUR // 4), (3, GPU_HOUR)),
+    at_intervals=((600_000_000, GPU_HOUR // 8), (1_800_000_000, GPU_HOUR // 4), (3_600_000_000, GPU_HOUR)),
 )
 DELETED = replace(RECLAIMED, victim_uid="d", victim_name="pod-d", cause=Cause.DELETION, is_certain=True)
 
@@ -103,7 +103,7 @@ def test_the_table_says_when_why_and_how_long(path: Path, run: Runner) -> None:
     assert lines[2][2:] == ["spot_reclaim?", "ml/pod-c", "low", "1"]
     assert "\n2 pods with 2 GPUs, 1 of an uncertain cause (?), 1 against a disruption budget\n" in found.out
     assert (
-        "\nlost up to 6.00 GPU-h; with checkpoints every hour 1.00, every 30 min 0.25, every 10 min 0.12\n"
+        "\nlost up to 6.00 GPU-h; with checkpoints every 1h 1.00, every 30m 0.25, every 10m 0.12\n"
         "Lost work counts from the accounting start, 1970-01-01 00:16:40 UTC; < marks upper bounds: a pod stated no "
         "checkpoint.\n\n" in found.out
     )
@@ -153,7 +153,7 @@ def test_json_says_what_was_lost_and_how_well_that_is_known(path: Path, run: Run
     [first, second] = document["rows"]
     assert (first["lost_gpu_hours"], first["lost_costs"], first["lost_pods"]) == (6, {"EUR": 9}, 2)
     assert (first["lost_basis"], first["is_lost_upper_bound"], first["is_lost_final"]) == ("start", True, True)
-    assert [first[f"lost_gpu_hours_at_{every}"] for every in ("10m", "30m", "1h")] == [0.125, 0.25, 1]
+    assert first["lost_gpu_hours_at"] == {"10m": 0.125, "30m": 0.25, "1h": 1}
     assert first["stalled_gpu_hours"] == 0.5
     assert second["lost_gpu_hours"] is None
 
@@ -231,7 +231,7 @@ def test_by_job_pods_that_were_preempted_together_are_one_row(jobs: Path, run: R
     ]
     assert (
         "preempted jobs: 1, pods: 2, GPUs: 2\n"
-        "lost up to 12.00 GPU-h; with checkpoints every hour 2.00, every 30 min 0.50, every 10 min 0.25\n"
+        "lost up to 12.00 GPU-h; with checkpoints every 1h 2.00, every 30m 0.50, every 10m 0.25\n"
         "Lost work counts from the accounting start, "
     ) in found.out
 
@@ -259,3 +259,54 @@ def test_by_job_there_are_preemptions_only(jobs: Path, run: Runner) -> None:
 
     assert found.status == 2
     assert "--cause: --by job lists only preemptions" in found.err
+
+
+@pytest.fixture
+def cascade(tmp_path: Path) -> Path:
+    """Batch loses to training, and its replacement takes from interactive ten seconds later."""
+    path = tmp_path / "cascade.db"
+    batch = replace(PREEMPTED, victim_uid="b1", victim_name="batch-0", victim_tier="batch", replacement_uid="b2")
+    other = {"victim_uid": "n1", "victim_name": "notebook", "victim_tier": "interactive", "victim_tenant": "blue"}
+    notebook = replace(PREEMPTED, **other, decided_us=us(1010), replacement_uid="")
+    training, again = (
+        Preemptor(uid=uid, namespace="ml", name=uid, tier=tier) for uid, tier in (("t", "training"), ("b2", "batch"))
+    )
+    with SqliteLedger(path) as ledger:
+        ledger.bind(CLUSTER)
+        counted = {
+            "b1": replace(
+                PREEMPTION, victim_uid="b1", decided_us=us(1000), preemptor=training, counted=("batch", "training")
+            ),
+            "n1": replace(
+                PREEMPTION, victim_uid="n1", decided_us=us(1010), preemptor=again, counted=("interactive", "batch")
+            ),
+        }
+        found = {each.victim_uid: each for each in (batch, notebook)}
+        ledger.write(step(at=2000, disruptions=found, counted_preemptions=counted))
+    return path
+
+
+def test_a_cascade_is_linked_in_json_and_told_below_the_table(cascade: Path, run: Runner) -> None:
+    arguments = ("preemptions", "--ledger", cascade, "--window", "all")
+
+    rows = json.loads(run(*arguments, "--output", "json").out)["rows"]
+    assert [(row["id"], row["follows"], row["cascade"]) for row in rows] == [("b1", None, "b1"), ("n1", "b1", "b1")]
+    assert (
+        "Cascades: preemptions by pods that replace a victim\n"
+        "  01-01 00:16:40 ml/batch-0 (batch) lost its GPUs to training; 01-01 00:16:50 its replacement preempted "
+        "ml/notebook (interactive)\n"
+    ) in run(*arguments).out
+
+
+def test_links_do_not_name_victims_of_other_tenants(cascade: Path, run: Runner) -> None:
+    arguments = ("preemptions", "--ledger", cascade, "--window", "all", "--output", "json", "--tiers-only")
+
+    [row] = json.loads(run(*arguments, "--where", "tenant=blue").out)["rows"]
+    assert (row["id"], row["follows"], row["cascade"]) == ("n1", None, None)
+
+
+def test_an_earlier_preemption_just_outside_the_period_is_linked(cascade: Path, run: Runner) -> None:
+    period = "1970-01-01T00:16:45Z/1970-01-01T00:20:00Z"
+
+    [row] = json.loads(run("preemptions", "--ledger", cascade, "--window", period, "--output", "json").out)["rows"]
+    assert (row["id"], row["follows"]) == ("n1", "b1")

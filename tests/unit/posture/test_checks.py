@@ -179,6 +179,63 @@ def test_a_deployment_alone_does_not_serve_users(tmp_path: Path) -> None:
     ]
 
 
+def of_type(workload: Json, name: str) -> Json:
+    workload["spec"]["template"].setdefault("metadata", {})["labels"] = {"workload-type": name}
+    return workload
+
+
+@pytest.mark.parametrize("workload", ["train", "training"])
+def test_training_in_a_class_that_serves_users_is_reported(tmp_path: Path, workload: str) -> None:
+    classes = (a_class("inference-critical", 1000), a_class("training-low", 100))
+    job = of_type(a_job(pod_spec(priorityClassName="inference-critical")), workload)
+
+    assert found_in(tmp_path, *classes, job) == [("training-in-serving-class", "Job ml/train")]
+
+
+def test_serving_in_a_class_for_training_is_reported(tmp_path: Path) -> None:
+    classes = (a_class("inference-critical", 1000), a_class("training-low", 100))
+    serve = a_deployment(pod_spec(priorityClassName="training-low"), labels={"workload-type": "inference"})
+
+    assert found_in(tmp_path, *classes, serve) == [("serving-in-training-class", "Deployment ml/serve")]
+
+
+def test_workloads_in_classes_of_their_own_kind_or_of_none_are_not_reported(tmp_path: Path) -> None:
+    classes = (a_class("inference", 1000), a_class("training", 100), a_class("plain", 50))
+    right = (
+        of_type(a_job(pod_spec(priorityClassName="training")), "training"),
+        a_deployment(pod_spec(priorityClassName="inference"), labels={"workload-type": "inference"}),
+    )
+    of_no_kind = (
+        a_job(pod_spec(priorityClassName="inference"), annotations={}) | {"metadata": {"name": "batch"}},
+        of_type(a_job(pod_spec(priorityClassName="plain")) | {"metadata": {"name": "other"}}, "training"),
+    )
+
+    assert found_in(tmp_path, *classes, *right, *of_no_kind) == []
+
+
+def test_a_pytorchjob_trains_without_a_label(tmp_path: Path) -> None:
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "llm", "namespace": "ml"},
+        "spec": {
+            "pytorchReplicaSpecs": {"Master": {"template": {"spec": pod_spec(priorityClassName="online")}}},
+        },
+    }
+
+    assert found_in(tmp_path, a_class("online", 9), job) == [("training-in-serving-class", "PyTorchJob ml/llm")]
+
+
+def test_training_in_a_serving_class_does_not_hide_that_the_class_is_below_training(tmp_path: Path) -> None:
+    classes = (a_class("training", 1000), a_class("serving", 500))
+    job = of_type(a_job(pod_spec(priorityClassName="serving")), "training")
+
+    assert found_in(tmp_path, *classes, job) == [
+        ("serving-below-training", "PriorityClass serving"),
+        ("training-in-serving-class", "Job ml/train"),
+    ]
+
+
 def test_a_pod_without_class_and_without_default_is_reported(tmp_path: Path) -> None:
     assert found_in(tmp_path, *HIGH_AND_LOW, a_job(pod_spec())) == [("classified-by-default", "Job ml/train")]
 

@@ -127,5 +127,5 @@ def test_without_classes_no_check_of_classes_runs(tmp_path: Path) -> None:
     [classes, nodes] = found.unchecked
     assert "unknown-class" in classes.impossible
     assert "retries-spent-on-preemptions" in classes.incomplete
-    assert (nodes.impossible, nodes.incomplete) == ((), ())
+    assert (nodes.impossible, nodes.incomplete) == ((), ("replicas-on-one-node",))
     assert found.findings == ()

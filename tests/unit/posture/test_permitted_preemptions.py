@@ -1,5 +1,6 @@
 from gputally.posture.class_catalogue import CatalogueClass
 from gputally.posture.permitted_preemptions import permitted_preemptions
+from gputally.posture_command.posture_sections import sections
 from tests.unit.posture.postures import posture_of_file
 
 
@@ -44,6 +45,24 @@ def test_a_high_class_with_never_preempts_nobody() -> None:
 
     assert high.may_preempt == low.preempted_by == ()
     assert low.sentence == "low preempts nobody; no class may preempt it."
+
+
+def test_a_policy_that_does_not_exist_preempts_nobody_and_says_so() -> None:
+    [urgent, low] = permitted_preemptions([a_class("urgent", 9, "PreemptHigherPriority"), a_class("low", 5)])
+
+    assert (urgent.may_preempt, urgent.policy_exists) == ((), False)
+    assert low.preempted_by == ()
+    assert urgent.sentence.startswith("urgent preempts nobody (the API server refuses preemptionPolicy PreemptHigher")
+
+
+def test_the_matrix_of_a_policy_that_does_not_exist_says_refused() -> None:
+    matrix = next(each for each in sections(posture_of_file("s4.yaml")) if each.title == "Who may preempt whom")
+
+    assert matrix.rows == (
+        ("urgent", "", "refused", "refused"),
+        ("ml-training", "no", "", "yes"),
+        ("user-facing", "no", "no", ""),
+    )
 
 
 def test_system_classes_are_left_out() -> None:

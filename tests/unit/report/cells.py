@@ -127,7 +127,7 @@ def _billed(draw: st.DrawFn) -> Billed:
         found.cells.append(Cell(labels=labels, state=state, price=paid, gpu_time=time))
         usage = MeasuredTime(labels, paid, measured, measured - idle, 0, 0)
         found.usage.append(UsageCell(labels=labels, price=paid, usage=usage))
-        found.lost.append(LostCell(labels=labels, price=paid, gpu_time=lost))
+        found.lost.append(LostCell(labels=labels, price=paid, gpu_time=lost, is_upper_bound=False))
     return found
 
 

@@ -1,5 +1,6 @@
 """All losses that are kept, by pod, by group and by the disruption that they are charged to."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
 
@@ -20,9 +21,11 @@ _NONE: Final[frozenset[str]] = frozenset()
 class LossBook(KeyedDocuments[PodLoss]):
     """Losses by the UID of the pod; the counters have what they amount to."""
 
-    def __init__(self, totals: Totals) -> None:
+    def __init__(self, totals: Totals, what_ifs_us: Sequence[int]) -> None:
+        """`what_ifs_us` are the checkpoint intervals for which losses are computed, too."""
         super().__init__()
         self._totals = totals
+        self._what_ifs_us = what_ifs_us
         self._of_group: dict[PodGroup, set[str]] = {}
         self._charged: dict[str, set[str]] = {}
         """By UID of the victim."""
@@ -46,7 +49,7 @@ class LossBook(KeyedDocuments[PodLoss]):
     def keep(self, loss: PodLoss, *, at_us: int) -> None:
         """Store a loss, and correct the counters by the difference to what they have of it."""
         uid, known = loss.work.uid, self.known.get(loss.work.uid)
-        amounts = amounts_of(loss, from_us=self._totals.accounting_start_us)
+        amounts = amounts_of(loss, from_us=self._totals.accounting_start_us, what_ifs_us=self._what_ifs_us)
         counted = {(total, labels): amount for total, labels, amount in loss.counted}
         for (total, labels), amount in {**dict.fromkeys(counted, 0), **amounts}.items():
             if difference := amount - counted.get((total, labels), 0):
@@ -103,6 +106,7 @@ class LossBook(KeyedDocuments[PodLoss]):
             from_us=self._totals.accounting_start_us,
             stalled_gpu_time=sum(amount for _, _, amount in victim.stalled),
             is_final=victim.is_final,
+            what_ifs_us=self._what_ifs_us,
             is_preemption=victim.cause in PREEMPTIONS,
         )
 

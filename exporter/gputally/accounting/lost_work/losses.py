@@ -2,21 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
 
 from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
-from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.units import US_PER_SECOND
 from gputally.model.work.checkpoint import CheckpointSource, WorkCheckpoint
+from gputally.model.work.duration import duration_text
 from gputally.model.work.lost_work import LostPod, LostWork, WorkSpan
 
 Amounts = dict[tuple[Total, Labels], int]
 """What is counted, by family and labels."""
-INTERVALS: Final = {"10m": 600 * US_PER_SECOND, "30m": 1800 * US_PER_SECOND, "1h": US_PER_HOUR}
-"""Checkpoint intervals for which the loss is computed, too."""
 
 
 def checkpoint_before_end(work: PodWork, shared: Iterable[WorkCheckpoint]) -> WorkCheckpoint:
@@ -42,8 +40,13 @@ def costs_of_spans(spans: Iterable[WorkSpan], *, from_us: int) -> dict[str, int]
     return found
 
 
-def loss_amounts(work: PodWork, checkpoint: WorkCheckpoint, *, cause: Cause, from_us: int) -> Amounts:
-    """What the loss of a pod adds to the counters, which exclude everything before `from_us`."""
+def loss_amounts(
+    work: PodWork, checkpoint: WorkCheckpoint, *, cause: Cause, from_us: int, what_ifs_us: Iterable[int]
+) -> Amounts:
+    """What the loss of a pod adds to the counters, which exclude everything before `from_us`.
+
+    `what_ifs_us` are the checkpoint intervals for which the loss is computed, too.
+    """
     found: Amounts = {}
     for payer in {each.payer for each in work.spans}:
         spans = [each for each in work.spans if each.payer == payer]
@@ -54,8 +57,8 @@ def loss_amounts(work: PodWork, checkpoint: WorkCheckpoint, *, cause: Cause, fro
         if cause in PREEMPTIONS:
             found[Total.LOST, (*payer, checkpoint.source.value)] = lost
             found |= {(Total.LOST_COST, (*payer, each)): cost for each, cost in costs.items()}
-            for name, interval_us in INTERVALS.items():
-                saved_us = max(from_us, saved_by(work, interval_us))
+            for interval_us in what_ifs_us:
+                name, saved_us = duration_text(interval_us // US_PER_SECOND), max(from_us, saved_by(work, interval_us))
                 found[Total.LOST_AT_INTERVAL, (*payer, name)] = gpu_time_of(spans, from_us=saved_us)
     return {key: amount for key, amount in found.items() if amount}
 
@@ -95,18 +98,20 @@ def union(stalls: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def lost_work(
+def lost_work(  # noqa: PLR0913 - what a loss depends on
     victim: PodWork,
     lost: Mapping[str, tuple[PodWork, WorkCheckpoint]],
     *,
     from_us: int,
     stalled_gpu_time: int,
     is_final: bool,
+    what_ifs_us: Iterable[int],
     is_preemption: bool = True,
 ) -> LostWork:
     """The loss of the disruption of `victim`: `lost` are all pods that lost work by it, itself included, by UID.
 
-    What was before `from_us` does not count, as in the counters.
+    What was before `from_us` does not count, as in the counters. `what_ifs_us` are the checkpoint intervals for which
+    it is computed, too.
     """
     costs: dict[str, int] = {}
     for work, checkpoint in lost.values():
@@ -123,7 +128,7 @@ def lost_work(
         members=sum(work.has_work for work, _ in lost.values()),
         pods=tuple(_lost_pods(lost, from_us)) if is_preemption else (),
         stalled_gpu_time=stalled_gpu_time,
-        at_intervals=tuple((each, _gpu_time_at(each, lost.values(), from_us)) for each in INTERVALS.values()),
+        at_intervals=tuple((each, _gpu_time_at(each, lost.values(), from_us)) for each in what_ifs_us),
         is_final=is_final,
     )
 

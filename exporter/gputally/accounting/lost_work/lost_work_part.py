@@ -59,7 +59,7 @@ class LostWorkPart(StatePart[PodLoss]):
         self.checkpoints = Checkpoints(pods, rules)
         self.container_restarts = ContainerRestarts(pods, self.checkpoints, rules)
         self.groups = GroupIndex()
-        self.book = LossBook(totals)
+        self.book = LossBook(totals, rules.what_if_checkpoints_us)
         self.losses: Mapping[str, PodLoss] = self.book.known
         since_us = totals.accounting_start_us
         self.at_risk = AtRisk(

@@ -1,7 +1,7 @@
 """A pod that lost its work to a disruption, or may yet prove to have."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,9 +40,14 @@ class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
         return checkpoint_before_end(self.work, self.shared)
 
 
-def amounts_of(loss: PodLoss, *, from_us: int) -> Amounts:
-    """What the counters should have of it; they exclude everything before `from_us`."""
-    found = loss_amounts(loss.work, loss.checkpoint, cause=loss.cause, from_us=from_us) if loss.charged_to else {}
+def amounts_of(loss: PodLoss, *, from_us: int, what_ifs_us: Iterable[int]) -> Amounts:
+    """What the counters should have of it; they exclude everything before `from_us`.
+
+    `what_ifs_us` are the checkpoint intervals for which the loss is computed, too.
+    """
+    found: Amounts = {}
+    if loss.charged_to:
+        found = loss_amounts(loss.work, loss.checkpoint, cause=loss.cause, from_us=from_us, what_ifs_us=what_ifs_us)
     if loss.cause in PREEMPTIONS:
         found |= {(Total.STALLED, (tier, tenant)): amount for tier, tenant, amount in loss.stalled}
     return found

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from gputally.accounting.nodes.node_clock import NodeClocks
+from gputally.accounting.pods.starting_pods import StartingPods
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.terms.tier import NO_TIER, tier_of_pod
 from gputally.accounting.unaccounted_pods import UnaccountedPods
@@ -87,7 +88,8 @@ class PodIndex:
     """UIDs of pods that are pending, that lack a tier or a tenant, and by node name and namespace.
 
     The last two keep the order of arrival, which decides whose labels are exported when they are limited. `clocks`
-    holds the node clock offsets that the pods show, `unaccounted` the bound pods with GPUs that are not accounted.
+    holds the node clock offsets that the pods show, `unaccounted` the bound pods with GPUs that are not accounted, and
+    `starting` those of which no container has run.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -98,6 +100,7 @@ class PodIndex:
         self.on_node: dict[str, dict[str, None]] = {}
         self.in_namespace: dict[str, dict[str, None]] = {}
         self.clocks = NodeClocks()
+        self.starting = StartingPods()
         self.unaccounted = UnaccountedPods(rules)
         self._rules = rules
 
@@ -108,6 +111,7 @@ class PodIndex:
         _set_member(self.pending, record.uid, is_member=is_active and record.scheduled_us is None)
         _set_member(self.without_tier, record.uid, is_member=is_active and tier == NO_TIER)
         self.assign(record, tenant)
+        self.starting.put(record)
         self.unaccounted.accounted(record, at_us=at_us)
         if record.clock or record.node in self.clocks.shown_by:
             self.clocks.learn(record)
@@ -126,6 +130,7 @@ class PodIndex:
     def drop(self, record: PodRecord) -> None:
         """Remove a deleted pod."""
         self.pending_groups.drop(record.uid)
+        self.starting.drop(record.uid)
         self.unaccounted.forgotten(record.uid)
         for index in (self.pending, self.without_tier, self.without_tenant):
             index.discard(record.uid)

@@ -11,6 +11,8 @@ class Total(StrEnum):
     ALLOCATED = "allocated"
     COST = "cost"
     UNPRICED = "unpriced"
+    PURCHASED = "purchased"
+    """Allocated time by purchase option of the node; `unknown` without a price."""
     CAPACITY = "capacity"
     CAPACITY_COST = "capacity_cost"
     PHYSICAL = "physical"
@@ -83,7 +85,7 @@ LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),
     **dict.fromkeys((Total.PREEMPTIONS, Total.PREEMPTED, Total.FORBIDDEN), ("tier", "tier")),
     **dict.fromkeys((Total.PENDING, Total.PENDING_COST, Total.PENDING_UNPRICED), ("tier", "tier")),
-    **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB, Total.ENDED_EARLY), ("tier", "tenant")),
+    **dict.fromkeys((Total.TENANT_PREEMPTIONS, Total.JOB, Total.ENDED_EARLY, Total.PURCHASED), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTIONS, Total.GRACE_EXCEEDED, Total.BUDGET_VIOLATIONS), ("tier", "tenant")),
     **dict.fromkeys((Total.LOST, Total.LOST_COST, Total.LOST_AT_INTERVAL, Total.STALLED), ("tier", "tenant")),
     **dict.fromkeys((Total.DISRUPTION_LOST, Total.DISRUPTION_LOST_COST), ("tier", "tenant")),

@@ -9,6 +9,7 @@ from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.series import Family, Labels, Published, Series, is_shown
 from gputally.accounting.totals.total import LABELS, Lines, Total
 from gputally.model.allocation import Segment
+from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU_SECOND
 
 _GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
@@ -19,8 +20,14 @@ _WAITS: Final = (
     *(Total.PENDING, Total.PENDING_UNPRICED),
     *(Total.UNCREATED, Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST),
 )
+UNKNOWN_PURCHASE: Final = "unknown"
 _MOST_RESOLVED: Final = 2**50
 """GPU-seconds, or units of the currency, up to which a float resolves an eighth of one: 36 million GPU-years."""
+
+
+def purchased(labels: Labels, price: Price | None) -> Labels:
+    """Tier, tenant and purchase option of allocated time; `unknown` without a price."""
+    return (*labels[:2], price.purchase.value if price else UNKNOWN_PURCHASE)
 
 
 class Totals:
@@ -96,10 +103,20 @@ class Totals:
     def _post_allocated(self) -> None:
         for labels, price, a, b, at_us in self._allocated.drain():
             self.shift(Total.ALLOCATED, labels, a, b, at_us=at_us)
+            self.shift(Total.PURCHASED, purchased(labels, price), a, b, at_us=at_us)
             if price is None:
                 self.shift(Total.UNPRICED, labels[:3], a, b, at_us=at_us)
             else:
                 self.shift(Total.COST, (*labels, price.currency), price.cost(a), price.cost(b), at_us=at_us)
+
+    def begin_purchases(self, segments: Iterable[Segment], *, at_us: int) -> None:
+        """Count by purchase option what allocates from `at_us` on, unless that is counted: older ledgers do not."""
+        if any(True for _ in self.truth(Total.PURCHASED)):
+            return
+        for each in segments:
+            if each.end_us is None:
+                labels = purchased(each.labels, each.price)
+                self.shift(Total.PURCHASED, labels, -each.quantity * at_us, each.quantity, at_us=at_us)
 
     def close(self, total: Total, *, at_us: int) -> None:
         """Make everything that accrues in a family final as of `at_us`; what continues is accrued anew."""

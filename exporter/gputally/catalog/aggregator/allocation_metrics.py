@@ -1,13 +1,13 @@
 """GPUs allocated to pods, and their cost."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.total import Total
 from gputally.catalog.grouping import Grouping
-from gputally.catalog.metric import Columns, Metric, MetricType
-from gputally.model.units import COST_UNIT, GPU, GPU_SECOND
+from gputally.catalog.metric import Columns, Metric, MetricType, Row
+from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_SECOND
 
 
 def gpu_seconds(total: Total) -> Callable[[Snapshot], Columns]:
@@ -40,6 +40,11 @@ def allocated_gpus(snapshot: Snapshot) -> Columns:
     allocated = snapshot.totals[Total.ALLOCATED]
     groups = _ALL_STATES.of(allocated.labels)
     return Columns(groups.labels, [slope / GPU for slope in groups.sums(allocated.slopes)])
+
+
+def oldest_starting(snapshot: Snapshot) -> Iterator[Row]:
+    """Only for tiers and tenants that have any."""
+    return (Row(labels, bound_us / US_PER_SECOND) for labels, bound_us in sorted(snapshot.starting.items()))
 
 
 _ALL_STATES = Grouping(lambda labels: labels[:3])
@@ -77,6 +82,16 @@ UNPRICED_GPU_SECONDS = Metric[Snapshot](
     rows=gpu_seconds(Total.UNPRICED),
 )
 
+PURCHASED_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_allocated_purchase_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="Allocated GPU-seconds by the purchase option of the node: on-demand, spot, reserved, or unknown without a "
+    "price.",
+    labels=("tier", "tenant", "purchase"),
+    rows=gpu_seconds(Total.PURCHASED),
+    reference_only=True,
+)
+
 UNOBSERVED_GPU_SECONDS = Metric[Snapshot](
     name="gputally_unobserved_gpu_seconds_total",
     kind=MetricType.COUNTER,
@@ -85,4 +100,17 @@ UNOBSERVED_GPU_SECONDS = Metric[Snapshot](
     rows=gpu_seconds(Total.UNOBSERVED),
 )
 
-METRICS = (ALLOCATED_GPU_SECONDS, ALLOCATED_COST, ALLOCATED_GPUS, UNPRICED_GPU_SECONDS, UNOBSERVED_GPU_SECONDS)
+STARTING_OLDEST = Metric[Snapshot](
+    name="gputally_starting_oldest_timestamp_seconds",
+    kind=MetricType.GAUGE,
+    help="When the pod was bound that has held GPUs for the longest time without a container that ran; no row without "
+    "one.",
+    labels=("tier", "tenant"),
+    rows=oldest_starting,
+)
+
+METRICS = (
+    *(ALLOCATED_GPU_SECONDS, ALLOCATED_COST, ALLOCATED_GPUS, UNPRICED_GPU_SECONDS, UNOBSERVED_GPU_SECONDS),
+    PURCHASED_GPU_SECONDS,
+    STARTING_OLDEST,
+)

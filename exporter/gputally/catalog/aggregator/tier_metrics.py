@@ -1,10 +1,10 @@
-"""Existing tiers, which of them serve user traffic, their PriorityClasses and GPU quotas."""
+"""Existing tiers, which of them serve user traffic, their time limits, PriorityClasses and GPU quotas."""
 
 from collections.abc import Iterator
 
 from gputally.accounting.snapshot import Snapshot
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.model.units import GPU
+from gputally.model.units import GPU, US_PER_SECOND
 
 
 def tier_info(snapshot: Snapshot) -> Iterator[Row]:
@@ -21,6 +21,20 @@ def serving_expected(snapshot: Snapshot) -> Iterator[Row]:
 def serving_patterns_unmatched(snapshot: Snapshot) -> Iterator[Row]:
     """0 without a configuration."""
     yield Row((), snapshot.serving.unmatched)
+
+
+def pending_limits(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every tier, including tiers of pending pods only."""
+    return (
+        Row((tier,), each.pending_us / US_PER_SECOND) for tier, each in sorted(snapshot.serving.time_limits.items())
+    )
+
+
+def starting_limits(snapshot: Snapshot) -> Iterator[Row]:
+    """A row for every tier, including tiers of pending pods only."""
+    return (
+        Row((tier,), each.starting_us / US_PER_SECOND) for tier, each in sorted(snapshot.serving.time_limits.items())
+    )
 
 
 def class_values(snapshot: Snapshot) -> Iterator[Row]:
@@ -62,6 +76,23 @@ SERVING_PATTERNS_UNMATCHED = Metric[Snapshot](
     rows=serving_patterns_unmatched,
 )
 
+PENDING_LIMIT = Metric[Snapshot](
+    name="gputally_tier_pending_limit_seconds",
+    kind=MetricType.GAUGE,
+    help="How long pods of a tier may wait for GPUs before an alert, by the configuration's time_limits.",
+    labels=("tier",),
+    rows=pending_limits,
+)
+
+STARTING_LIMIT = Metric[Snapshot](
+    name="gputally_tier_starting_limit_seconds",
+    kind=MetricType.GAUGE,
+    help="How long bound pods of a tier may take until a container runs before an alert, by the configuration's "
+    "time_limits.",
+    labels=("tier",),
+    rows=starting_limits,
+)
+
 PRIORITY_CLASS_VALUE = Metric[Snapshot](
     name="gputally_priority_class_value",
     kind=MetricType.GAUGE,
@@ -90,5 +121,6 @@ QUOTA_USED = Metric[Snapshot](
 
 METRICS = (
     *(TIER_INFO, SERVING_EXPECTED, SERVING_PATTERNS_UNMATCHED),
+    *(PENDING_LIMIT, STARTING_LIMIT),
     *(PRIORITY_CLASS_VALUE, QUOTA_HARD, QUOTA_USED),
 )

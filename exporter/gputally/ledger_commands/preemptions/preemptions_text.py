@@ -1,6 +1,6 @@
 """Preemptions and other disruptions as text: a table for people, CSV and JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -11,7 +11,8 @@ from msgspec import Struct, structs
 from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.report.report_text import Scope, document_head
 from gputally.model.printable import printable
-from gputally.model.units import GPU_HOUR
+from gputally.model.units import GPU_HOUR, US_PER_SECOND
+from gputally.model.work.duration import duration_text
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row
 from gputally.report.job_preemptions.job_preemption import total_loss
@@ -19,7 +20,9 @@ from gputally.report.job_preemptions.record_rows import JobPreemptionRow
 from gputally.report.preemptions.preemption_totals import TierTotal, tier_totals
 from gputally.report.rounding import decimal_of
 
-VERSION: Final = 1
+_MOST_CASCADES: Final = 10
+"""Lines about them in the table."""
+VERSION: Final = 2
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
 _HEAD: Final = ("decided", "cause", "victim", "tier", "gpus", "by tier", "stop s", "replaced s", "lost GPU-h", "cost")
 
@@ -32,6 +35,8 @@ def write_preemptions(
     """Write them; with `tiers_only` without names of preemptors."""
     zone = scope.query.calendar.zone
     rows = [preemption_row(line, zone, tiers_only=tiers_only) for line in lines]
+    if tiers_only:
+        rows = list(_linked_among(rows))
     totals = tier_totals(lines, tiers_only=tiers_only)
     if output == "json":
         write_document(file, document(rows, scope) | {"totals": totals})
@@ -42,9 +47,37 @@ def write_preemptions(
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
         file.write(f"\n{_total(rows)}\n{lost_total(lines, scope)}" if rows else "none\n")
+        file.writelines(_cascades(rows))
         if totals:
             file.write("\n")
             write_rows(file, _TOTAL_HEAD, map(_total_cells, totals), output="table")
+
+
+def _linked_among(rows: Sequence[PreemptionRow]) -> Iterator[PreemptionRow]:
+    """Without the victims of others in links."""
+    shown = {row.id for row in rows}
+    for row in rows:
+        yield structs.replace(
+            row,
+            follows=row.follows if row.follows in shown else None,
+            cascade=row.cascade if row.cascade in shown else None,
+        )
+
+
+def _cascades(rows: Sequence[PreemptionRow]) -> Iterator[str]:
+    """A line for each preemption by a pod that replaces a victim."""
+    by_id = {row.id: row for row in rows}
+    linked = [(by_id[row.follows], row) for row in rows if row.follows in by_id]
+    if linked:
+        yield "\nCascades: preemptions by pods that replace a victim\n"
+    for before, row in linked[:_MOST_CASCADES]:
+        to = f"to {before.preemptor_tier}" if before.preemptor_tier else f"({before.cause})"
+        yield (
+            f"  {before.decided:%m-%d %H:%M:%S} {before.namespace}/{before.pod} ({before.tier}) lost its GPUs {to}; "
+            f"{row.decided:%m-%d %H:%M:%S} its replacement preempted {row.namespace}/{row.pod} ({row.tier})\n"
+        )
+    if len(linked) > _MOST_CASCADES:
+        yield f"  {len(linked) - _MOST_CASCADES} more; --output json has all of them\n"
 
 
 def document(rows: Sequence[Struct], scope: Scope) -> dict[str, Any]:
@@ -67,11 +100,17 @@ def lost_total(lines: Iterable[DisruptionLine], scope: Scope) -> str:
     if not known:
         return ""
     loss = total_loss(known)
-    amounts = loss.gpu_time, *(amount for _, amount in sorted(loss.at_intervals.items()))
-    total, at_10m, at_30m, at_1h = (f"{decimal_of(Fraction(each, GPU_HOUR), 2):.2f}" for each in amounts)
-    lost_hours = f"{'up to ' if loss.is_upper_bound else ''}{total} GPU-h"
-    with_checkpoints = f"with checkpoints every hour {at_1h}, every 30 min {at_30m}, every 10 min {at_10m}"
-    return f"lost {lost_hours}; {with_checkpoints}\n{scope.lost_note}\n"
+    text = f"lost {'up to ' if loss.is_upper_bound else ''}{_hours(loss.gpu_time)} GPU-h"
+    others = [
+        f"every {duration_text(every_us // US_PER_SECOND)} {_hours(amount)}"
+        for every_us, amount in sorted(loss.at_intervals.items(), reverse=True)
+    ]
+    with_checkpoints = f"; with checkpoints {', '.join(others)}" if others else ""
+    return f"{text}{with_checkpoints}\n{scope.lost_note}\n"
+
+
+def _hours(gpu_time: int) -> str:
+    return f"{decimal_of(Fraction(gpu_time, GPU_HOUR), 2):.2f}"
 
 
 def _total_cells(total: TierTotal) -> Sequence[object]:
@@ -115,7 +154,8 @@ def costs(row: PreemptionRow | JobPreemptionRow) -> str:
 
 
 def _plain(row: PreemptionRow) -> Sequence[object]:
-    values = structs.asdict(row) | {"lost_costs": costs(row)}
+    at = ", ".join(f"{every} {hours:f}" for every, hours in (row.lost_gpu_hours_at or {}).items())
+    values = structs.asdict(row) | {"lost_costs": costs(row), "lost_gpu_hours_at": at}
     return list(map(plain, values.values()))
 
 

@@ -4,13 +4,22 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from gputally.posture.checks.class_checks import (
-    meant_not_to_preempt,
     never_at_the_bottom,
     several_defaults,
     unknown_policies,
     values_too_large,
 )
-from gputally.posture.checks.inversion_checks import serving_below_training
+from gputally.posture.checks.description_checks import (
+    meant_not_to_be_preempted,
+    meant_not_to_preempt,
+    never_is_no_protection,
+    understated_preemption,
+)
+from gputally.posture.checks.inversion_checks import (
+    serving_below_training,
+    serving_in_training_class,
+    training_in_serving_class,
+)
 from gputally.posture.checks.job_checks import (
     preempted_but_complete,
     preemption_fails_job,
@@ -22,6 +31,7 @@ from gputally.posture.checks.quota_checks import (
     requests_above_quota,
     unreadable_quantities,
 )
+from gputally.posture.checks.spread_checks import replicas_on_one_node
 from gputally.posture.checks.workload_checks import (
     budgets_that_preemption_ignores,
     classified_by_default,
@@ -65,13 +75,21 @@ CHECKS: Final = (
     Check("replicas-above-quota", Severity.WARNING, replicas_above_quota, _QUOTAS, (*_CLASSES, *WORKLOADS)),
     Check("class-without-quota", Severity.WARNING, classes_without_quota, (*_CLASSES, *_QUOTAS)),
     Check("serving-below-training", Severity.WARNING, serving_below_training, _CLASSES, WORKLOADS),
+    Check("training-in-serving-class", Severity.WARNING, training_in_serving_class, _CLASSES, WORKLOADS),
+    Check("serving-in-training-class", Severity.WARNING, serving_in_training_class, _CLASSES, WORKLOADS),
     Check("meant-not-to-preempt", Severity.WARNING, meant_not_to_preempt, _CLASSES),
+    Check("meant-not-to-be-preempted", Severity.WARNING, meant_not_to_be_preempted, _CLASSES),
+    Check("understated-preemption", Severity.WARNING, understated_preemption, _CLASSES),
     Check("classified-by-default", Severity.WARNING, classified_by_default, (), (*_CLASSES, *WORKLOADS)),
     Check("retries-spent-on-preemptions", Severity.WARNING, retries_spent_on_preemptions, (), (*_CLASSES, *_JOBS)),
     Check("preemption-fails-job", Severity.WARNING, preemption_fails_job, (), _JOBS),
     Check("preempted-but-complete", Severity.WARNING, preempted_but_complete, (), _JOBS),
     Check("grace-below-save-time", Severity.WARNING, grace_below_save_time, (), WORKLOADS),
+    Check(
+        "replicas-on-one-node", Severity.WARNING, replicas_on_one_node, (Resource.PODS,), (Resource.NODES, *_CLASSES)
+    ),
     Check("never-at-the-bottom", Severity.INFO, never_at_the_bottom, _CLASSES),
+    Check("never-is-no-protection", Severity.INFO, never_is_no_protection, _CLASSES),
     Check(
         "budget-ignored-by-preemption",
         Severity.INFO,

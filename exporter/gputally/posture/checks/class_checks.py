@@ -1,24 +1,17 @@
-"""Checks of PriorityClasses: whether the API server accepts them, and whether they do what their authors meant."""
+"""Checks of PriorityClasses: whether the API server accepts them, and what their values and policies do."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from gputally.model.objects.core_values import NEVER, PREEMPTS
-from gputally.posture.class_catalogue import POLICIES, CatalogueClass, own_classes
+from gputally.posture.class_catalogue import POLICIES, CatalogueClass
+from gputally.posture.class_description import denied_victimhood
 from gputally.posture.finding import ObjectName, Remark
 from gputally.posture.posture_state import PostureState
 from gputally.posture.wording import listed
 
 _LARGEST: Final = 1_000_000_000
 """Of classes that are not the system's. Source: k8s.io/kubernetes pkg/apis/scheduling/types.go."""
-_MEANT_NOT_TO: Final = re.compile(
-    r"\b(?:(?:does|must|should|may|can|will) not|(?:does|must|should|ca|wo)n't|never|cannot|without|non?)"
-    r"[ _-]?preempt(?:s|ing|ion)?\b",
-    re.IGNORECASE,
-)
-"""Says that the class does not preempt: "must not preempt", "never preempts", "nonpreempting", "no preemption". Not
-"must not be preempted", "never preempted" or "do not preempt", which are about victims."""
 
 
 def class_object(found: CatalogueClass) -> ObjectName:
@@ -67,7 +60,8 @@ def never_at_the_bottom(state: PostureState) -> Iterator[Remark]:
     """A class has Never, and none is below it, but others are above."""
     values = {each.value for each in state.own}
     for each in state.own if len(values) > 1 else ():
-        if each.value > min(values) or each.preemption_policy != NEVER:
+        is_lowest = each.value == min(values) and each.preemption_policy == NEVER
+        if not is_lowest or denied_victimhood(each, state.own):  # that one is a warning of its own
             continue
         yield Remark(
             class_object(each),
@@ -75,17 +69,3 @@ def never_at_the_bottom(state: PostureState) -> Iterator[Remark]:
             f"{NEVER} protects nothing: these pods have no class below to preempt, and are everybody's first victims",
             "to protect the pods, give them a higher value; to say that this is intended, accept the finding",
         )
-
-
-def meant_not_to_preempt(state: PostureState) -> Iterator[Remark]:
-    """Classes whose name or description says that they do not preempt, with a policy that does."""
-    for each in own_classes(state.classes):
-        said = _MEANT_NOT_TO.search(each.name) or _MEANT_NOT_TO.search(each.description)
-        if said and each.preemption_policy == PREEMPTS:
-            where = "name" if _MEANT_NOT_TO.search(each.name) else "description"
-            yield Remark(
-                class_object(each),
-                f"its {where} says {said[0]!r}, but preemptionPolicy is {PREEMPTS}",
-                f"without the field, a class has {PREEMPTS}: its pods preempt every lower class",
-                f"set preemptionPolicy: {NEVER}; the field cannot be changed, so delete the class and create it again",
-            )

@@ -1,32 +1,33 @@
-"""The check for priority inversion: classes that serve users, below classes that train."""
+"""Checks for priority inversion: classes that serve users below classes that train, and workloads in the other's."""
 
-import re
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Final
 
 from gputally.posture.checks.class_checks import class_object
-from gputally.posture.class_catalogue import CatalogueClass
-from gputally.posture.finding import Remark
+from gputally.posture.checks.quota_checks import workload_name
+from gputally.posture.class_purpose import Purpose, class_purpose, named_purpose, workload_purpose
+from gputally.posture.finding import ObjectName, Remark
 from gputally.posture.posture_state import PostureState
 from gputally.posture.wording import listed
 
-TYPE_LABEL: Final = "workload-type"
-"""The label of pods that says what they do; it may have a prefix."""
-_SERVING_TYPES: Final = frozenset({"inference", "serving"})
-_TRAINING_TYPES: Final = frozenset({"training", "train"})
-_TRAINING_NAME: Final = re.compile(
-    r"(.*[-_.])?(training|train|retrain|retraining|pretrain|pretraining|finetune|finetuning)([-_.].*)?"
+_WHY_NOT_TRAIN: Final = (
+    "it takes GPUs from lower classes as if users waited for it, serving pods of this class cannot preempt it, and its "
+    "waits are alerted on as waits of inference"
 )
-"""As for serving tiers: one of these words is a separate part of the name."""
+_WHY_NOT_SERVE: Final = (
+    "whatever may preempt training of this class may preempt it, it cannot preempt training of this class, and no "
+    "alert on waits of inference covers it"
+)
 
 
 def serving_below_training(state: PostureState) -> Iterator[Remark]:
     """Serving classes with a lower value than a training class."""
-    serving = _classes_of(state, _SERVING_TYPES) | {each.name for each in state.own if each.is_serving}
-    training = _classes_of(state, _TRAINING_TYPES) | {each.name for each in state.own if _trains(each)}
+    purposes = _purposes(state)
+    training = [each for each in state.own if purposes[each.name] is Purpose.TRAINING]
     for each in state.own:
-        above = [other.name for other in state.own if other.name in training - serving and other.value > each.value]
-        if each.name in serving - training and above:
+        above = [other.name for other in training if other.value > each.value]
+        if purposes[each.name] is Purpose.SERVING and above:
             yield Remark(
                 class_object(each),
                 f"serves users with value {each.value}, below {listed(above)}",
@@ -36,14 +37,39 @@ def serving_below_training(state: PostureState) -> Iterator[Remark]:
             )
 
 
-def _trains(found: CatalogueClass) -> bool:
-    return any(_TRAINING_NAME.fullmatch(name) for name in (found.name, found.tier))
+def training_in_serving_class(state: PostureState) -> Iterator[Remark]:
+    """Workloads that train in a class whose name says that it serves users."""
+    for name, workload in _misplaced(state, Purpose.TRAINING, Purpose.SERVING):
+        what = f"trains in class {name}, which serves users"
+        yield Remark(workload, what, _WHY_NOT_TRAIN, f"use {_classes_for(state, Purpose.TRAINING)}")
 
 
-def _classes_of(state: PostureState, types: Collection[str]) -> frozenset[str]:
-    """The classes of the workloads whose label says that they are of one of these types."""
-    return state.classes_used_by(
-        each
-        for each in state.workloads
-        if any(key.rpartition("/")[2] == TYPE_LABEL and value in types for key, value in each.labels.items())
-    )
+def serving_in_training_class(state: PostureState) -> Iterator[Remark]:
+    """Workloads that serve users in a class whose name says that it is for training."""
+    for name, workload in _misplaced(state, Purpose.SERVING, Purpose.TRAINING):
+        what = f"serves users in class {name}, which is for training"
+        yield Remark(workload, what, _WHY_NOT_SERVE, f"use {_classes_for(state, Purpose.SERVING)}")
+
+
+def _misplaced(state: PostureState, purpose: Purpose, of_class: Purpose) -> Iterator[tuple[str, ObjectName]]:
+    """Workloads with the one purpose, and their class, whose name says that it has the other."""
+    named = {each.name for each in state.own if named_purpose(each) is of_class}
+    for workload in state.workloads:
+        if workload_purpose(workload) is purpose:
+            used = {state.class_of(template): None for template in workload.templates}
+            yield from ((name, workload_name(workload)) for name in used if name in named)
+
+
+def _classes_for(state: PostureState, purpose: Purpose) -> str:
+    names = [each.name for each in state.own if named_purpose(each) is purpose]
+    return listed(names, "or") if names else f"a class for {purpose}"
+
+
+def _purposes(state: PostureState) -> dict[str, Purpose | None]:
+    """The purposes of the classes, by their names and by the workloads that use them."""
+    used = defaultdict[str, set[Purpose]](set)
+    for workload in state.workloads:
+        if purpose := workload_purpose(workload):
+            for template in workload.templates:
+                used[state.class_of(template)].add(purpose)
+    return {each.name: class_purpose(each, used[each.name]) for each in state.own}

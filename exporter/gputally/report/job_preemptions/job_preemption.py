@@ -133,12 +133,16 @@ def _id_of(line: DisruptionLine) -> str:
 def total_loss(known: Sequence[LostWork]) -> JobLoss:
     """What several victims lost together."""
     costs: dict[str, int] = {}
-    at_intervals: dict[int, int] = {}
+    at_intervals = dict(known[0].at_intervals) if known else {}
+    for each in known:
+        others = dict(each.at_intervals)
+        at_intervals = {every_us: 0 for every_us in at_intervals if every_us in others}
     for each in known:
         for currency, cost in each.costs:
             costs[currency] = costs.get(currency, 0) + cost
-        for interval_us, gpu_time in each.at_intervals:
-            at_intervals[interval_us] = at_intervals.get(interval_us, 0) + gpu_time
+        for every_us, gpu_time in each.at_intervals:
+            if every_us in at_intervals:
+                at_intervals[every_us] += gpu_time
     return JobLoss(
         gpu_time=sum(each.gpu_time for each in known),
         costs=dict(sorted(costs.items())),
