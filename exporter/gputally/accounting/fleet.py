@@ -230,6 +230,7 @@ class Fleet:
             unallocated_usage=unallocated,
             departed=self.usage.drain_departed(),
             live=self.totals.line(Total.ALLOCATED),
+            has_waits=self.waiting.is_on,
         )
 
     def _upserted(self, event: Upserted, found: Object) -> None:

@@ -25,6 +25,7 @@ from gputally.ledger.records import (
     ObservationGap,
     PriorityClassRecord,
     ReachedProgress,
+    Records,
     SegmentRecord,
     Window,
 )
@@ -60,7 +61,10 @@ class JoinedReader:
     def state(self) -> LedgerState:
         """See `LedgerReader.state`: that of the cluster, from the first imported job on."""
         live, history = self._live.state(), self._history.state()
-        return replace(live, accounting_start_us=min(live.accounting_start_us, history.accounting_start_us))
+        later = {each: live.records_from_us(each) for each in (Records.DISRUPTIONS, Records.WAITS)}
+        return replace(
+            live, accounting_start_us=min(live.accounting_start_us, history.accounting_start_us), later=later
+        )
 
     def allocations(self, window: Window) -> Iterator[AllocationRecord]:
         """See `LedgerReader.allocations`."""

@@ -24,6 +24,7 @@ from gputally.ledger.sqlite.closed_rows import append_period
 from gputally.ledger.sqlite.lock import Lock
 from gputally.ledger.sqlite.losses import lost_work_rows
 from gputally.ledger.sqlite.marker import mark
+from gputally.ledger.sqlite.record_starts import keep_starts
 from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release_pages
 from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect, missing_part
@@ -174,6 +175,7 @@ class SqliteLedger:
     def _write(self, changes: Changes) -> Line:
         many = self._connection.executemany
         a, b = self._balance(changes)
+        self._keep_starts(changes)
         many(rows.INSERT_CAPACITY, rows.capacity(changes))
         self._allocations.store_prices(filter(None, changes.asset_prices.values()))
         many(rows.INSERT_ASSET_PRICE, rows.asset_prices(changes))
@@ -211,6 +213,11 @@ class SqliteLedger:
         many("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in marks.items()])
         many("INSERT OR IGNORE INTO meta VALUES ('accounting_start_us', ?)", [(str(changes.accounting_start_us),)])
         return a, b
+
+    def _keep_starts(self, changes: Changes) -> None:
+        """Keep from when on there are records of each kind, before the first ones are written."""
+        start_us = changes.accounting_start_us if self._meta("accounting_start_us") is None else changes.at_us
+        keep_starts(self._connection, start_us=start_us, has_waits=changes.has_waits)
 
     def _balance(self, changes: Changes) -> Line:
         """The sum of all current segments, from the ledger's own rows and never from the counters."""
