@@ -40,6 +40,7 @@ def test_records_of_an_older_ledger_begin_with_its_upgrade_unless_it_has_some(ba
     with back_end.read() as reader:
         assert starts(reader) == {
             Records.ALLOCATIONS: us(OPENED_S),
+            Records.PODS: us(OPENED_S),
             Records.DISRUPTIONS: us(1800),
             Records.WAITS: us(2000),
         }
@@ -49,6 +50,7 @@ def test_records_of_an_older_ledger_begin_with_its_upgrade_unless_it_has_some(ba
 
         assert starts(reader) == {
             Records.ALLOCATIONS: us(OPENED_S),
+            Records.PODS: us(OPENED_S),
             Records.DISRUPTIONS: us(1800),
             Records.WAITS: us(3000),
         }
@@ -70,7 +72,7 @@ def test_the_retention_deletes_waits_and_no_preemptions(back_end: BackEnd) -> No
         ledger.write(step(at=2000, waits=waits(1900)))
         back_end.tamper(f"INSERT INTO meta VALUES ('detail_start_us', {3 * US_PER_DAY})")
 
-        assert starts(reader)[Records.WAITS] == 3 * US_PER_DAY
+        assert starts(reader)[Records.WAITS] == starts(reader)[Records.PODS] == 3 * US_PER_DAY
         assert starts(reader)[Records.DISRUPTIONS] == us(OPENED_S)
 
 
@@ -94,6 +96,7 @@ def test_of_a_history_and_a_ledger_the_ledger_has_the_waits(back_end: BackEnd, t
     with other.read() as before, back_end.read() as live:
         assert starts(JoinedReader(history=before, live=live)) == {
             Records.ALLOCATIONS: us(10),
+            Records.PODS: us(10),
             Records.DISRUPTIONS: us(OPENED_S),
             Records.WAITS: us(OPENED_S),
         }

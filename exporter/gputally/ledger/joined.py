@@ -62,6 +62,8 @@ class JoinedReader:
         """See `LedgerReader.state`: that of the cluster, from the first imported job on."""
         live, history = self._live.state(), self._history.state()
         later = {each: live.records_from_us(each) for each in (Records.DISRUPTIONS, Records.WAITS)}
+        if Records.PODS in live.later:
+            later[Records.PODS] = live.later[Records.PODS]
         return replace(
             live, accounting_start_us=min(live.accounting_start_us, history.accounting_start_us), later=later
         )

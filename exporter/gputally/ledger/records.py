@@ -27,7 +27,9 @@ class Records(StrEnum):
     """What the lists of a ledger consist of. Each kind may have records from another time on."""
 
     ALLOCATIONS = "allocations"
-    """Of pods and their jobs, with their cost and usage."""
+    """Of pods and their jobs, with their cost and usage; of the earliest ones, only sums by day may be left."""
+    PODS = "pods"
+    """Of single pods: the retention leaves only sums of the earliest ones."""
     DISRUPTIONS = "disruptions"
     """Preemptions, and other causes for which pods lost their GPUs."""
     WAITS = "waits"

@@ -11,6 +11,7 @@ from gputally.pending_api.words.answer_words import (
     OCCUPANT_NUMBERS,
     bound_words,
     headline_words,
+    job_preempted_words,
     nodes_words,
     occupant_cells,
     similar_words,
@@ -38,6 +39,10 @@ def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
     if document.bound and document.answers:
         yield ""
         yield from paragraph(bound_words(document), width)
+    for index, line in enumerate(job_preempted_words(document)):
+        if not index and (document.answers or document.workloads):
+            yield ""
+        yield from paragraph(line, width)
     for index, note in enumerate(document.unaccounted):
         if index or document.answers or document.workloads:
             yield ""

@@ -87,7 +87,10 @@ def test_gangs_that_wait_for_each_other_are_named() -> None:
     now = two_gangs()
     text = "\n".join(pending_lines(pending_list(now, PendingRequest.of({}), ALL), subject="", width=200))
 
-    assert [each.deadlocked_with for each in gang_entries(now, {}, ALL)] == [["TrainingJob other/b"], ["TrainingJob ml/a"]]
+    assert [each.deadlocked_with for each in gang_entries(now, {}, ALL)] == [
+        ["TrainingJob other/b"],
+        ["TrainingJob ml/a"],
+    ]
     headline, *others = why(now, "a-5")
     assert headline.endswith("; its gang is in a deadlock with TrainingJob other/b.")
     assert "; it and TrainingJob other/b wait for each other" in "\n".join(others)
@@ -173,7 +176,9 @@ def test_deadlocked_gangs_come_before_those_that_only_wait_for_a_longer_time() -
         ({"reason": ["capacity", "fragmented", "gang"]}, ["a", "b"]),
     ],
 )
-def test_a_list_with_filters_names_only_the_gangs_that_match_them(query: dict[str, list[str]], names: list[str]) -> None:
+def test_a_list_with_filters_names_only_the_gangs_that_match_them(
+    query: dict[str, list[str]], names: list[str]
+) -> None:
     asked = PendingRequest.of(query)
     document = pending_list(two_gangs(), asked, ALL)
 

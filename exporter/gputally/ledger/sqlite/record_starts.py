@@ -48,8 +48,10 @@ def later_records(
             found[records] = None
         elif (from_us := _first(records, rows, accounted_us) if value is None else int(value)) > start_us:
             found[records] = from_us
-    if (from_us := found.get(Records.WAITS, start_us)) is not None and "detail_start_us" in meta:
-        found[Records.WAITS] = max(from_us, int(meta["detail_start_us"]))  # the retention deletes waits
+    if "detail_start_us" in meta:  # the retention deletes single pods and waits
+        detail_us = int(meta["detail_start_us"])
+        waits_us = found.get(Records.WAITS, start_us)
+        found |= {Records.PODS: detail_us, Records.WAITS: None if waits_us is None else max(waits_us, detail_us)}
     return found
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from gputally.errors import DetailRolledUp, LedgerError
 from gputally.ledger.records import LedgerState, Window
 from gputally.ledger.sqlite import queries
-from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.record_starts import later_records
+from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
 from gputally.model.units import to_datetime
