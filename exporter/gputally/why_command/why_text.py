@@ -28,25 +28,20 @@ _MOST_HELPS: Final = 3
 
 def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
     """All answers, with an empty line between two."""
-    for index, answer in enumerate(document.answers):
+    for index, block in enumerate(filter(None, map(list, _blocks(document, width)))):
         if index:
             yield ""
-        yield from _answer(answer, document, width)
-    for index, workload in enumerate(document.workloads):
-        if index or document.answers:
-            yield ""
-        yield from workload_lines(workload, document, width=width)
-    if document.bound and document.answers:
-        yield ""
-        yield from paragraph(bound_words(document), width)
-    for index, line in enumerate(job_preempted_words(document)):
-        if not index and (document.answers or document.workloads):
-            yield ""
-        yield from paragraph(line, width)
-    for index, note in enumerate(document.unaccounted):
-        if index or document.answers or document.workloads:
-            yield ""
-        yield from paragraph(unaccounted_words(note), width)
+        yield from block
+
+
+def _blocks(document: WhyDocument, width: int) -> Iterator[Iterator[str]]:
+    """What belongs together; a block may have no lines."""
+    yield from (_answer(each, document, width) for each in document.answers)
+    yield from (workload_lines(each, document, width=width) for each in document.workloads)
+    if document.answers:
+        yield paragraph(bound_words(document), width) if document.bound else iter(())
+    yield (part for line in job_preempted_words(document) for part in paragraph(line, width))
+    yield from (paragraph(unaccounted_words(each), width) for each in document.unaccounted)
 
 
 def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:
