@@ -235,10 +235,8 @@ async def test_gpu_workloads_of_other_kinds_are_named_as_not_evaluated(url: str,
 
     assert found.status == 0
     assert "Class       new, priority 9, " in found.out
-    assert (
-        found.err
-        == "gputally: not evaluated, as pods of their kinds are not modelled: DaemonSet agent, RayJob.ray.io ml/b\n"
-    )
+    named = "DaemonSet agent, RayJob.ray.io ml/b"
+    assert found.err == f"gputally: not evaluated, as pods of their kinds are not modelled: {named}\n"
     printed = await run("what-if", file, "--url", url, "--output", "json")
     assert json.loads(printed.out)["not_modelled"] == ["DaemonSet agent", "RayJob.ray.io ml/b"]
 

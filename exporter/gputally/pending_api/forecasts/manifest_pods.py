@@ -16,7 +16,7 @@ from gputally.model.objects.core_values import NEVER
 from gputally.model.objects.placeable_pod import PlaceablePod, PlaceableSpec
 from gputally.model.placement.advice import PriorityChoice
 from gputally.model.rules import Rules
-from gputally.pending_api.forecasts.unknown_workload import UnknownWorkload, group_of
+from gputally.placement.objects.unknown_workload import UnknownWorkload, group_of
 from gputally.report_api.report_request import InvalidRequest
 
 MOST_PODS: Final = 1_000

@@ -19,13 +19,18 @@ class UnknownWorkload(NamedTuple):
     value: dict[str, Any]
 
     @property
+    def kind(self) -> str:
+        """With the API group, unless that has no domain, as those of Kubernetes' own workloads: `RayJob.ray.io`."""
+        group = group_of(str(self.value.get("apiVersion", "")))
+        return f"{self.value['kind']}.{group}" if "." in group else str(self.value["kind"])
+
+    @property
     def name(self) -> str:
-        """Its kind and name, with the API group unless it is one of Kubernetes: `RayJob.ray.io ml/train`."""
-        group, metadata = group_of(str(self.value.get("apiVersion", ""))), self.value.get("metadata")
+        """Its kind and name: `RayJob.ray.io ml/train`."""
+        metadata = self.value.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
-        kind = f"{self.value['kind']}.{group}" if "." in group else self.value["kind"]
         place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-        return printable(f"{kind} {place}{metadata.get('name') or 'unnamed'}")
+        return printable(f"{self.kind} {place}{metadata.get('name') or 'unnamed'}")
 
     @property
     def has_pods(self) -> bool:
