@@ -188,6 +188,10 @@ class JoinedReader:
         """See `LedgerReader.unaccounted`; nothing is known of the time of imported jobs."""
         return self._live.unaccounted(window)
 
+    def tenants_named(self, column: str, glob: str) -> set[str]:
+        """See `LedgerReader.tenants_named`."""
+        return self._live.tenants_named(column, glob) | self._history.tenants_named(column, glob)
+
     def closed_periods(self) -> list[ClosedPeriod]:
         """See `LedgerReader.closed_periods`; imported jobs are never closed."""
         return self._live.closed_periods()

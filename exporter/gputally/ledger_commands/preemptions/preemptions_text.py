@@ -9,7 +9,7 @@ from typing import Any, Final, TextIO
 from msgspec import Struct, structs
 
 from gputally.ledger_commands.plain_text import write_document, write_rows
-from gputally.ledger_commands.report.report_text import Scope, document_head
+from gputally.ledger_commands.report.report_text import Scope, document_head, write_notes
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR
 from gputally.report.disruption_lines import DisruptionLine
@@ -41,10 +41,11 @@ def write_preemptions(
         file.write(f"Disrupted pods from {scope.period(scope.query.window)}{printable(scope.limits)}\n\n")
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
-        file.write(f"\n{_total(rows)}\n{lost_total(lines)}" if rows else "none\n")
+        file.write(f"\n{_total(rows)}\n{lost_total(lines)}" if rows else f"{scope.nothing}\n")
         if totals:
             file.write("\n")
             write_rows(file, _TOTAL_HEAD, map(_total_cells, totals), output="table")
+        write_notes(file, scope)
 
 
 def document(rows: Sequence[Struct], scope: Scope) -> dict[str, Any]:
