@@ -29,7 +29,12 @@ def value(record: SegmentRecord, column: str) -> str:
 @given(clusters(), price_lists(), st.sampled_from(COLUMNS), GLOBS, st.booleans(), st.data())
 @examples(40)
 def test_a_filter_is_misspelt_if_no_record_of_the_tenants_has_its_value(
-    cluster: Cluster, prices: Prices, column: str, glob: str | None, *, restricted: bool, data: st.DataObject
+    cluster: Cluster,
+    prices: Prices,
+    column: str,
+    glob: str | None,
+    restricted: bool,  # noqa: FBT001 - drawn
+    data: st.DataObject,
 ) -> None:
     with ledger_of(cluster, prices, data) as reader:
         records = list(reader.segments(ALWAYS))
