@@ -98,6 +98,7 @@ class SqliteLedger:
     def write(self, changes: Changes) -> Line | None:
         """See `Ledger.write`."""
         with converted_errors(self.path), self._transaction():
+            self._keep_starts(changes)
             balance = self._write(changes)
         self._is_marked = self._is_marked or mark(self.path)
         if changes.live is None:
@@ -175,7 +176,6 @@ class SqliteLedger:
     def _write(self, changes: Changes) -> Line:
         many = self._connection.executemany
         a, b = self._balance(changes)
-        self._keep_starts(changes)
         many(rows.INSERT_CAPACITY, rows.capacity(changes))
         self._allocations.store_prices(filter(None, changes.asset_prices.values()))
         many(rows.INSERT_ASSET_PRICE, rows.asset_prices(changes))

@@ -119,7 +119,7 @@ class _Training(Camel, frozen=True):
     spec: _TrainingSpec = field(default_factory=_TrainingSpec)
 
 
-class _Task(Camel, frozen=True):
+class _VolcanoTask(Camel, frozen=True):
     name: str = ""
     replicas: int = 0
     template: PlannedTemplate = field(default_factory=PlannedTemplate)
@@ -127,7 +127,7 @@ class _Task(Camel, frozen=True):
 
 class _VolcanoSpec(Camel, frozen=True):
     scheduler_name: str = "volcano"
-    tasks: tuple[_Task, ...] = ()
+    tasks: tuple[_VolcanoTask, ...] = ()
 
 
 class _VolcanoJob(Camel, frozen=True):
