@@ -1,6 +1,6 @@
 """The answers of `gputally why` as text: the first line is the answer, the others its evidence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from gputally.model.placement.why_document import Help, ObstacleText, OccupantPod, WhyAnswer, WhyDocument
@@ -34,12 +34,12 @@ def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
         yield from block
 
 
-def _blocks(document: WhyDocument, width: int) -> Iterator[Iterator[str]]:
+def _blocks(document: WhyDocument, width: int) -> Iterator[Iterable[str]]:
     """What belongs together; a block may have no lines."""
     yield from (_answer(each, document, width) for each in document.answers)
     yield from (workload_lines(each, document, width=width) for each in document.workloads)
     if document.answers:
-        yield paragraph(bound_words(document), width) if document.bound else iter(())
+        yield paragraph(bound_words(document), width) if document.bound else ()
     yield (part for line in job_preempted_words(document) for part in paragraph(line, width))
     yield from (paragraph(unaccounted_words(each), width) for each in document.unaccounted)
 
