@@ -16,7 +16,7 @@ from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import RelistFinished, RelistStarted, Upserted
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
-from gputally.pending_api.past_pods import PastPod
+from gputally.pending_api.past_pods import PastPod, PastVictims
 from gputally.pending_api.pending_finder import why_document
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow, read_pending
@@ -40,6 +40,15 @@ class _NothingPast:
     def last_named(self, namespace: str, name: str) -> PastPod | None:
         """None."""
         del namespace, name
+        return None
+
+    def victims(self, namespace: str, job: str) -> PastVictims:
+        """None."""
+        del namespace, job
+        return PastVictims(None)
+
+    def records_from_us(self) -> int | None:
+        """Not known."""
         return None
 
 

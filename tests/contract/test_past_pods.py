@@ -3,9 +3,10 @@
 from msgspec.structs import replace
 
 from gputally.ledger.protocol import Ledger, LedgerReader
+from gputally.model.disruptions.disruption import Cause
 from gputally.model.placement.wait import WaitRow
-from gputally.pending_api.past_pods import last_pod
-from tests.contract.records import ALWAYS, PREEMPTION, WAIT, pod, segment, step, us
+from gputally.pending_api.past_pods import last_pod, last_victims
+from tests.contract.records import ALWAYS, DISRUPTION, OPENED_S, PREEMPTION, WAIT, pod, segment, step, us
 
 
 def row(uid: str, *, from_us: int, to_us: int, name: str = "train") -> WaitRow:
@@ -70,3 +71,21 @@ def test_a_victim_that_never_waited_is_found_by_its_preemption(ledger: Ledger, r
     assert found
     assert (found.uid, found.waits, found.quantity) == ("a", (), PREEMPTION.quantity)
     assert last_pod(reader, "ml", "pod-b") is None, "the preemptor is not the victim"
+
+
+def test_the_preempted_pods_of_a_job_are_those_of_the_last_30_days(ledger: Ledger, reader: LedgerReader) -> None:
+    later_s = OPENED_S + 40 * 86_400
+    preempted = replace(DISRUPTION, cause=Cause.PREEMPTION)
+    found = {
+        "old": replace(preempted, victim_uid="old", decided_us=us(OPENED_S + 5)),
+        "a": replace(preempted, victim_uid="a", decided_us=us(later_s - 60)),
+        "b": replace(preempted, victim_uid="b", decided_us=us(later_s - 50), job="other"),
+        "c": replace(DISRUPTION, victim_uid="c", decided_us=us(later_s - 40)),
+    }
+    counted = {"a": replace(PREEMPTION, victim_uid="a", decided_us=us(later_s - 60))}
+    ledger.write(step(at=later_s, disruptions=found, counted_preemptions=counted))
+
+    known = last_victims(reader, "ml", "train")
+    assert [(each.disruption.victim_uid, each.preemption is not None) for each in known.victims] == [("a", True)]
+    assert known.from_us == us(later_s - 30 * 86_400)
+    assert last_victims(reader, "ml", "none").victims == []

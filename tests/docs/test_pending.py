@@ -46,7 +46,7 @@ def test_every_line_of_an_answer_is_explained() -> None:
 
 
 def test_every_kind_of_manifest_is_named() -> None:
-    assert [kind for kind in READERS if f"{kind}s" not in PAGE] == []
+    assert [kind.name for kind in READERS if f"{kind.name}s" not in PAGE] == []
 
 
 def test_the_examples_of_the_help_parse() -> None:

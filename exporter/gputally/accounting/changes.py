@@ -62,7 +62,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     `capacity` has new facts of nodes, by UID and time: name and facts; `asset_prices` say what a GPU-hour of capacity
     costs from when on. `live` are the sums of the counters that are to be compared with those of the ledger.
     `interruptions` are observation gaps, from (kind, start) to end. Hours of usage are as last reported, by assignment
-    and start or by GPU.
+    and start or by GPU. `has_waits` is False if waits are not recorded, as the feature is off.
     """
 
     accounting_start_us: int
@@ -91,6 +91,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     unallocated_usage: dict[GpuKey, UnallocatedHour] = field(default_factory=dict)
     departed: dict[str, PodRecord | None] = field(default_factory=dict)
     live: Lines = field(default_factory=dict)
+    has_waits: bool = True
 
     def followed_by(self, later: "Changes") -> "Changes":
         """These changes and `later` ones as one step."""

@@ -232,6 +232,7 @@ class Fleet:
             unallocated_usage=unallocated,
             departed=self.usage.drain_departed(),
             live=self.totals.lines(RECONCILED),
+            has_waits=self.waiting.is_on,
         )
 
     def _upserted(self, event: Upserted, found: Object) -> None:

@@ -25,6 +25,7 @@ from gputally.ledger.records import (
     ObservationGap,
     PriorityClassRecord,
     ReachedProgress,
+    Records,
     SegmentRecord,
     Window,
 )
@@ -60,7 +61,12 @@ class JoinedReader:
     def state(self) -> LedgerState:
         """See `LedgerReader.state`: that of the cluster, from the first imported job on."""
         live, history = self._live.state(), self._history.state()
-        return replace(live, accounting_start_us=min(live.accounting_start_us, history.accounting_start_us))
+        later = {each: live.records_from_us(each) for each in (Records.DISRUPTIONS, Records.WAITS)}
+        if Records.PODS in live.later:
+            later[Records.PODS] = live.later[Records.PODS]
+        return replace(
+            live, accounting_start_us=min(live.accounting_start_us, history.accounting_start_us), later=later
+        )
 
     def allocations(self, window: Window) -> Iterator[AllocationRecord]:
         """See `LedgerReader.allocations`."""
@@ -181,6 +187,10 @@ class JoinedReader:
     def unaccounted(self, window: Window) -> list[UnaccountedDay]:
         """See `LedgerReader.unaccounted`; nothing is known of the time of imported jobs."""
         return self._live.unaccounted(window)
+
+    def tenants_named(self, column: str, glob: str) -> set[str]:
+        """See `LedgerReader.tenants_named`."""
+        return self._live.tenants_named(column, glob) | self._history.tenants_named(column, glob)
 
     def closed_periods(self) -> list[ClosedPeriod]:
         """See `LedgerReader.closed_periods`; imported jobs are never closed."""

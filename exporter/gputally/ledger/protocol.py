@@ -228,5 +228,11 @@ class LedgerReader(Protocol):
     def unaccounted(self, window: Window) -> list[UnaccountedDay]:
         """The most pods at a time that asked for GPUs which were not accounted, for each day (UTC) of the window."""
 
+    def tenants_named(self, column: str, glob: str) -> set[str]:
+        """The tenants of all records, of any time and kind, in which the value of a column matches the glob.
+
+        Columns: tier, tenant, queue, gpu_model, pool, resource, namespace, pod, job_kind, job, node, occupying_tier.
+        """
+
     def closed_periods(self) -> list[ClosedPeriod]:
         """The closed periods with their lines, in order. Raises: LedgerDamaged if they cannot be read."""

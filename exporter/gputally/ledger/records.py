@@ -3,7 +3,7 @@
 Times are µs since the epoch (UTC), quantities µGPU, GPU-time their product.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -23,18 +23,42 @@ class Window(NamedTuple):
     end_us: int
 
 
+class Records(StrEnum):
+    """What the lists of a ledger consist of. Each kind may have records from another time on."""
+
+    ALLOCATIONS = "allocations"
+    """Of pods and their jobs, with their cost and usage; of the earliest ones, only sums by day may be left."""
+    PODS = "pods"
+    """Of single pods: the retention leaves only sums of the earliest ones."""
+    DISRUPTIONS = "disruptions"
+    """Preemptions, and other causes for which pods lost their GPUs."""
+    WAITS = "waits"
+    """Of pods for GPUs, and of workloads for pods."""
+
+
 class LedgerState(Struct, frozen=True, kw_only=True):
     """The scope of a ledger. `cluster` is the UID of the cluster's kube-system namespace, None before the first start.
 
     Counters exclude the time before `accounting_start_us`. The ledger is complete up to `accounted_us`, where records
     without an end are cut off. From `detail_start_us` on, single allocations are known; of those that ended before,
     only sums by day may be left. None if nothing was rolled up.
+
+    `later` has the kinds of records that do not begin at the accounting start, with their first time; None for a kind
+    that this ledger does not have.
     """
 
     cluster: str | None
     accounting_start_us: int
     accounted_us: int
     detail_start_us: int | None = None
+    later: Mapping[Records, int | None] = {}
+
+    def records_from_us(self, records: Records) -> int | None:
+        """From when on (µs) the ledger has all records of a kind: before, "none" means that nothing is known.
+
+        None if the ledger does not have such records.
+        """
+        return self.later.get(records, self.accounting_start_us)
 
 
 class AllocationRecord(Struct, frozen=True, kw_only=True, gc=False):

@@ -70,7 +70,8 @@ class AllocationsDocument(Struct, frozen=True, kw_only=True):
 
     `nodes` is None for a user who is restricted to tenants. `jobs` are those of `pods` with several bound pods.
     `unaccounted` are the reasons for which any pods of the cluster are not accounted, which are not among `pods`; None
-    for a user who is restricted to tenants.
+    for a user who is restricted to tenants. If no pod matches, `unknown` names the values of the request that no pod
+    has: `tenant nobody`.
     """
 
     version: int = VERSION
@@ -80,3 +81,4 @@ class AllocationsDocument(Struct, frozen=True, kw_only=True):
     nodes: list[NodeCapacity] | None
     jobs: list[JobPlacement] = []
     unaccounted: list[UnaccountedCount] | None = None
+    unknown: list[str] = []

@@ -62,3 +62,4 @@ class AtRiskDocument(Struct, frozen=True, kw_only=True):
     total: Risk | None
     jobs: list[JobAtRisk]
     nodes: list[NodeAtRisk]
+    unknown: list[str] = []

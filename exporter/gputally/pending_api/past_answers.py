@@ -33,7 +33,7 @@ def why_waited(
         waited_seconds=max(0, until_us - record.created_us) / US_PER_SECOND,
         waited_cost=cost.lowest,
         highest_waited_cost=cost.highest,
-        preempted=_preempted(now.preemptions.get(record.uid), viewer),
+        preempted=preempted_by(now.preemptions.get(record.uid), viewer),
         gang=gang_entry_of(now, record.uid, viewer),
     )
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
@@ -48,7 +48,7 @@ def why_gone(now: PendingNow, gone: PastPod, viewer: Viewer) -> WhyDocument:
         node=known.node if known else None,
         waits=past_waits(gone.waits, now.at_us),
         waited_seconds=_waited_us(gone, now.at_us) / US_PER_SECOND,
-        preempted=_preempted_before(gone.preemption, viewer),
+        preempted=preempted_before(gone.preemption, viewer),
     )
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
 
@@ -137,7 +137,8 @@ def _gpus(record: PodRecord) -> float:
     return holding(record).quantity / GPU if record.segments else 0.0
 
 
-def _preempted(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy | None:
+def preempted_by(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy | None:
+    """Who preempted a pod that is still known, as far as the reader may know."""
     if preemption is None:
         return None
     by, is_by_queue = preemption.preemptor, preemption.queue_rule is not None
@@ -155,8 +156,11 @@ def _preempted(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy | N
     )
 
 
-def _preempted_before(preemption: PreemptionRecord | None, viewer: Viewer) -> PreemptedBy | None:
-    """A restricted reader sees no names: ledgers of earlier versions have no tenant of preemptors."""
+def preempted_before(preemption: PreemptionRecord | None, viewer: Viewer) -> PreemptedBy | None:
+    """Who preempted a pod that is gone.
+
+    A restricted reader sees no names: ledgers of earlier versions have no tenant of preemptors.
+    """
     if preemption is None:
         return None
     is_by_queue = preemption.queue_rule is not None

@@ -1,15 +1,16 @@
 """What the ledger knows of pods that wait no longer."""
 
 import logging
-from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import AllocationRecord, SegmentRecord, Window
+from gputally.ledger.records import AllocationRecord, Records, SegmentRecord, Window
 from gputally.ledger.wait_record import WaitRecord
+from gputally.model.disruptions.disruption import PREEMPTIONS, DisruptionRecord
 from gputally.model.units import US_PER_DAY
 
 _EVER: Final = Window(0, 2**62)
@@ -17,6 +18,7 @@ _LATELY_US: Final = 30 * US_PER_DAY
 """How far back preemptions are searched by name."""
 
 logger = logging.getLogger(__name__)
+Found = TypeVar("Found")
 
 
 class PastPod(NamedTuple):
@@ -33,6 +35,20 @@ class PastPod(NamedTuple):
     preemption: PreemptionRecord | None = None
 
 
+class PastVictim(NamedTuple):
+    """A pod that was preempted, and by whom, as far as known."""
+
+    disruption: DisruptionRecord
+    preemption: PreemptionRecord | None
+
+
+class PastVictims(NamedTuple):
+    """All pods of a job that were preempted from `from_us` on, None if nothing is known of any time."""
+
+    from_us: int | None
+    victims: Sequence[PastVictim] = ()
+
+
 class PastPods(Protocol):
     """Reads the past. Its calls block."""
 
@@ -41,6 +57,12 @@ class PastPods(Protocol):
 
     def last_named(self, namespace: str, name: str) -> PastPod | None:
         """The last pod of that name that waited, held GPUs or was preempted."""
+
+    def victims(self, namespace: str, job: str) -> PastVictims:
+        """The pods of a job that were preempted lately."""
+
+    def records_from_us(self) -> int | None:
+        """From when on pods are known (µs); None if that is not known."""
 
 
 class LedgerPods:
@@ -51,21 +73,43 @@ class LedgerPods:
 
     def waits(self, uid: str) -> Sequence[WaitRecord]:
         """See `PastPods.waits`."""
-        try:
-            with open_reader(self._url) as reader:
-                return list(reader.waits(_EVER, pod_uid=uid))
-        except LedgerError as error:
-            logger.warning("the waits of a pod cannot be read: %s", error)
-            return ()
+        return self._read(lambda reader: list(reader.waits(_EVER, pod_uid=uid)), default=[])
 
     def last_named(self, namespace: str, name: str) -> PastPod | None:
         """See `PastPods.last_named`."""
+        return self._read(lambda reader: last_pod(reader, namespace, name), default=None)
+
+    def victims(self, namespace: str, job: str) -> PastVictims:
+        """See `PastPods.victims`."""
+        return self._read(lambda reader: last_victims(reader, namespace, job), default=PastVictims(None))
+
+    def records_from_us(self) -> int | None:
+        """See `PastPods.records_from_us`."""
+        return self._read(lambda reader: reader.state().records_from_us(Records.PODS), default=None)
+
+    def _read(self, read: Callable[[LedgerReader], Found], *, default: Found) -> Found:
         try:
             with open_reader(self._url) as reader:
-                return last_pod(reader, namespace, name)
+                return read(reader)
         except LedgerError as error:
-            logger.warning("the waits of a pod cannot be read: %s", error)
-            return None
+            logger.warning("the past of pods cannot be read: %s", error)
+            return default
+
+
+def last_victims(reader: LedgerReader, namespace: str, job: str) -> PastVictims:
+    """The pods of a job that were preempted lately, in chronological order."""
+    state = reader.state()
+    from_us = state.records_from_us(Records.DISRUPTIONS)
+    if from_us is None:
+        return PastVictims(None)
+    since = Window(max(from_us, state.accounted_us - _LATELY_US), _EVER.end_us)
+    found = [
+        each
+        for each in reader.disruptions(since)
+        if each.cause in PREEMPTIONS and (each.victim_namespace, each.job) == (namespace, job)
+    ]
+    by = {each.victim_uid: each for each in reader.preemptions(since)} if found else {}
+    return PastVictims(since.start_us, [PastVictim(each, by.get(each.victim_uid)) for each in found])
 
 
 def last_pod(reader: LedgerReader, namespace: str, name: str) -> PastPod | None:

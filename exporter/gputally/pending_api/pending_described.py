@@ -6,12 +6,12 @@ from gputally.model.placement.fits_document import FITS_PATH, FitsDocument
 from gputally.model.placement.pending_document import PENDING_PATH, PendingDocument
 from gputally.model.placement.what_if_document import WHAT_IF_PATH, WhatIfDocument
 from gputally.model.placement.why_document import WHY_PATH, WhyDocument
-from gputally.pending_api.forecasts.manifest_pods import READERS
+from gputally.pending_api.forecasts.manifest_pods import KIND_NAMES
 from gputally.pending_api.pending_request import MOST_PENDING, PENDING_FILTERS, USUAL_PENDING
 from gputally.report_api.openapi import Described, document_content, filter_parameters, operation, parameter
 
 _NOT_FOUND: Final = {"404": {"description": "no such pod with GPUs, as far as the user may know"}}
-_OF_MANIFEST: Final = f"A manifest of {', '.join(READERS)}, or a List of them, as JSON."
+_OF_MANIFEST: Final = f"A manifest of {KIND_NAMES}, or a List of them, as JSON."
 
 
 def _pending() -> dict[str, Any]:

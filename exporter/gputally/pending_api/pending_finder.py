@@ -1,7 +1,7 @@
 """Finds the pods that a question is about."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from gputally.pending_api.past_answers import why_gone, why_waited
 from gputally.pending_api.past_pods import PastPods
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 from gputally.pending_api.pending_request import WhyRequest
+from gputally.pending_api.preempted_pods import with_preempted
 from gputally.pending_api.why_answers import why_waiting
 from gputally.pending_api.workloads.pending_workloads import pending_workload, workloads_named
 
@@ -45,14 +46,31 @@ def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: Pa
     """The answer, with the workloads of that name that lack pods. Raises: NoSuchPods, NotYetJudged."""
     uncreated = workloads_named(now, asked.namespace, asked.pod or asked.job, viewer)[:_MOST_WORKLOADS]
     workloads, notes = [pending_workload(now, each) for each in uncreated], unaccounted_notes(now, asked, viewer)
+    from_us = past.records_from_us()
+    others = WhyDocument(
+        at=to_datetime(now.at_us),
+        currency=now.currency,
+        answers=[],
+        unaccounted=notes,
+        records_from=None if from_us is None else to_datetime(from_us),
+    )
+    others = with_preempted(others, now, asked, viewer, past=past)
     try:
-        found = replace(_pods_document(now, asked, viewer, past), unaccounted=notes)
-    except NoSuchPods:
-        if not (workloads or notes):
-            raise
-        at = to_datetime(now.at_us)
-        return WhyDocument(at=at, currency=now.currency, answers=[], workloads=workloads, unaccounted=notes)
-    return replace(found, workloads=workloads) if asked.job else found
+        found = _pods_document(now, asked, viewer, past)
+    except NoSuchPods as error:
+        if not (workloads or notes or others.preempted):
+            known = (
+                f"; pods are known from {others.records_from:%Y-%m-%d %H:%M:%S} UTC on" if others.records_from else ""
+            )
+            raise NoSuchPods(f"{error}{known}") from None
+        return replace(others, workloads=workloads)
+    return replace(others, **_answered(found), workloads=workloads if asked.job else [])
+
+
+def _answered(found: WhyDocument) -> dict[str, Any]:
+    """The fields of the answer about pods."""
+    names = ("answers", "bound", "nodes_used", "nodes_needed")
+    return {name: getattr(found, name) for name in names}
 
 
 def unaccounted_notes(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> list[UnaccountedNote]:

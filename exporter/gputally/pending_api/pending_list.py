@@ -10,8 +10,9 @@ from gputally.model.placement.pending_document import PendingDocument, PendingPo
 from gputally.model.placement.why_document import Help
 from gputally.pending_api.helps.helps import helps_among, suggestions_for
 from gputally.pending_api.helps.related_pods import RelatedPods, Relations
+from gputally.pending_api.pending_filters import unknown_to
 from gputally.pending_api.pending_now import PendingNow, Viewer
-from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod, unknown_values
+from gputally.pending_api.pending_pods import chosen, pending_document, pending_pod
 from gputally.pending_api.pending_request import PendingRequest
 from gputally.pending_api.why_answers import rank_of
 from gputally.pending_api.words.amount_words import pods_words
@@ -39,14 +40,15 @@ def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> Pend
     helps = _Helps(now, page, viewer) if asked.with_helps else None
     pods = [_helped(now, each, viewer, helps) for each in page]
     workloads = chosen_workloads(now, asked.filters, viewer)
-    unknown = [] if found or workloads else unknown_values(now, asked.filters, viewer)
+    gangs = gang_entries(now, asked.filters, viewer)
+    unknown = [] if found or workloads or gangs else unknown_to(now, asked.filters, viewer)
     return replace(
         pending_document(now, found, pods, unknown=unknown),
         workloads=[pending_workload(now, each) for each in workloads[asked.offset : asked.offset + asked.limit]],
         workload_reasons=workload_reasons(workloads),
         workload_count=len(workloads),
         unmeasured_count=sum(not each.quantity for each in workloads),
-        gangs=gang_entries(now, viewer),
+        gangs=gangs,
         findings=finding_entries(now, found, viewer),
     )
 

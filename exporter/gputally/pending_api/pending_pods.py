@@ -1,6 +1,6 @@
 """Waiting pods with their verdicts, and the sums by reason."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -14,37 +14,16 @@ from gputally.model.price import PriceRange
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.costs.wait_costs import unpriced_reason
 from gputally.pending_api.past_answers import past_waits
-from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
+from gputally.pending_api.pending_filters import Filters, matches, pod_values
+from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.words.finding_entries import findings_of
 from gputally.pending_api.words.verdict_words import MEANING, sentence
 
 
-def chosen(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[WaitingPod]:
+def chosen(now: PendingNow, filters: Filters, viewer: Viewer) -> list[WaitingPod]:
     """The waiting pods that the reader may see and that match all filters, the oldest first."""
     seen = (each for each in now.waiting if viewer.sees(each.tenant))
-    return [each for each in seen if all(_value(each, name) in values for name, values in filters.items())]
-
-
-def unknown_values(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[str]:
-    """The namespaces and tenants of the filters that no pod with GPUs has, as far as the reader may know."""
-    records = [(each.namespace, tenant) for each in now.records.values() if viewer.sees(tenant := tenant_of(now, each))]
-    names = {namespace for namespace, _ in records} | (set(now.namespaces) if viewer.tenants is None else set())
-    known = {"namespace": names, "tenant": {tenant for _, tenant in records} | set(viewer.tenants or ())}
-    return [f"{what} {each}" for what in known for each in sorted(filters.get(what, frozenset()) - known[what])]
-
-
-def _value(waiting: WaitingPod, name: str) -> str:
-    match name:
-        case "tier":
-            return waiting.tier
-        case "tenant":
-            return waiting.tenant
-        case "reason":
-            return waiting.verdict.reason.value
-        case "job":
-            return waiting.record.job
-        case _:
-            return waiting.record.namespace
+    return [each for each in seen if matches(pod_values(each), filters)]
 
 
 def pending_document(

@@ -19,8 +19,7 @@ from gputally.model.placement.pending_document import PENDING_PATH
 from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH
 from gputally.model.placement.why_document import NOT_FOUND_HEADER, WHY_PATH
 from gputally.pending_api.forecasts.fits_request import FitsRequest, fits_document
-from gputally.pending_api.forecasts.forecast import forecast
-from gputally.pending_api.forecasts.manifest_pods import planned_classes, planned_pods
+from gputally.pending_api.forecasts.forecast import forecast, forecast_of_manifest
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
 from gputally.pending_api.pages.page_style import HEADERS
 from gputally.pending_api.pages.pending_page import pending_page
@@ -107,9 +106,7 @@ class PendingRoutes:
         expect_known(_parameters(request), ())
         viewer = Viewer(TENANTS.get())
         body = await self._body(request)
-        return await self._answered(
-            request, lambda now: _encoded(forecast(now, planned_pods(body), viewer, classes=planned_classes(body)))
-        )
+        return await self._answered(request, lambda now: _encoded(forecast_of_manifest(now, body, viewer)))
 
     async def page(self, request: web.Request) -> web.Response:
         """The page of waiting pods."""

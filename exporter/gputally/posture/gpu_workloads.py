@@ -10,7 +10,7 @@ from gputally.errors import MalformedObject
 from gputally.model.kube import Meta, OwnerReference
 from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.rules import Rules
-from gputally.posture.posture_input import PostureInput, PostureResource
+from gputally.posture.posture_input import KINDS, PostureInput, PostureResource
 from gputally.posture.posture_objects import (
     JobObject,
     JobTerms,
@@ -22,12 +22,17 @@ from gputally.shares.request import effective_units, holds_gpu
 from gputally.shares.schemes import Units, describes
 
 _ENDED: Final = frozenset({"Complete", "Failed"})
-_READ_OWNERS: Final[Mapping[str, PostureResource]] = {
-    "Job": PostureResource.JOBS,
-    "StatefulSet": PostureResource.STATEFUL_SETS,
-    "PyTorchJob": PostureResource.TRAINING_JOBS,
-}
+_OWNING: Final = (PostureResource.JOBS, PostureResource.STATEFUL_SETS, PostureResource.TRAINING_JOBS)
 """Pods of these owners are represented by the owner, if its resource could be read."""
+_READ_OWNERS: Final[Mapping[tuple[str, str], PostureResource]] = {
+    (each.group, each.kind): each.resource for each in KINDS if each.resource in _OWNING
+}
+"""By API group and kind: a Job of Volcano is not one of Kubernetes."""
+_NAMESAKES: Final = frozenset(kind for _, kind in _READ_OWNERS)
+
+
+_OWNERS_OF_JOBS: Final = (("batch", "CronJob"), ("kubeflow.org", "PyTorchJob"))
+"""They stand for their Jobs."""
 
 
 class GpuTemplate(Struct, frozen=True, kw_only=True):
@@ -95,7 +100,7 @@ def _is_over(pod: PosturePod) -> bool:
 
 def _controllers(found: PostureInput, rules: Rules) -> Iterator[GpuWorkload]:
     for job in found.jobs or ():
-        if not _has_ended(job) and _owner_kind(job.metadata) not in ("CronJob", "PyTorchJob"):
+        if not _has_ended(job) and _owner_type(job.metadata) not in _OWNERS_OF_JOBS:
             yield from _job_workload("Job", job.metadata, job.spec, rules)
     for cron in found.cronjobs or ():
         yield from _job_workload("CronJob", cron.metadata, cron.spec.job_template.spec, rules)
@@ -170,8 +175,9 @@ def _of_pods(found: PostureInput, rules: Rules) -> Iterator[GpuWorkload]:
     seen: set[tuple[str, str, str]] = set()
     for pod in gpu_pods(found, rules) or ():
         owner, place = _owner(pod.metadata), namespace_of(pod.metadata)
-        kind, name = (owner.kind, owner.name) if owner else ("Pod", pod.metadata.name)
-        is_read = kind in _READ_OWNERS and found.knows(_READ_OWNERS[kind])
+        kind, name = (_kind_of(owner), owner.name) if owner else ("Pod", pod.metadata.name)
+        read = _READ_OWNERS.get(_owner_type(pod.metadata))
+        is_read = read is not None and found.knows(read)
         if is_read or (place, _deployment_of(kind, name)) in deployments or (kind, place, name) in seen:
             continue
         seen.add((kind, place, name))
@@ -203,6 +209,14 @@ def _owner(metadata: Meta) -> OwnerReference | None:
     return next((each for each in metadata.owner_references or () if each.controller), None)
 
 
-def _owner_kind(metadata: Meta) -> str:
+def _owner_type(metadata: Meta) -> tuple[str, str]:
+    """The API group and the kind of the owner, both empty without one."""
     owner = _owner(metadata)
-    return owner.kind if owner else ""
+    return (owner.api_version.rpartition("/")[0], owner.kind) if owner else ("", "")
+
+
+def _kind_of(owner: OwnerReference) -> str:
+    """Its kind, with the group if another kind that is read has the same name: `Job.batch.volcano.sh`."""
+    group = owner.api_version.rpartition("/")[0]
+    is_other = owner.kind in _NAMESAKES and (group, owner.kind) not in _READ_OWNERS
+    return f"{owner.kind}.{group}" if is_other and group else owner.kind

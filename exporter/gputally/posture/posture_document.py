@@ -40,7 +40,7 @@ class Posture(Struct, frozen=True, kw_only=True):
     `observed` and `class_changes` come from a ledger, and are None without one.
 
     `accepted` are findings that an annotation of the object says are intended. `ignored` counts objects of kinds that
-    are not read.
+    are not read. `not_modelled` are objects of such kinds whose pods request GPUs, or may do so: `RayJob.ray.io ml/a`.
     """
 
     source: str
@@ -56,6 +56,7 @@ class Posture(Struct, frozen=True, kw_only=True):
     accepted: tuple[Finding, ...]
     unchecked: tuple[Unchecked, ...]
     ignored: Mapping[str, int]
+    not_modelled: tuple[str, ...] = ()
 
     @property
     def fails(self) -> bool:
@@ -83,6 +84,7 @@ def posture_of(found: PostureInput, rules: Rules, history: PreemptionHistory | N
         accepted=tuple(each for each in findings if each.check in accepts.get(each.object, ())),
         unchecked=tuple(_unchecked(found)),
         ignored=found.ignored,
+        not_modelled=tuple(each.name for each in found.unknown if each.may_have_gpus(rules)),
     )
 
 

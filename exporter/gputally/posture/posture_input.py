@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.model.kube import Namespace, Node
+from gputally.placement.objects.unknown_workload import UnknownWorkload
 from gputally.posture.posture_objects import (
     AnyObject,
     ClassObject,
@@ -80,7 +81,8 @@ class NotRead(Struct, frozen=True, kw_only=True):
 class PostureInput(Struct, frozen=True, kw_only=True):
     """The objects by resource; None for what is unknown, which is not the same as none.
 
-    `from_files` says that admission has not seen the objects. `ignored` counts objects of other kinds.
+    `from_files` says that admission has not seen the objects. `ignored` counts objects of other kinds, except for the
+    `unknown` ones, which have templates of pods.
     """
 
     source: str
@@ -98,6 +100,7 @@ class PostureInput(Struct, frozen=True, kw_only=True):
     pytorchjobs: tuple[TrainingJobObject, ...] | None = None
     not_read: tuple[NotRead, ...] = ()
     ignored: dict[str, int] = {}
+    unknown: tuple[UnknownWorkload, ...] = ()
 
     def knows(self, resource: PostureResource) -> bool:
         """Whether the objects of the resource are known."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from gputally.errors import ConfigError, Problem
+from gputally.placement.objects.unknown_workload import UnknownWorkload, group_of
 from gputally.posture.posture_input import KINDS, NotRead, PostureInput, PostureKind, PostureResource
 from gputally.posture.posture_objects import AnyObject
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_files, manifest_objects
@@ -25,6 +26,7 @@ class ManifestReader:
         self._objects = defaultdict[PostureResource, list[AnyObject]](list)
         self._places: dict[tuple[str, str, str], str] = {}
         self._ignored: Counter[str] = Counter()
+        self._unknown: list[UnknownWorkload] = []
         self._problems: list[Problem] = []
 
     def read(self, path: Path) -> None:
@@ -50,14 +52,17 @@ class ManifestReader:
                 if each.resource in unknown
             ),
             ignored=dict(sorted(self._ignored.items())),
+            unknown=tuple(self._unknown),
             **{each.value: tuple(self._objects[each]) for each in known},  # type: ignore[arg-type]  # the table has the types
         )
 
     def _add(self, found: ManifestObject) -> None:
-        group = found.value["apiVersion"].rpartition("/")[0]
-        kind = _BY_KIND.get((group, found.value["kind"]))
-        if kind is None:
-            self._ignored[found.value["kind"]] += 1
+        kind = _BY_KIND.get((group_of(found.value["apiVersion"]), found.value["kind"]))
+        other = UnknownWorkload(found.value)
+        if kind is None and other.has_pods:
+            self._unknown.append(other)
+        elif kind is None:
+            self._ignored[other.kind] += 1
         elif self._is_new(found, kind):
             try:
                 self._objects[kind.resource].append(msgspec.convert(found.value, kind.type))

@@ -49,7 +49,7 @@ def sections(posture: Posture) -> Iterator[PostureSection]:
             title="Accepted findings",
             sentences=tuple(f"{each.objects}: {each.check}: {each.what}." for each in finding_groups(posture.accepted)),
         )
-    if posture.unchecked or posture.ignored:
+    if posture.unchecked or posture.ignored or posture.not_modelled:
         yield PostureSection(
             title="What is not known", sentences=(*map(_unchecked, posture.unchecked), *_ignored(posture))
         )
@@ -188,3 +188,6 @@ def _ignored(posture: Posture) -> Iterator[str]:
     if posture.ignored:
         kinds = [f"{count} {kind}" for kind, count in posture.ignored.items()]
         yield f"Objects of these kinds were not read: {listed(kinds)}."
+    if posture.not_modelled:
+        names = listed(posture.not_modelled)
+        yield f"Pods of these objects were not checked, as their kinds are not modelled: {names}."

@@ -40,8 +40,18 @@ _REPORT: Final[dict[str, Any]] = {
         "compared_to": {"anyOf": [_TIMES, {"type": "null"}]},
         "accounted": _TIMES,
         "cut_off": {"type": "string", "format": "date-time", "description": "nothing after it counts"},
+        "records_from": {
+            "type": ["string", "null"],
+            "format": "date-time",
+            "description": "from when on there are such records: before, nothing is known; null without any",
+        },
         "by": {"type": "array", "items": _TEXT},
         "where": {"type": "object"},
+        "unmatched": {
+            "type": "array",
+            "items": _TEXT,
+            "description": "of an empty document, the values of filters that no record has: check the spelling",
+        },
         "rows": {"type": "array", "items": {"type": "object"}},
         "totals": {"type": "array", "items": {"type": "object"}},
         "unaccounted": {"type": ["array", "null"], "items": {"$ref": SCHEMA_REF.format(name="MostUnaccounted")}},

@@ -12,13 +12,18 @@ import msgspec
 
 from gputally.errors import ConfigError, Problem
 from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH, WHAT_IF_VERSION, WhatIfDocument
-from gputally.pending_api.forecasts.manifest_pods import PRIORITY_CLASS, READERS
+from gputally.model.printable import printable
+from gputally.pending_api.forecasts.manifest_pods import (
+    KIND_NAMES,
+    is_class,
+    pod_kind_of,
+    unknown_workload,
+)
 from gputally.pending_api.forecasts.what_if_request import PARAMETERS
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_objects
 from gputally.top.api_documents import of_version
 from gputally.top.client import InvalidQuestion, connected
 from gputally.top.flags import access_problems, credentials_from, service_from
-from gputally.why_command.not_evaluated import not_evaluated
 from gputally.why_command.run_why import print_json, print_lines, text_problems, width
 from gputally.why_command.what_if_text import what_if_lines
 
@@ -39,12 +44,13 @@ def run_what_if(parsed: Namespace) -> int:
         body = asyncio.run(_asked(parsed, chosen, _manifests(parsed, found) if parsed.file else None))
     except InvalidQuestion as error:
         raise ConfigError([_rejected(parsed.file, error.answer)]) from None
+    document = of_version(body, WhatIfDocument, WHAT_IF_VERSION)
     if parsed.output == "json":
         print_json(body)
     else:
-        print_lines(what_if_lines(of_version(body, WhatIfDocument, WHAT_IF_VERSION), width=width()))
-    if others := not_evaluated(found):
-        sys.stderr.write(f"gputally: not evaluated, as pods of their kinds are not modelled: {', '.join(others)}\n")
+        print_lines(what_if_lines(document, width=width()))
+    if others := ", ".join(map(printable, document.not_modelled)):
+        sys.stderr.write(f"gputally: not evaluated, as pods of their kinds are not modelled: {others}\n")
     return 0
 
 
@@ -91,10 +97,13 @@ async def _asked(parsed: Namespace, chosen: dict[str, str], manifests: bytes | N
 
 def _manifests(parsed: Namespace, found: Sequence[ManifestObject]) -> bytes:
     """The workloads of the file as one list, without what must not leave this machine. Raises: ConfigError."""
-    if not any(each.value["kind"] in READERS for each in found):
-        text = f"has no object that creates pods; use one of {', '.join(READERS)}"
+    known = [each for each in found if pod_kind_of(each.value["apiVersion"], each.value["kind"])]
+    others = [each.value for each in found if unknown_workload(each.value)]
+    if not known and not others:
+        text = f"has no object that creates pods; use one of {KIND_NAMES}"
         raise ConfigError([Problem(str(parsed.file), "", text)])
-    sent = [_reduced(each, parsed.namespace) for each in found if each.value["kind"] in (*READERS, PRIORITY_CLASS)]
+    classes = [each for each in found if is_class(each.value["apiVersion"], each.value["kind"])]
+    sent = [*(_reduced(each, parsed.namespace) for each in (*known, *classes)), *map(_requests_only, others)]
     body = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": sent})
     if len(body) > BODY_BYTES:  # the aggregator would close the connection before it has read all of it
         text = f"has {len(body):,} bytes of pod templates, and the aggregator reads {BODY_BYTES:,} at most; split it"
@@ -107,6 +116,30 @@ def _reduced(found: ManifestObject, namespace: str) -> dict[str, Any]:
     if namespace and isinstance(metadata := reduced.setdefault("metadata", {}), dict):
         metadata.setdefault("namespace", namespace)
     return reduced
+
+
+def _requests_only(value: dict[str, Any]) -> dict[str, Any]:
+    """An object of a kind that is not known, with nothing but its name and what its pods request."""
+    metadata = value.get("metadata")
+    given = metadata if isinstance(metadata, dict) else {}
+    named = {key: given[key] for key in ("name", "namespace") if key in given}
+    return {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": named, "pods": _kept(value)}
+
+
+def _kept(value: Any) -> Any:  # noqa: ANN401 - any value of a manifest
+    """The containers and requests inside, with the names of the fields that lead to them; None without any."""
+    if isinstance(value, list):
+        return [found for each in value if (found := _kept(each)) is not None] or None
+    if not isinstance(value, dict):
+        return None
+    found = {key: kept for key, inner in value.items() if (kept := _kept(inner)) is not None}
+    if isinstance(resources := value.get("resources"), dict):
+        found["resources"] = {key: resources[key] for key in ("limits", "requests") if key in resources}
+    if value.get("resourceClaims"):
+        found["resourceClaims"] = [{}]
+    if isinstance(value.get("containers"), list):
+        found.setdefault("containers", [])
+    return found or None
 
 
 def _without_secrets(value: Any) -> Any:  # noqa: ANN401 - any value of a manifest

@@ -1,6 +1,6 @@
 """The answers of `gputally why` as text: the first line is the answer, the others its evidence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from gputally.model.placement.why_document import Help, ObstacleText, OccupantPod, WhyAnswer, WhyDocument
@@ -11,6 +11,7 @@ from gputally.pending_api.words.answer_words import (
     OCCUPANT_NUMBERS,
     bound_words,
     headline_words,
+    job_preempted_words,
     nodes_words,
     occupant_cells,
     similar_words,
@@ -27,21 +28,20 @@ _MOST_HELPS: Final = 3
 
 def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
     """All answers, with an empty line between two."""
-    for index, answer in enumerate(document.answers):
+    for index, block in enumerate(filter(None, map(list, _blocks(document, width)))):
         if index:
             yield ""
-        yield from _answer(answer, document, width)
-    for index, workload in enumerate(document.workloads):
-        if index or document.answers:
-            yield ""
-        yield from workload_lines(workload, document, width=width)
-    if document.bound and document.answers:
-        yield ""
-        yield from paragraph(bound_words(document), width)
-    for index, note in enumerate(document.unaccounted):
-        if index or document.answers or document.workloads:
-            yield ""
-        yield from paragraph(unaccounted_words(note), width)
+        yield from block
+
+
+def _blocks(document: WhyDocument, width: int) -> Iterator[Iterable[str]]:
+    """What belongs together; a block may have no lines."""
+    yield from (_answer(each, document, width) for each in document.answers)
+    yield from (workload_lines(each, document, width=width) for each in document.workloads)
+    if document.answers:
+        yield paragraph(bound_words(document), width) if document.bound else ()
+    yield (part for line in job_preempted_words(document) for part in paragraph(line, width))
+    yield from (paragraph(unaccounted_words(each), width) for each in document.unaccounted)
 
 
 def _answer(answer: WhyAnswer, document: WhyDocument, width: int) -> Iterator[str]:

@@ -11,7 +11,8 @@ from gputally.model.pod import PodRecord
 
 
 def reference(kind: str, name: str, *, uid: str = "") -> OwnerReference:
-    return OwnerReference(kind=kind, name=name, uid=uid or name, api_version="x/v1", controller=True)
+    version = "batch/v1" if kind == "Job" else "x/v1"
+    return OwnerReference(kind=kind, name=name, uid=uid or name, api_version=version, controller=True)
 
 
 REPLICAS = Owner("a", reference("ReplicaSet", "web-5d9"))
@@ -159,3 +160,11 @@ def test_a_reference_that_borrows_the_uid_of_another_owner_names_no_job_of_other
     walks.learn(seen(second, REPLICAS))
 
     assert walks.job(pod("ours")) == ("ReplicaSet", "web-5d9", True)
+
+
+def test_the_job_of_another_group_is_no_job_of_kubernetes() -> None:
+    flow = Owner("a", reference("JobFlow", "nightly"))
+    volcano = Owner("a", OwnerReference(kind="Job", name="v", uid="v", api_version="batch.volcano.sh/v1alpha1"))
+
+    assert unknown_owner({}, volcano, {}) == volcano
+    assert job_of("a", {}, volcano, known(volcano, flow)) == ("JobFlow", "nightly")

@@ -105,3 +105,10 @@ def test_pods_that_are_not_accounted_are_counted_for_users_who_may_see_all() -> 
     ]
     assert document(found, {}, tenants=frozenset({"ml"})).unaccounted is None
     assert document(now(), {}, tenants=None).unaccounted == []
+
+
+def test_values_that_no_pod_has_are_named_if_no_pod_matches() -> None:
+    misspelt = {"tenant": {"visoin"}, "state": {"runing"}}
+
+    assert document(now(), misspelt, tenants=None).unknown == ["tenant visoin", "state runing"]
+    assert document(now(), {"tenant": {"a"}, "state": {"terminating"}}, tenants=None).unknown == []

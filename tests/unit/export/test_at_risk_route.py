@@ -84,3 +84,10 @@ def test_starting_and_terminating_pods_are_not_at_risk() -> None:
     found = document(now(replace(POD, started=None), replace(POD, name="b", deleted=101)), {}, tenants=None)
 
     assert (found.total, found.jobs, found.nodes) == (None, [], [])
+
+
+def test_values_that_no_pod_has_are_named_if_no_pod_matches() -> None:
+    assert document(now(POD), {"tenant": {"visoin"}}, tenants=None).unknown == ["tenant visoin"]
+    assert document(now(POD), {"tenant": {"ml"}}, tenants=None).unknown == []
+    others = replace(POD, name="b", namespace="web", node="n2")
+    assert document(now(POD, others), {"tenant": {"web"}}, tenants=frozenset({"ml"})).unknown == ["tenant web"]

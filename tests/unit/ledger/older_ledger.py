@@ -39,6 +39,7 @@ def written_by(version: int, path: Path) -> dict[str, list[tuple[object, ...]]]:
             connection.execute(
                 f"INSERT INTO main.{table} ({columns}) SELECT {today(columns)} FROM recent.{today(table)}"
             )
+        connection.execute("DELETE FROM meta WHERE key LIKE '%_from_us'")  # later programs keep these
         if version < PLAIN_NAMES:
             connection.execute("UPDATE meta SET key = 'opened_us' WHERE key = 'accounting_start_us'")
         return rows(connection, tables(connection))

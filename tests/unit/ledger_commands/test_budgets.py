@@ -153,7 +153,7 @@ def test_the_table_is_for_people(budgets: Budgets) -> None:
     lines = ("tenant: red, period: month, gpu_hours: 250", "name: Blue | all, tenant: blue, period: year, amount: 999")
 
     assert budgets(*lines, output="table").splitlines()[:4] == [
-        "Budgets, accounted until 1970-02-10 06:00:00 UTC",
+        "Budgets, accounted from 1970-01-01 00:16:40 UTC to 1970-02-10 06:00:00 UTC",
         "",
         (
             "budget      period                 unit        limit  spent  spent %  elapsed %  "
@@ -165,7 +165,7 @@ def test_the_table_is_for_people(budgets: Budgets) -> None:
         ),
     ]
     markdown = budgets(*lines, output="markdown").splitlines()
-    assert markdown[0] == "# Budgets, accounted until 1970-02-10 06:00:00 UTC"
+    assert markdown[0] == "# Budgets, accounted from 1970-01-01 00:16:40 UTC to 1970-02-10 06:00:00 UTC"
     assert markdown[-1].startswith("| Blue \\| all | 1970-01-01/1971-01-01 | CHF | 999.00 | ")
 
 

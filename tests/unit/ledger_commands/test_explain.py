@@ -136,7 +136,7 @@ def test_a_filter_on_time_cuts_allocations_at_its_periods(run: Runner, ledger: P
 def test_nothing_to_explain_is_said(run: Runner, ledger: Path) -> None:
     found = run("explain", "--ledger", ledger, "--window", "all", "--where", "tenant=visoin")
 
-    assert (found.status, found.err) == (0, "gputally: no allocation matches tenant visoin; check the spelling\n")
+    assert (found.status, found.err) == (0, "gputally: No record has tenant visoin: check the spelling.\n")
     assert "total of 0 pods\n" in found.out
 
 

@@ -114,7 +114,7 @@ def test_totals_say_what_each_tier_bought_destroyed_and_left_stranded(path: Path
     found = run("preemptions", "--ledger", path, "--window", "all").out
     document = json.loads(run("preemptions", "--ledger", path, "--window", "all", "--output", "json").out)
 
-    [head, total] = found.splitlines()[-2:]
+    [head, total, _, _] = found.splitlines()[-4:]
     assert head.split("  ")[0] == "by tier"
     assert total.split() == ["high", "1", "1", "0.20", "<6.00", "0.50", "0.01"]
     [first, second] = document["rows"]
@@ -234,6 +234,7 @@ def test_by_job_pods_that_were_preempted_together_are_one_row(jobs: Path, run: R
         "lost up to 12.00 GPU-h; with checkpoints every 1h 2.00, every 30m 0.50, every 10m 0.25\n"
         "Lost work counts from the accounting start, "
     ) in found.out
+    assert found.out.endswith("\nRecords of preemptions and other disruptions exist from 1970-01-01 00:16:40 UTC on.\n")
 
 
 def test_by_job_csv_has_the_rule_and_the_advice_in_words(jobs: Path, run: Runner) -> None:

@@ -284,4 +284,4 @@ def test_nothing_to_rate_is_said(run: Runner, ledger: Path, books: dict[str, Pat
     flags = ("--window", "all", "--prices", books["new"], "--where", "tenant=visoin")
     found = run("rerate", "--ledger", ledger, *flags)
 
-    assert (found.status, found.err) == (0, "gputally: no allocation matches tenant visoin; check the spelling\n")
+    assert (found.status, found.err) == (0, "gputally: No record has tenant visoin: check the spelling.\n")

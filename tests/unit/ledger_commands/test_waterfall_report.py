@@ -103,4 +103,4 @@ def test_unallocated_cost_has_rows_or_is_shared(
 def test_a_filter_that_matches_nothing_is_reported(run: Runner, ledger: Path) -> None:
     flags = ("--ledger", ledger, "--window", "all", "--waterfall", "--where", "tenant=visoin")
 
-    assert run("report", *flags).err == "gputally: no allocation matches tenant visoin; check the spelling\n"
+    assert "\nNo record has tenant visoin: check the spelling.\n" in run("report", *flags).out

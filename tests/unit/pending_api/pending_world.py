@@ -21,7 +21,7 @@ from gputally.model.pod import PodRecord
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, PICO
-from gputally.pending_api.past_pods import PastPod
+from gputally.pending_api.past_pods import PastPod, PastVictims
 from gputally.pending_api.pending_now import PendingNow
 from gputally.placement.judge import judged
 from gputally.placement.objects.needs_of import needs_of, taken_of
@@ -153,8 +153,10 @@ PRICE = Price(
 class Past:
     """A ledger with these pods."""
 
-    def __init__(self, *pods: PastPod) -> None:
+    def __init__(self, *pods: PastPod, victims: PastVictims | None = None, from_us: int | None = None) -> None:
         self._pods = pods
+        self._victims = victims or PastVictims(None)
+        self._from_us = from_us
 
     def waits(self, uid: str) -> list[WaitRecord]:
         return [each for pod in self._pods for each in pod.waits if each.pod_uid == uid]
@@ -162,6 +164,17 @@ class Past:
     def last_named(self, namespace: str, name: str) -> PastPod | None:
         found = (each for each in self._pods if (each.namespace, each.name) == (namespace, name))
         return next(found, None)
+
+    def victims(self, namespace: str, job: str) -> PastVictims:
+        named = [
+            each
+            for each in self._victims.victims
+            if (each.disruption.victim_namespace, each.disruption.job) == (namespace, job)
+        ]
+        return self._victims._replace(victims=named)
+
+    def records_from_us(self) -> int | None:
+        return self._from_us
 
 
 def past_pod(*waits: WaitRecord, preemption: PreemptionRecord | None = None) -> PastPod:

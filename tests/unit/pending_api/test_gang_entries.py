@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from gputally.model.custom_resources.pod_groups import PodGroupObject
 from gputally.model.kube import Kind
 from gputally.model.placement.gang_entry import GangEntry
@@ -51,7 +53,7 @@ def why(now: PendingNow, pod: str, viewer: Viewer = ALL) -> list[str]:
 def test_a_member_is_told_what_its_gang_holds_since_when_and_for_what() -> None:
     now = pending(*gang("a", bound=6, pending=2))
 
-    [found] = gang_entries(now, ALL)
+    [found] = gang_entries(now, {}, ALL)
     assert found == GangEntry(
         kind="TrainingJob",
         namespace="ml",
@@ -75,7 +77,7 @@ def test_a_member_is_told_what_its_gang_holds_since_when_and_for_what() -> None:
 def test_a_task_that_lacks_pods_is_named() -> None:
     now = pending(*bound(task_pods(ps=2, worker=3), 4), group=GROUP)
 
-    [found] = gang_entries(now, ALL)
+    [found] = gang_entries(now, {}, ALL)
     assert (found.bound, found.needed, found.tasks) == (4, 5, [TaskShort("worker", 2, 3)])
     text = "\n".join(why(now, "worker-2"))
     assert "4 of 5 pods of VolcanoJob ml/v (task worker: 2 of 3) have been bound for 1 h" in text
@@ -85,7 +87,10 @@ def test_gangs_that_wait_for_each_other_are_named() -> None:
     now = two_gangs()
     text = "\n".join(pending_lines(pending_list(now, PendingRequest.of({}), ALL), subject="", width=200))
 
-    assert [each.deadlocked_with for each in gang_entries(now, ALL)] == [["TrainingJob other/b"], ["TrainingJob ml/a"]]
+    assert [each.deadlocked_with for each in gang_entries(now, {}, ALL)] == [
+        ["TrainingJob other/b"],
+        ["TrainingJob ml/a"],
+    ]
     headline, *others = why(now, "a-5")
     assert headline.endswith("; its gang is in a deadlock with TrainingJob other/b.")
     assert "; it and TrainingJob other/b wait for each other" in "\n".join(others)
@@ -105,9 +110,9 @@ def test_the_page_has_a_table_of_gangs_only_if_there_are_any() -> None:
 def test_a_restricted_reader_sees_other_gangs_only_as_tier() -> None:
     viewer, now = Viewer(frozenset({"ml"})), two_gangs()
 
-    [own] = gang_entries(now, viewer)
+    [own] = gang_entries(now, {}, viewer)
     assert (own.name, own.deadlocked_with) == ("a", ["a gang of tier gold of another tenant"])
-    assert gang_entries(now, Viewer(frozenset({"nobody"}))) == []
+    assert gang_entries(now, {}, Viewer(frozenset({"nobody"}))) == []
     assert [each.name for each in pending_list(now, PendingRequest.of({}), viewer).gangs] == ["a"]
 
 
@@ -142,7 +147,7 @@ def test_whoever_asks_is_told_that_nobody_knows_whether_a_gang_is_deadlocked() -
     pods = gang("a", bound=3, pending=5)
     now = pending(*[each if each.node else replace(each, gpus=2 + i) for i, each in enumerate(pods)])
 
-    [found] = gang_entries(now, ALL)
+    [found] = gang_entries(now, {}, ALL)
     assert found.not_compared == "unknown"
     text = "whether it is in a deadlock is not known: what it waits for is not known"
     assert any(text in each for each in why(now, "a-5"))
@@ -156,4 +161,40 @@ def test_deadlocked_gangs_come_before_those_that_only_wait_for_a_longer_time() -
     waiting = [replace(each, name=f"{each.name}-x", node="", scheduled=None, started=None, gpus=9) for each in old]
     now = pending(*old, *waiting, *gang("a", bound=3, pending=3), *gang("b", bound=3, pending=3), gpus=11)
 
-    assert [each.name for each in gang_entries(now, ALL)] == ["a", "b", *(f"old-{i}" for i in range(5))]
+    assert [each.name for each in gang_entries(now, {}, ALL)] == ["a", "b", *(f"old-{i}" for i in range(5))]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({"tenant": ["ml"]}, ["a"]),
+        ({"namespace": ["other"]}, ["b"]),
+        ({"job": ["a"]}, ["a"]),
+        ({"tier": ["gold"]}, ["a", "b"]),
+        ({"tenant": ["ml"], "job": ["b"]}, []),
+        ({"reason": ["quota"]}, []),
+        ({"reason": ["capacity", "fragmented", "gang"]}, ["a", "b"]),
+    ],
+)
+def test_a_list_with_filters_names_only_the_gangs_that_match_them(
+    query: dict[str, list[str]], names: list[str]
+) -> None:
+    asked = PendingRequest.of(query)
+    document = pending_list(two_gangs(), asked, ALL)
+
+    assert [each.name for each in document.gangs] == names
+    text = "\n".join(pending_lines(document, subject="", width=200))
+    page = pending_page(document, asked)
+    for gang_name in {"ml/a", "other/b"} - {f"{each.namespace}/{each.name}" for each in document.gangs}:
+        assert f"pods of TrainingJob {gang_name}" not in text
+        assert f'<th scope="row">TrainingJob {gang_name}' not in page
+
+
+@pytest.mark.parametrize("name", ["tenant", "namespace", "tier", "job"])
+def test_a_value_that_nothing_has_is_named_on_every_surface(name: str) -> None:
+    asked = PendingRequest.of({name: ["visoin"]})
+    document = pending_list(two_gangs(), asked, ALL)
+
+    assert document.unknown == [f"{name} visoin"]
+    assert f"No pod with GPUs is known of {name} visoin: check the spelling." in pending_page(document, asked)
+    assert pending_list(two_gangs(), PendingRequest.of({"reason": ["quota"]}), ALL).unknown == []

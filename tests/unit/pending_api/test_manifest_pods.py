@@ -4,8 +4,18 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from gputally.pending_api.forecasts.manifest_pods import MOST_KINDS, planned_pods
+from gputally.model.rules import ResourceRule
+from gputally.pending_api.forecasts.manifest_pods import (
+    MOST_KINDS,
+    READERS,
+    PodKind,
+    not_modelled,
+    planned_classes,
+    planned_pods,
+    pod_kind_of,
+)
 from gputally.placement.objects.needs_of import needs_of
 from gputally.report_api.report_request import InvalidRequest
 from tests.unit.pending_api.pending_world import RULES
@@ -18,8 +28,38 @@ def template(gpus: int = 1, **spec: object) -> Json:
     return {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [requests], **spec}}
 
 
-def manifest(kind: str, spec: Json, name: str = "a") -> Json:
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "ml"}, "spec": spec}
+VERSIONS = {
+    "Pod": "v1",
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
+    "Deployment": "apps/v1",
+    "PyTorchJob": "kubeflow.org/v1",
+    "JobSet": "jobset.x-k8s.io/v1alpha2",
+    "PriorityClass": "scheduling.k8s.io/v1",
+}
+
+
+def manifest(kind: str, spec: Json, name: str = "a", *, version: str = "") -> Json:
+    metadata = {"name": name, "namespace": "ml"}
+    return {"apiVersion": version or VERSIONS[kind], "kind": kind, "metadata": metadata, "spec": spec}
+
+
+VOLCANO = manifest(
+    "Job",
+    {
+        "minAvailable": 3,
+        "schedulerName": "gang-scheduler",
+        "priorityClassName": "of-the-group-alone",
+        "tasks": [
+            {"name": "ps", "replicas": 1, "template": template(1, schedulerName="own")},
+            {"name": "worker", "replicas": 2, "template": template(8)},
+            {"name": "none", "replicas": 0, "template": template(8)},
+            {"replicas": 1, "template": template(2)},
+        ],
+    },
+    version="batch.volcano.sh/v1alpha1",
+)
+"""A job of Volcano, whose kind has the name of that of Kubernetes."""
 
 
 def planned(document: Json) -> list[tuple[str, int, int]]:
@@ -105,6 +145,62 @@ def test_a_hostile_body_is_rejected(body: bytes, message: str) -> None:
         planned_pods(body)
 
     assert str(error.value).startswith(message)
+
+
+def test_a_volcano_job_is_read_as_what_it_is() -> None:
+    assert planned(VOLCANO) == [
+        ("VolcanoJob ml/a ps", 1, 1),
+        ("VolcanoJob ml/a worker", 2, 8),
+        ("VolcanoJob ml/a default3", 1, 2),
+    ]
+    specs = [each.pod.spec for each in planned_pods(json.dumps(VOLCANO).encode())]
+    assert [each.scheduler_name for each in specs] == ["own", "gang-scheduler", "gang-scheduler"]
+    assert {each.priority_class_name for each in specs} == {""}, "its class is that of its PodGroup"
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_kind_is_known_only_in_its_own_group(kind: PodKind) -> None:
+    assert pod_kind_of(f"{kind.group}/v1".lstrip("/"), kind.kind) == kind
+    assert pod_kind_of("example.com/v1", kind.kind) is None
+
+
+RAY = manifest("RayJob", {"rayClusterSpec": {"headGroupSpec": {"template": template(1)}}}, version="ray.io/v1")
+CLAIMS = manifest("Thing", {"p": {"containers": [{}], "resourceClaims": [{"name": "c"}]}}, version="example.com/v1")
+SERVED = manifest(
+    "InferenceService",
+    {"predictor": {"model": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}}},
+    version="serving.kserve.io/v1beta1",
+)
+LOGS = manifest("DaemonSet", {"template": {"spec": {"containers": [{"name": "logs"}]}}}, version="apps/v1")
+OWN = manifest(
+    "Job", {"template": {"spec": {"containers": [{"resources": {"limits": {"x.org/acc": 1}}}]}}}, version="x.org/v1"
+)
+
+
+@pytest.mark.parametrize(
+    ("document", "name", "has_gpus"),
+    [
+        (RAY, "RayJob.ray.io ml/a", True),
+        (CLAIMS, "Thing.example.com ml/a", True),
+        (SERVED, "InferenceService.serving.kserve.io ml/a", True),
+        (OWN, "Job.x.org ml/a", True),
+        (LOGS, "DaemonSet ml/a", False),
+    ],
+)
+def test_an_unknown_kind_with_pods_says_so_by_name(document: Json, name: str, *, has_gpus: bool) -> None:
+    rules = replace(RULES, resources=(ResourceRule(pattern="x.org/acc", weighing="whole"),))
+    beside = {"kind": "List", "items": [manifest("Pod", template()["spec"]), document, {"kind": "ConfigMap"}]}
+
+    assert not_modelled(json.dumps(beside).encode(), rules) == [name] * has_gpus
+    with pytest.raises(InvalidRequest, match=f"^the pods of {name} are not modelled; use one of Pod, .*, VolcanoJob$"):
+        planned(document)
+
+
+def test_the_class_of_another_group_is_not_one_of_kubernetes() -> None:
+    classes = [manifest("PriorityClass", {}, "a") | {"value": 7}, manifest("PriorityClass", {}, version="x.org/v1")]
+
+    found = planned_classes(json.dumps({"kind": "List", "items": classes}).encode())
+    assert [(each.name, each.value) for each in found] == [("a", 7)]
 
 
 def test_the_number_of_templates_is_limited() -> None:

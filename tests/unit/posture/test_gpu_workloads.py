@@ -10,10 +10,16 @@ from gputally.posture.posture_document import posture_of
 from gputally.posture.posture_input import PostureInput
 from tests.unit.posture.postures import HIGH_AND_LOW, Json, a_class, a_job, pod_spec, read
 
+VERSIONS = {"Job": "batch/v1", "ReplicaSet": "apps/v1"}
 
-def pod(name: str, *, owner: tuple[str, str] | None = None, phase: str = "Running", **spec: object) -> Json:
+
+def pod(
+    name: str, *, owner: tuple[str, str] | None = None, version: str = "", phase: str = "Running", **spec: object
+) -> Json:
     kind, of = owner or ("", "")
-    references = [{"apiVersion": "v1", "kind": kind, "name": of, "uid": of, "controller": True}] if owner else []
+    api_version = version or VERSIONS.get(kind, "v1")
+    reference = {"apiVersion": api_version, "kind": kind, "name": of, "uid": of, "controller": True}
+    references = [reference] if owner else []
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -54,6 +60,12 @@ def test_pods_of_another_owner_are_one_workload(tmp_path: Path) -> None:
     )
 
     assert names(read(tmp_path, *pods)) == [("Pod", "d"), ("RayCluster", "ray"), ("ReplicaSet", "rollout-77")]
+
+
+def test_pods_of_a_volcano_job_are_not_taken_for_those_of_a_job(tmp_path: Path) -> None:
+    volcano = pod("a", owner=("Job", "train"), version="batch.volcano.sh/v1alpha1")
+
+    assert names(read(tmp_path, volcano, pod("b", owner=("Job", "train")))) == [("Job.batch.volcano.sh", "train")]
 
 
 def test_without_jobs_their_pods_stand_for_them(tmp_path: Path) -> None:

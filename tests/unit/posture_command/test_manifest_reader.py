@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import ConfigError
+from gputally.model.rules import Rules
+from gputally.posture.posture_document import posture_of
 from gputally.posture_command.manifest_reader import read_manifests
 
 CLASS = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: a}\nvalue: 1\n"
@@ -121,7 +123,19 @@ def test_empty_documents_are_skipped_and_other_kinds_are_counted(tmp_path: Path)
 
     assert len(found.priorityclasses or ()) == 1
     assert found.jobs == ()
-    assert found.ignored == {"Job": 1}
+    assert found.ignored == {"Job.batch.volcano.sh": 1}
+    assert found.unknown == ()
+
+
+def test_objects_of_other_kinds_with_pods_are_named_if_these_may_have_gpus(tmp_path: Path) -> None:
+    pods = "{containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}"
+    volcano = f"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {{name: v}}\nspec: {{tasks: [{pods}]}}\n"
+    logs = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: l}\nspec: {containers: [{name: c}]}\n"
+    (tmp_path / "m.yaml").write_text(f"{CLASS}---\n{volcano}---\n{logs}")
+
+    posture = posture_of(read_manifests([tmp_path / "m.yaml"]), Rules())
+    assert posture.not_modelled == ("Job.batch.volcano.sh v",)
+    assert posture.ignored == {}
 
 
 def test_dates_and_anchors_are_read_as_the_api_server_does(tmp_path: Path) -> None:

@@ -196,6 +196,28 @@ async def test_the_page_has_tables_with_their_total_and_explains_a_change(ledger
     assert "form-action 'self'" in answer.headers["Content-Security-Policy"]
 
 
+async def test_the_page_and_the_api_name_a_filter_that_no_record_has(ledger: Path) -> None:
+    asked = ALL | {"tenant": "visoin"}
+    async with served(ledger) as client, client.get(PAGE_PATH, params=asked) as answer:
+        page = await answer.text()
+    async with served(ledger) as client, client.get(REPORT_PATH, params=asked) as answer:
+        document = await answer.json()
+
+    assert "No record has tenant visoin: check the spelling." in page
+    assert "Records of allocations exist from 1970-01-01 00:16:40 on" in page
+    assert (document["unmatched"], document["records_from"]) == (["tenant visoin"], "1970-01-01T00:16:40Z")
+
+
+async def test_a_restricted_user_cannot_find_out_which_names_others_have(ledger: Path) -> None:
+    policy = AccessPolicy(tokens={digest("t"): "anna"}, tenants={"anna": frozenset({BLUE})})
+
+    async with served(ledger, policy) as client:
+        for column, theirs in (("tenant", RED), ("namespace", "other"), ("pod", "pod-a")):
+            for name in (theirs, "visoin"):
+                async with client.get(REPORT_PATH, params=ALL | {column: name}) as answer:
+                    assert (await answer.json())["unmatched"] == [f"{column} {name}"]
+
+
 async def test_the_page_has_unobserved_gpu_hours_if_there_are_some(ledger: Path) -> None:
     gap = Gap(from_us=us(3 * HOUR), to_us=us(4 * HOUR + 36))
     with SqliteLedger(ledger) as writer:

@@ -227,13 +227,42 @@ async def test_gpu_workloads_of_other_kinds_are_named_as_not_evaluated(url: str,
         "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: new}, value: 9}\n---\n"
         "{apiVersion: v1, kind: Pod, metadata: {name: c}, spec: {priorityClassName: other, containers: [{}]}}\n---\n"
         f"{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: agent}}, spec: {{template: {{{pods}}}}}}}\n---\n"
-        "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: logs}, spec: {template: {spec: {}}}}\n"
+        "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: logs}, spec: {template: {spec: {}}}}\n---\n"
+        "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: b, namespace: ml}, "
+        f"spec: {{entrypoint: secret, rayClusterSpec: {{headGroupSpec: {{template: {{{pods}}}}}}}}}}}\n"
     )
     found = await run("what-if", file, "--url", url)
 
     assert found.status == 0
     assert "Class       new, priority 9, " in found.out
-    assert found.err == "gputally: not evaluated, as pods of their kinds are not modelled: DaemonSet agent\n"
+    named = "DaemonSet agent, RayJob.ray.io ml/b"
+    assert found.err == f"gputally: not evaluated, as pods of their kinds are not modelled: {named}\n"
+    printed = await run("what-if", file, "--url", url, "--output", "json")
+    assert json.loads(printed.out)["not_modelled"] == ["DaemonSet agent", "RayJob.ray.io ml/b"]
+
+
+async def test_a_volcano_job_alone_is_evaluated(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    pods = "{spec: {containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}}"
+    file.write_text(
+        "{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {name: a, namespace: ml}, "
+        f"spec: {{tasks: [{{name: worker, replicas: 2, template: {pods}}}]}}}}\n"
+    )
+    found = await run("what-if", file, "--url", url)
+
+    assert (found.status, found.err) == (0, "")
+    assert found.out.startswith("VolcanoJob ml/a worker: ")
+
+
+async def test_an_unknown_kind_alone_says_so_by_name(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: b}, spec: {x: {containers: [{env: [secret]}]}}}\n"
+    )
+    found = await run("what-if", file, "--url", url)
+
+    assert found.status == 2
+    assert found.err.startswith(f"gputally: {file}: the pods of RayJob.ray.io b are not modelled; use one of Pod, ")
 
 
 async def test_fits_prints_what_fits_now_as_text_and_json(url: str) -> None:

@@ -22,8 +22,8 @@ JOB_LABELS = (
 _HASH = "pod-template-hash"
 _NAMING = frozenset(key for _, key in JOB_LABELS)
 JOB_LABEL_KEYS = _NAMING | {_HASH}
-_TOP = ("Job",)
-"""Kinds at which the walk stops: each run of a CronJob is a separate job."""
+_TOP = (("batch", "Job"), ("", "Job"))
+"""Groups and kinds at which the walk stops: each run of a CronJob is a separate job. Imported owners have no group."""
 _MOST_STEPS = 10
 """Limit of owners in a chain. Real ones have up to five; a tenant can create any number."""
 
@@ -51,7 +51,7 @@ def unknown_owner(labels: Mapping[str, str], owner: Owner | None, owners: Owners
         return None
     steps = list(chain(owner, owners))
     last = steps[-1]
-    ended = last.reference.kind in _TOP or last in owners or len(steps) == _MOST_STEPS
+    ended = _is_top(last) or last in owners or len(steps) == _MOST_STEPS
     return None if ended else last
 
 
@@ -76,7 +76,11 @@ def _steps(owner: Owner, owners: Owners) -> Iterator[Owner]:
     while step and step not in passed:
         yield step
         passed.add(step)
-        step = _parent(owners[step]) if step in owners and step.reference.kind not in _TOP else None
+        step = _parent(owners[step]) if step in owners and not _is_top(step) else None
+
+
+def _is_top(owner: Owner) -> bool:
+    return (owner.reference.api_version.rpartition("/")[0], owner.reference.kind) in _TOP
 
 
 def _parent(seen: OwnerResolved) -> Owner | None:

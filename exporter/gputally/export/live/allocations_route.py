@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
 
-from gputally.accounting.active_pods import Active, ActiveNode, ActivePod
+from gputally.accounting.active_pods import PENDING, Active, ActiveNode, ActivePod
 from gputally.accounting.unaccounted_pods import UnaccountedNow
 from gputally.accounting.waiting.fit.packing import Job
 from gputally.export.live.filtered_route import filtered_route
+from gputally.export.live.unknown_values import unknown_values
+from gputally.model.allocation import State
 from gputally.model.allocations_document import (
     PATH,
     AllocationsDocument,
@@ -45,7 +47,7 @@ def document(
     now: AllocationsNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None
 ) -> AllocationsDocument:
     """The document with the pods that match all `filters`; `tenants` None for a user who may see all."""
-    seen = (pod for pod in now.active.pods() if tenants is None or pod.tenant in tenants)
+    seen = [pod for pod in now.active.pods() if tenants is None or pod.tenant in tenants]
     pods = [pod for pod in seen if all(getattr(pod, name) in values for name, values in filters.items())]
     return AllocationsDocument(
         at=to_datetime(now.at_us),
@@ -54,7 +56,13 @@ def document(
         nodes=None if tenants is not None else [_node(each) for each in now.active.nodes],
         jobs=list(_jobs(now.active, {(pod.namespace, pod.job_kind, pod.job): None for pod in pods})),
         unaccounted=None if tenants is not None else list(_unaccounted(now.active.unaccounted)),
+        unknown=[] if pods else unknown_values(filters, _known(seen)),
     )
+
+
+def _known(seen: Collection[ActivePod]) -> dict[str, set[str]]:
+    known = {name: {getattr(pod, name) for pod in seen} for name in FILTERS}
+    return known | {"state": {PENDING, *State}}
 
 
 def _unaccounted(now: UnaccountedNow) -> Iterator[UnaccountedCount]:

@@ -9,6 +9,7 @@ from aiohttp import web
 from gputally.accounting.lost_work.at_risk import PodAtRisk
 from gputally.accounting.lost_work.risk_lines import RiskLine, RiskNow, pod_lines, risk_by_node, risk_lines
 from gputally.export.live.filtered_route import filtered_route
+from gputally.export.live.unknown_values import unknown_values
 from gputally.model.allocation import Segment
 from gputally.model.at_risk_document import PATH, AtRiskDocument, JobAtRisk, NodeAtRisk, Risk
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
@@ -38,7 +39,9 @@ def document(
     now: RiskNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None
 ) -> AtRiskDocument:
     """The document of the pods that match all `filters`; `tenants` None for a user who may see all."""
-    pods = pod_lines(now, (pod for pod in now.running.at_risk() if _is_included(pod, filters, tenants)))
+    seen = [(pod, _values(pod)) for pod in now.running.at_risk()]
+    seen = [(pod, values) for pod, values in seen if tenants is None or values["tenant"] in tenants]
+    pods = pod_lines(now, (pod for pod, values in seen if all(values[name] in filters[name] for name in filters)))
     nodes = {pod.record.node: pod for pod, _ in pods}
     jobs = risk_lines(pods, _job_of)
     by_node = risk_by_node(pods)
@@ -51,14 +54,15 @@ def document(
             _node(nodes[name], _risk(own, now), _risk(with_groups, now))
             for name, (own, with_groups) in _ordered(by_node, lambda lines: lines[1])
         ],
+        unknown=[]
+        if pods
+        else unknown_values(filters, {name: {values[name] for _, values in seen} for name in FILTERS}),
     )
 
 
-def _is_included(pod: PodAtRisk, filters: Mapping[str, Collection[str]], tenants: Collection[str] | None) -> bool:
-    values = _job_of(pod)._asdict() | {"node": pod.record.node}
-    return (tenants is None or values["tenant"] in tenants) and all(
-        values[name] in wanted for name, wanted in filters.items()
-    )
+def _values(pod: PodAtRisk) -> dict[str, str]:
+    """The columns that a filter can name."""
+    return _job_of(pod)._asdict() | {"node": pod.record.node}
 
 
 def _job_of(pod: PodAtRisk) -> _JobKey:

@@ -24,6 +24,7 @@ from gputally.ledger.sqlite.lock import Lock
 from gputally.ledger.sqlite.losses import lost_work_rows
 from gputally.ledger.sqlite.marker import mark
 from gputally.ledger.sqlite.reconciled_sums import increased, minus, stored_sums, sum_rows, touched_sums
+from gputally.ledger.sqlite.record_starts import keep_starts
 from gputally.ledger.sqlite.retention.free_pages import make_shrinkable, release_pages
 from gputally.ledger.sqlite.retention.roll_up import RollUp
 from gputally.ledger.sqlite.schema import connect, missing_part
@@ -97,6 +98,7 @@ class SqliteLedger:
     def write(self, changes: Changes) -> Lines:
         """See `Ledger.write`."""
         with converted_errors(self.path), self._transaction():
+            self._keep_starts(changes)
             sums = self._write(changes)
         self._is_marked = self._is_marked or mark(self.path)
         return minus(changes.live, {total: sums[total] for total in changes.live if total in sums})
@@ -217,6 +219,11 @@ class SqliteLedger:
         many("DELETE FROM histories WHERE kind = ? AND uid = ? AND ordinal >= ?", rows.outdated(changes))
         many(rows.INSERT_HISTORY, rows.histories(changes))
         many("INSERT OR REPLACE INTO watches VALUES (?, ?, ?, ?)", rows.watches(changes))
+
+    def _keep_starts(self, changes: Changes) -> None:
+        """Keep from when on there are records of each kind, before the first ones are written."""
+        start_us = changes.accounting_start_us if self._meta("accounting_start_us") is None else changes.at_us
+        keep_starts(self._connection, start_us=start_us, has_waits=changes.has_waits)
 
     def _marked(self) -> bool:
         """Mark a ledger with an accounting. Imported jobs need no marker: they can be imported again."""

@@ -35,6 +35,7 @@ from gputally.ledger.sqlite.sums.daily_sums import expect_whole_days
 from gputally.ledger.sqlite.sums.delivery_rows import read_pending, read_victims
 from gputally.ledger.sqlite.sums.gap_segments import read_ended_in_gaps
 from gputally.ledger.sqlite.sums.measured_time import read_measured
+from gputally.ledger.sqlite.sums.named_tenants import NAMED, tenants_named
 from gputally.ledger.sqlite.sums.offered_capacity import read_capacity, read_steps
 from gputally.ledger.sqlite.sums.page_readers import page_readers
 from gputally.ledger.sqlite.sums.reached_progress import read_progress
@@ -203,6 +204,11 @@ class SqliteLedgerReader(SqliteRows):
         first, last = (f"{to_datetime(us):%Y-%m-%d}" for us in (window.start_us, window.end_us - 1))
         rows = self._rows(queries.UNACCOUNTED_DAYS, {"first": first, "last": f"{last}~"})
         return [msgspec.json.decode(document, type=UnaccountedDay) for (document,) in rows]
+
+    def tenants_named(self, column: str, glob: str) -> set[str]:
+        """See `LedgerReader.tenants_named`."""
+        _expect([column], NAMED)
+        return tenants_named(self._rows, column, glob)
 
     def closed_periods(self) -> list[ClosedPeriod]:
         """See `LedgerReader.closed_periods`."""

@@ -26,14 +26,21 @@ def write_budgets(file: TextIO, rows: Sequence[BudgetRow], state: LedgerState, *
     accounted = to_datetime(state.accounted_us)
     if output == "json":
         documents = [structs.asdict(row) for row in rows]
-        document = {"version": VERSION, "cluster": state.cluster, "accounted": accounted, "budgets": documents}
+        document = {
+            "version": VERSION,
+            "cluster": state.cluster,
+            "records_from": to_datetime(state.accounting_start_us),
+            "accounted": accounted,
+            "budgets": documents,
+        }
         write_document(file, document)
     elif output == "csv":
         columns = BudgetRow.__struct_fields__
         write_rows(file, columns, ([_plain(getattr(row, name)) for name in columns] for row in rows), output="csv")
     else:
         is_markdown = output == "markdown"
-        file.write(f"{'# ' if is_markdown else ''}Budgets, accounted until {instant(accounted)}\n\n")
+        since = instant(to_datetime(state.accounting_start_us))
+        file.write(f"{'# ' if is_markdown else ''}Budgets, accounted from {since} to {instant(accounted)}\n\n")
         cells = [_cells(row) for row in rows]
         if is_markdown:
             file.writelines(markdown_table(_HEAD, cells))

@@ -7,13 +7,14 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import GapSubject
+from gputally.ledger.records import GapSubject, Records
 from gputally.ledger_commands.explain.explain_rows import Explanation
 from gputally.ledger_commands.explain.explain_text import write_explanation
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
-from gputally.ledger_commands.report.report_scope import ScopeOptions, reading_scope
+from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
 from gputally.ledger_commands.report.report_text import PLACES, Scope
 from gputally.report.explanation import ExplainedPod, ExplainedSums, costliest, explain
+from gputally.report.unmatched import unmatched
 
 _SHOWN_EACH: Final = 100
 """Pods between two messages on progress."""
@@ -30,15 +31,16 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
 
 def explain_numbers(options: ExplainOptions) -> int:
     """Print the explanation. Raises: LedgerError, and ConfigError for a wrong period or time zone."""
-    with ending_at_once(), ProgressLine() as progress, reading_scope(options.scope) as (reader, scope):
+    reading = reading_scope(options.scope, records=Records.PODS)
+    with ending_at_once(), ProgressLine() as progress, reading as (reader, scope):
         progress("reading the ledger ...")
         explanation = _explanation(reader, scope, options, progress)
         write_explanation(sys.stdout, explanation, output=options.output)
         sys.stdout.flush()
         progress("")
         if not explanation.sums.pods:
-            limits = scope.limits.removeprefix(",") or " the period"
-            sys.stderr.write(f"gputally: no allocation matches{limits}; check the spelling\n")
+            empty = matched(reader, scope, is_empty=True)
+            sys.stderr.writelines(f"gputally: {note}\n" for note in empty.warnings or [f"no allocation{scope.limits}"])
     return 0
 
 
@@ -61,6 +63,7 @@ def _explanation(reader: LedgerReader, scope: Scope, options: ExplainOptions, pr
         sums=ExplainedSums(window),
         others=others,
         gaps=gaps,
+        unmatched=lambda: unmatched(reader, scope.query),
         places=PLACES[options.output] if options.decimals is None else options.decimals,
     )
 

@@ -1,6 +1,6 @@
 """Explanations as rows: one for each segment."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import tzinfo
 from decimal import Decimal
 
@@ -20,6 +20,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """An explanation to print, amounts with `places` decimals. Printing the `pods` adds them up in `sums`.
 
     `others` adds up those beyond the top ones. `gaps` are those of watches and nodes.
+    `unmatched` reads the values of filters that no record has, for an explanation without pods.
     """
 
     scope: Scope
@@ -27,6 +28,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     sums: ExplainedSums
     others: ExplainedSums
     gaps: Sequence[ObservationGap]
+    unmatched: Callable[[], list[str]]
     places: int
 
 

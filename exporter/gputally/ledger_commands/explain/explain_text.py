@@ -36,7 +36,9 @@ def write_explanation(file: TextIO, explanation: Explanation, *, output: str) ->
 
 def _document(explanation: Explanation) -> Iterator[str]:
     """One JSON document with a line for each row; what is known only at the end follows the rows."""
-    yield f'{{\n  {_fields(document_head(explanation.scope, version=VERSION))},\n  "rows": ['
+    head = document_head(explanation.scope, version=VERSION)
+    del head["unmatched"]  # not known yet
+    yield f'{{\n  {_fields(head)},\n  "rows": ['
     separator = "\n    "
     for row in rows_of_explanation(explanation):
         yield separator + _ENCODER.encode(row).decode()
@@ -60,4 +62,5 @@ def _tail(explanation: Explanation) -> dict[str, Any]:
         "unobserved_ends": explanation.sums.unobserved,
         "uncharged_gpu_hours": uncharged(explanation),
         "gaps": list(gaps),
+        "unmatched": [] if explanation.sums.pods else explanation.unmatched(),
     }

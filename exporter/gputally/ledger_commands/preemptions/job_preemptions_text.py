@@ -8,7 +8,7 @@ from msgspec import structs
 
 from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.preemptions.preemptions_text import costs, document, lost, lost_costs, lost_total, plain
-from gputally.ledger_commands.report.report_text import Scope
+from gputally.ledger_commands.report.report_text import Scope, write_notes
 from gputally.model.printable import printable
 from gputally.report.job_preemptions.job_preemption import JobPreemption
 from gputally.report.job_preemptions.record_rows import JobPreemptionRow, record_row
@@ -32,7 +32,8 @@ def write_job_preemptions(
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
         lines = (line for each in found for line in each.victims)
-        file.write(f"\n{_total(rows)}\n{lost_total(lines, scope)}" if rows else "none\n")
+        file.write(f"\n{_total(rows)}\n{lost_total(lines, scope)}" if rows else f"{scope.nothing}\n")
+        write_notes(file, scope)
 
 
 def _total(rows: Sequence[JobPreemptionRow]) -> str:

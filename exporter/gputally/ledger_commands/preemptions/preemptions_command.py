@@ -6,10 +6,11 @@ from functools import partial
 from msgspec import Struct
 
 from gputally.errors import ConfigError, Problem
+from gputally.ledger.records import Records
 from gputally.ledger_commands.preemptions.job_preemptions_text import write_job_preemptions
 from gputally.ledger_commands.preemptions.preemptions_text import write_preemptions
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
-from gputally.ledger_commands.report.report_scope import ScopeOptions, reading_scope
+from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
 from gputally.model.disruptions.disruption import Cause
 from gputally.report.disruption_lines import FILTERED, read_disruptions
 from gputally.report.job_preemptions.job_preemption import read_job_preemptions
@@ -32,14 +33,19 @@ def list_preemptions(options: PreemptionOptions) -> int:
         raise ConfigError([Problem("", "--where", problem)])
     if options.by == "job" and options.causes != {Cause.PREEMPTION}:
         raise ConfigError([Problem("", "--cause", "--by job lists only preemptions; use preemption, or omit it")])
-    with ending_at_once(), ProgressLine() as progress, reading_scope(options.scope) as (reader, scope):
+    reading = reading_scope(options.scope, records=Records.DISRUPTIONS)
+    with ending_at_once(), ProgressLine() as progress, reading as (reader, period):
         progress("reading the ledger ...")
         if options.by == "job":
-            write = partial(write_job_preemptions, sys.stdout, list(read_job_preemptions(reader, scope.query)))
+            jobs = list(read_job_preemptions(reader, period.query))
+            write, is_empty = partial(write_job_preemptions, sys.stdout, jobs), not jobs
         else:
-            lines = list(read_disruptions(reader, scope.query, options.causes))
-            write = partial(write_preemptions, sys.stdout, lines)
+            lines = list(read_disruptions(reader, period.query, options.causes))
+            write, is_empty = partial(write_preemptions, sys.stdout, lines), not lines
+        scope = matched(reader, period, is_empty=is_empty)
         progress("")
         write(scope, output=options.output, tiers_only=options.tiers_only)
         sys.stdout.flush()
+        if options.output == "csv":
+            sys.stderr.writelines(f"gputally: {note}\n" for note in scope.warnings)
     return 0

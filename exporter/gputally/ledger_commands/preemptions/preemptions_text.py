@@ -9,7 +9,7 @@ from typing import Any, Final, TextIO
 from msgspec import Struct, structs
 
 from gputally.ledger_commands.plain_text import write_document, write_rows
-from gputally.ledger_commands.report.report_text import Scope, document_head
+from gputally.ledger_commands.report.report_text import Scope, document_head, write_notes
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
 from gputally.model.work.duration import duration_text
@@ -46,11 +46,12 @@ def write_preemptions(
         file.write(f"Disrupted pods from {printable(scope.about)}\n\n")
         if rows:
             write_rows(file, _HEAD, map(_cells, rows), output="table")
-        file.write(f"\n{_total(rows)}\n{lost_total(lines, scope)}" if rows else "none\n")
+        file.write(f"\n{_total(rows)}\n{lost_total(lines, scope)}" if rows else f"{scope.nothing}\n")
         file.writelines(_cascades(rows))
         if totals:
             file.write("\n")
             write_rows(file, _TOTAL_HEAD, map(_total_cells, totals), output="table")
+        write_notes(file, scope)
 
 
 def _linked_among(rows: Sequence[PreemptionRow]) -> Iterator[PreemptionRow]:

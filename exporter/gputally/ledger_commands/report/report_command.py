@@ -11,7 +11,14 @@ from gputally.ledger.records import IMPORTED
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_focus import write_focus
 from gputally.ledger_commands.report.report_notes import write_sampled
-from gputally.ledger_commands.report.report_scope import ScopeOptions, accounted, reading_scope, require_time, window_of
+from gputally.ledger_commands.report.report_scope import (
+    ScopeOptions,
+    accounted,
+    matched,
+    reading_scope,
+    require_time,
+    window_of,
+)
 from gputally.ledger_commands.report.report_team import TOP_JOBS, TeamReport, write_teams
 from gputally.ledger_commands.report.report_text import (
     PLACES,
@@ -81,15 +88,14 @@ def report(options: ReportOptions) -> int:
         if options.page:
             _write_page(reader, scope, options, progress)
         elif options.output == "focus":
-            _write_focus(reader, scope, options, progress)
+            scope = _write_focus(reader, scope, options, progress)
         elif options.compare is not None:
-            _write_changes(reader, scope, options, progress)
+            scope = _write_changes(reader, scope, options, progress)
         else:
-            matches = _write_lines(reader, scope, options, progress)
-            _warn_of_no_match(scope, matches=matches)
+            scope = _write_lines(reader, scope, options, progress)
         sys.stdout.flush()
         if options.output in _FOR_PROGRAMS:
-            sys.stderr.writelines(f"gputally: {note}\n" for note in scope.notes)
+            sys.stderr.writelines(f"gputally: {note}\n" for note in scope.warnings)
         if options.scope.history is not None or scope.state.cluster == IMPORTED:
             write_sampled(sys.stderr, read_sampled(reader, scope.query))
     return 0
@@ -111,32 +117,36 @@ def _write_page(reader: LedgerReader, scope: Scope, options: ReportOptions, prog
     sys.stdout.write("}\n")
 
 
-def _write_changes(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> None:
-    """Print the comparison with an earlier period."""
+def _write_changes(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> Scope:
+    """Print the comparison with an earlier period. Returns: see `_write_lines`."""
     changes = _changes(reader, scope, options)
+    scope = matched(reader, scope, is_empty=not changes.changes)
     progress("")
-    write_changes(sys.stdout, changes, output=options.output)
+    write_changes(sys.stdout, structs.replace(changes, scope=scope), output=options.output)
     if (note := length_note(scope.query.window, changes.before)) and options.output in _FOR_PROGRAMS:
         sys.stderr.write(f"gputally: {note}\n")
+    return scope
 
 
-def _write_lines(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> bool:
-    """Print a waterfall, a preset or a bill. Returns whether it has any lines."""
+def _write_lines(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> Scope:
+    """Print a waterfall, a preset or a bill. Returns the scope with the filters that match nothing, if it is empty."""
     if options.waterfall:
         waterfall = _waterfall(reader, scope, options)
+        scope = matched(reader, scope, is_empty=not waterfall.found)
         progress("")
-        write_waterfall(sys.stdout, waterfall, output=options.output)
-        return bool(waterfall.found)
-    if options.preset:
+        write_waterfall(sys.stdout, structs.replace(waterfall, scope=scope), output=options.output)
+    elif options.preset:
         teams = _teams(reader, scope, options)
+        scope = matched(reader, scope, is_empty=not teams.bill.teams.lines)
         progress("")
-        write_teams(sys.stdout, teams, output=options.output)
-        return bool(teams.bill.teams.lines)
-    bill = _bill(reader, scope.query, options.unallocated)
-    progress("")
-    found = BillReport(scope=scope, bill=bill, top=options.top, places=options.places)
-    write_bill(sys.stdout, found, output=options.output)
-    return bool(bill.lines)
+        write_teams(sys.stdout, structs.replace(teams, scope=scope), output=options.output)
+    else:
+        bill = _bill(reader, scope.query, options.unallocated)
+        scope = matched(reader, scope, is_empty=not bill.lines)
+        progress("")
+        found = BillReport(scope=scope, bill=bill, top=options.top, places=options.places)
+        write_bill(sys.stdout, found, output=options.output)
+    return scope
 
 
 def _refuse_combinations(options: ReportOptions) -> None:
@@ -192,8 +202,11 @@ def _bill(reader: LedgerReader, query: ReportQuery, sharing: str | None) -> Bill
     return found
 
 
-def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> None:
-    """Print the charges; what has no price is no charge, and is reported on standard error."""
+def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, progress: ProgressLine) -> Scope:
+    """Print the charges; what has no price is no charge, and is reported on standard error.
+
+    Returns: see `_write_lines`.
+    """
     account = Account(scope.state.cluster or "unknown", scope.query.calendar.zone, options.focus_version)
     count = write_focus(sys.stdout, focus_rows(read_charges(reader, scope.query), account))
     [*totals] = bill_of(*read_cells(reader, scope.query)).totals
@@ -202,6 +215,7 @@ def _write_focus(reader: LedgerReader, scope: Scope, options: ReportOptions, pro
     if unpriced or not count:
         hours = f"{unpriced / GPU_HOUR:,.2f} GPU-hours without a price are not in the file"
         sys.stderr.write(f"gputally: {count:,} charges; {hours}\n")
+    return matched(reader, scope, is_empty=not count and not unpriced)
 
 
 def _changes(reader: LedgerReader, scope: Scope, options: ReportOptions) -> ChangeReport:
@@ -217,8 +231,3 @@ def _changes(reader: LedgerReader, scope: Scope, options: ReportOptions) -> Chan
     require_time(before.window, name, "compare", scope)
     changes = compare(read_job_cells(reader, before), read_job_cells(reader, scope.query))
     return ChangeReport(scope=scope, before=before.window, changes=changes, top=options.top, places=options.places)
-
-
-def _warn_of_no_match(scope: Scope, *, matches: bool) -> None:
-    if scope.query.filters and not matches:
-        sys.stderr.write(f"gputally: no allocation matches{scope.limits.removeprefix(',')}; check the spelling\n")

@@ -13,12 +13,13 @@ from gputally.files.time_zones import zone_named
 from gputally.ledger.joined import JoinedReader
 from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import LedgerState, Window
+from gputally.ledger.records import LedgerState, Records, Window
 from gputally.ledger_commands.report.report_text import Scope
 from gputally.report.calendar.named_hours import BUSINESS_HOURS, NamedHours
 from gputally.report.calendar.periods import Calendar
 from gputally.report.calendar.windows import instant, parse_window
 from gputally.report.report_query import Filter, ReportQuery
+from gputally.report.unmatched import unmatched
 
 
 @contextmanager
@@ -54,20 +55,32 @@ class ScopeOptions(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def reading_scope(
-    options: ScopeOptions, *, by: tuple[str, ...] = (), is_snapshot: bool = False
+    options: ScopeOptions,
+    *,
+    by: tuple[str, ...] = (),
+    records: Records = Records.ALLOCATIONS,
+    is_snapshot: bool = False,
 ) -> Iterator[tuple[LedgerReader, Scope]]:
-    """A reader, which may be a snapshot, and the part of the period that is accounted at the cut-off.
+    """A reader, which may be a snapshot, and the part of the period that is accounted at the cut-off, of `records`.
 
     Raises: LedgerError, and ConfigError for a wrong or empty period, a wrong cut-off or a wrong zone.
     """
     calendar = Calendar(time_zone(options.time_zone), options.hours or BUSINESS_HOURS)
     with _reading(options.ledger, options.history, is_snapshot=is_snapshot) as reader:
         state = _cut_off(reader.state(), options.cut_off, calendar.zone)
-        window = accounted(window_of(options.window, state, calendar.zone), state)
+        asked = window_of(options.window, state, calendar.zone)
+        window = accounted(asked, state)
         query = ReportQuery(window=window, by=by, filters=options.filters, calendar=calendar)
-        scope = Scope(query=query, state=state)
+        from_us, begin_us = state.records_from_us(records), asked.start_us or window.start_us  # `all` begins at 0
+        is_known = from_us is not None and from_us <= begin_us
+        scope = Scope(query=query, state=state, records=records, is_known=is_known)
         require_time(window, options.window, "window", scope)
         yield reader, scope
+
+
+def matched(reader: LedgerReader, scope: Scope, *, is_empty: bool) -> Scope:
+    """The scope of an answer; if that is empty, with the values of filters that no record has. Raises: LedgerError."""
+    return structs.replace(scope, unmatched=unmatched(reader, scope.query)) if is_empty else scope
 
 
 def time_zone(name: str) -> tzinfo:

@@ -1,13 +1,13 @@
 """Reports as text: tables for people, Markdown, HTML, CSV and JSON."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from decimal import Decimal
 from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.ledger.records import LedgerState, Window
+from gputally.ledger.records import LedgerState, Records, Window
 from gputally.ledger_commands.plain_text import AtMost, markdown, markdown_table, write_document, write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
 from gputally.model.printable import printable
@@ -47,6 +47,19 @@ _LOST: Final = ("lost", "lost_cost")
 _OF_JOBS: Final = ("progress", "progress_unit", "cost_per_unit")
 """Never in totals."""
 
+RECORD_NAMES: Final[Mapping[Records, str]] = {
+    Records.ALLOCATIONS: "allocations",
+    Records.PODS: "single pods",
+    Records.DISRUPTIONS: "preemptions and other disruptions",
+    Records.WAITS: "waits",
+}
+"""For people."""
+_IMPORTED: Final = "imported jobs have none"
+_WHY_NONE: Final = {
+    **dict.fromkeys(Records, _IMPORTED),
+    Records.WAITS: f"{_IMPORTED}, and others need --pending.reasons=on",
+}
+
 Cells = Sequence[object]
 Table = tuple[list[str], list[list[object]]]
 """The heads of columns, and the rows, of which the last is the total."""
@@ -58,11 +71,17 @@ class Scope(Struct, frozen=True, kw_only=True):
     `state.accounted_us` is the cut-off of the answer: nothing after it counts, whatever the ledger knows by now.
     `unaccounted` are the days with pods that asked for GPUs which were not accounted. It is None with filters, since
     these pods have no values to filter by, and for commands that do not show them.
+
+    The lists are of `records`; `is_known` if there are records of the whole period that was asked for. Of an answer
+    without any, `unmatched` are the values of filters that no record of any time has: `tenant visoin`.
     """
 
     query: ReportQuery
     state: LedgerState
     unaccounted: Sequence[UnaccountedDay] | None = None
+    records: Records = Records.ALLOCATIONS
+    is_known: bool = True
+    unmatched: Sequence[str] = ()
 
     @property
     def accounted(self) -> str:
@@ -90,6 +109,18 @@ class Scope(Struct, frozen=True, kw_only=True):
         return f"{periods}{self._later_cut_off}{self.limits}"
 
     @property
+    def records_from(self) -> datetime | None:
+        """From when on there are records: before, "none" means that nothing is known. None if there are none at all."""
+        from_us = self.state.records_from_us(self.records)
+        return None if from_us is None else to_datetime(from_us).astimezone(self.query.calendar.zone)
+
+    @property
+    def nothing(self) -> str:
+        """What an empty list says."""
+        from_us = self.state.records_from_us(self.records)
+        return "not known" if from_us is None or from_us >= self.query.window.end_us else "none"
+
+    @property
     def limits(self) -> str:
         """The filters, for people."""
         return "".join(f", {each.column} {' or '.join(each.globs)}" for each in self.query.filters)
@@ -102,8 +133,25 @@ class Scope(Struct, frozen=True, kw_only=True):
 
     @property
     def notes(self) -> list[str]:
-        """What the report leaves out, for people."""
-        return [note_of(each) for each in most_unaccounted(self.unaccounted or ())]
+        """What the report leaves out, for people, and from when on there are records."""
+        return [*self.warnings, *([self._since] if self.is_known else [])]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The notes without which the rows would mislead, also for formats without room for notes."""
+        columns = [each.column for each in self.query.filters]
+        of = " of these tenants" if "tenant" in columns and len(columns) > 1 else ""
+        misspelt = printable(f"No record{of} has {' or '.join(self.unmatched)}: check the spelling.")
+        notes = [note_of(each) for each in most_unaccounted(self.unaccounted or ())]
+        return [*([misspelt] if self.unmatched else []), *notes, *([] if self.is_known else [self._since])]
+
+    @property
+    def _since(self) -> str:
+        name, start = RECORD_NAMES[self.records], self.records_from
+        if start is None:
+            return f"The ledger has no records of {name} at present: {_WHY_NONE[self.records]}."
+        part = "" if self.is_known else ", later than the period begins"
+        return f"Records of {name} exist from {start:%Y-%m-%d %H:%M:%S %Z} on{part}."
 
     def period(self, window: Window) -> str:
         """A period for people."""
@@ -324,8 +372,10 @@ def write_json(
             Window(scope.state.accounting_start_us, scope.state.accounted_us), scope.query.calendar.zone
         ),
         "cut_off": scope.cut_off,
+        "records_from": scope.records_from,
         "by": scope.query.by,
         "where": {each.column: each.globs for each in scope.query.filters},
+        "unmatched": scope.unmatched,
         "rows": rows,
         "totals": totals,
         "unaccounted": None if scope.unaccounted is None else most_unaccounted(scope.unaccounted),
@@ -342,7 +392,9 @@ def document_head(scope: Scope, *, version: int) -> dict[str, Any]:
         "window": times(scope.query.window, zone),
         "accounted": times(Window(scope.state.accounting_start_us, scope.state.accounted_us), zone),
         "cut_off": scope.cut_off,
+        "records_from": scope.records_from,
         "where": {each.column: each.globs for each in scope.query.filters},
+        "unmatched": scope.unmatched,
     }
 
 

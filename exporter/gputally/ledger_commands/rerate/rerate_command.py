@@ -11,7 +11,7 @@ from gputally.config.document import STDIN
 from gputally.config.prices.price_file import read_price_book
 from gputally.errors import ConfigError, Problem
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
-from gputally.ledger_commands.report.report_scope import ScopeOptions, reading_scope
+from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
 from gputally.ledger_commands.report.report_text import PLACES
 from gputally.ledger_commands.rerate.rerate_text import RerateReport, hours, write_comparison
 from gputally.model.price import Purchase
@@ -52,7 +52,8 @@ def rerate(options: RerateOptions) -> int:
         progress("")
         write_comparison(sys.stdout, report, output=options.output)
         sys.stdout.flush()
-        for note in _notes(comparison, scope.limits):
+        empty = matched(reader, scope, is_empty=not comparison.lines)
+        for note in (*empty.warnings, *_notes(comparison)):
             sys.stderr.write(f"gputally: {note}\n")
     return 0
 
@@ -72,10 +73,8 @@ def _books(options: RerateOptions) -> Books:
     return Books(books[1] if options.against else None, books[0], options.purchase)
 
 
-def _notes(comparison: PriceComparison, limits: str) -> Iterator[str]:
+def _notes(comparison: PriceComparison) -> Iterator[str]:
     """What the reader must know about the comparison."""
-    if not comparison.lines:
-        yield f"no allocation matches{limits.removeprefix(',') or ' the period'}; check the spelling"
     if comparison.guessed:
         yield (
             f"{hours(comparison.guessed)} GPU-hours are on nodes that were never observed, such as those of imported "

@@ -4,8 +4,9 @@ import sys
 
 from msgspec import Struct
 
+from gputally.ledger.records import Records
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
-from gputally.ledger_commands.report.report_scope import ScopeOptions, reading_scope
+from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
 from gputally.ledger_commands.report.report_text import PLACES
 from gputally.ledger_commands.waits.waits_text import WaitReport, write_waits
 from gputally.report.calendar.periods import TIME_DIMENSIONS
@@ -31,19 +32,20 @@ class WaitOptions(Struct, frozen=True, kw_only=True):
 
 def report_waits(options: WaitOptions) -> int:
     """Print them. Raises: LedgerError, and ConfigError for a wrong period or time zone."""
-    with ending_at_once(), ProgressLine() as progress, reading_scope(options.scope) as (reader, scope):
+    reading = reading_scope(options.scope, records=Records.WAITS)
+    with ending_at_once(), ProgressLine() as progress, reading as (reader, period):
         progress("reading the ledger ...")
-        query = WaitQuery(scope.query, options.by, options.tiers_only)
+        query = WaitQuery(period.query, options.by, options.tiers_only)
         times = [place for place, column in enumerate(query.columns) if column in TIME_DIMENSIONS]
         found = [
             rows
             for each in read_waits(reader, query)
             for rows in wait_rows(each, places=options.places, top=options.top, time_columns=times)
         ]
+        scope = matched(reader, period, is_empty=not found)
         progress("")
         write_waits(sys.stdout, WaitReport(scope=scope, query=query, found=found), output=options.output)
         sys.stdout.flush()
-        detail_us = scope.state.detail_start_us
-        if detail_us is not None and scope.query.window.start_us < detail_us:
-            sys.stderr.write("gputally: the retention deleted the waits that ended before a part of the period\n")
+        if options.output == "csv":
+            sys.stderr.writelines(f"gputally: {note}\n" for note in scope.warnings)
     return 0

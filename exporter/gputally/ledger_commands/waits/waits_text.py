@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.report.report_html import HtmlTable, page
-from gputally.ledger_commands.report.report_text import Scope, document_head, title, write_table
+from gputally.ledger_commands.report.report_text import Scope, document_head, title, write_notes, write_table
 from gputally.report.waits.wait_lines import WaitQuery
 from gputally.report.waits.wait_report_rows import PENDING, UNCREATED, WaitReportRow, WaitRows
 
@@ -57,7 +57,8 @@ def write_waits(file: TextIO, report: WaitReport, *, output: str) -> None:
             HtmlTable(*_table(each, columns), [row.share for row in each.rows], caption=_caption(each))
             for each in report.found
         )
-        file.write(page(title="Waits for GPUs", about=f"From {scope.about}", tables=tables))
+        about = f"From {scope.about}"
+        file.write(page(title="Waits for GPUs", about=about, tables=tables, notes=scope.notes))
     else:
         _write_tables(file, report, f"Waits for GPUs from {scope.about}", output)
 
@@ -65,10 +66,11 @@ def write_waits(file: TextIO, report: WaitReport, *, output: str) -> None:
 def _write_tables(file: TextIO, report: WaitReport, heading: str, output: str) -> None:
     file.write(f"{title(heading, output, level=1)}\n")
     if not report.found:
-        file.write("\nnone\n")
+        file.write(f"\n{report.scope.nothing}\n")
     for each in report.found:
         file.write(f"\n{title(_caption(each), output)}\n\n")
         write_table(file, *_table(each, report.query.columns), output=output)
+    write_notes(file, report.scope)
 
 
 def _document(report: WaitReport) -> dict[str, Any]:

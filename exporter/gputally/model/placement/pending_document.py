@@ -162,14 +162,14 @@ class PendingDocument(Struct, frozen=True, kw_only=True):
     """The state at one instant.
 
     `reasons` and `tenants` are of all pods of all pages, the most GPUs first, and `pods` those of this page, the oldest
-    first. `currency` is empty without a price book. `next` is the address of the next page. If no
-    pod waits, `unknown` names the namespaces and tenants of the request that no pod with GPUs has: `tenant nobody`.
+    first. `currency` is empty without a price book. `next` is the address of the next page. If nothing matches,
+    `unknown` names the values of the request that nothing with GPUs has: `tenant nobody`.
 
     `findings` are those about the order of priorities, of the pods of all pages, as of some seconds ago.
 
     `workloads` lack pods, which are not among `pods`; `workload_reasons` are the sums of these missing pods, without
     the workloads of which nothing says how many GPUs their pods request: `unmeasured_count` of `workload_count`.
-    `gangs` are the partial ones of the whole cluster, whatever the filters.
+    `gangs` are the partial ones that match the filters.
     """
 
     version: int = PENDING_VERSION

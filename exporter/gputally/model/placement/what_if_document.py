@@ -66,7 +66,8 @@ class WhatIfDocument(Struct, frozen=True, kw_only=True):
 
     `lost_gpu_hours` and `lost_cost` are the work that all victims would lose now; None if it is not known. For
     `is_lost_upper_bound`, see `OccupantPod`. `not_considered` says which resources of the cluster, such as
-    `resourcequotas`, were not considered, and why.
+    `resourcequotas`, were not considered, and why. `not_modelled` are the objects of the manifest whose pods request
+    GPUs, or may do so, but of which it is not known how many pods they create: `DaemonSet ml/agent`.
     """
 
     version: int = WHAT_IF_VERSION
@@ -77,3 +78,4 @@ class WhatIfDocument(Struct, frozen=True, kw_only=True):
     lost_cost: str | None
     is_lost_upper_bound: bool = False
     not_considered: dict[str, str] = {}
+    not_modelled: list[str] = []

@@ -142,6 +142,16 @@ class PreemptedBy(Struct, frozen=True, kw_only=True, gc=False):
     job: str | None = None
 
 
+class PreemptedPod(Struct, frozen=True, kw_only=True, gc=False):
+    """A pod of the job that was preempted, with the `gpus` that it lost."""
+
+    namespace: str
+    pod: str
+    uid: str
+    gpus: float
+    by: PreemptedBy
+
+
 class WhyAnswer(Struct, frozen=True, kw_only=True):
     """Why `pods` equal pods of a job wait, of which `pod` is the oldest.
 
@@ -199,6 +209,10 @@ class WhyDocument(Struct, frozen=True, kw_only=True):
     `nodes_needed` would hold them if they were empty. `workloads` lack pods of the job. `unaccounted` pods ask for
     GPUs that are not accounted: the pod that was asked about, which has no answer if none of its GPUs are accounted, or
     pods of the job. `currency` is empty without a price book.
+
+    `preempted` are the pods of the job that were preempted since `preempted_from`, whether they still exist or not: the
+    last ones first, of `preempted_count`. `preempted_from` is None for a pod, and if that is not known. The ledger has
+    records of pods from `records_from` on, None if that is not known.
     """
 
     version: int = WHY_VERSION
@@ -210,3 +224,7 @@ class WhyDocument(Struct, frozen=True, kw_only=True):
     nodes_needed: int | None = None
     workloads: list[PendingWorkload] = []
     unaccounted: list[UnaccountedNote] = []
+    preempted: list[PreemptedPod] = []
+    preempted_count: int = 0
+    preempted_from: datetime | None = None
+    records_from: datetime | None = None

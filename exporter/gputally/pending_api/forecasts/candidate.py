@@ -25,6 +25,10 @@ _OF_SYSTEM: Final = (
 """Exist in every cluster. Source: kubernetes pkg/apis/scheduling/types.go, v1/helpers.go."""
 
 
+class NoGpus(InvalidRequest):
+    """None of the pods requests a GPU."""
+
+
 class Candidate(NamedTuple):
     """Planned pods with what each of them needs."""
 
@@ -48,7 +52,7 @@ def candidates_of(now: PendingNow, planned: list[PlannedPods], viewer: Viewer) -
     """
     with_gpus = [each for each in planned if _candidate(each, each.pod, now).needs.gpus]
     if not with_gpus:
-        raise InvalidRequest("these pods request no GPU; gputally says where pods with GPUs fit")
+        raise NoGpus("these pods request no GPU; gputally says where pods with GPUs fit")
     return [_candidate(each, _admitted(each, now, viewer), now) for each in with_gpus]
 
 

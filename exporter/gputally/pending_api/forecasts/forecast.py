@@ -15,8 +15,14 @@ from gputally.model.placement.verdict import Eviction, Reason, Verdict
 from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, WhatIfDocument
 from gputally.model.placement.why_document import OccupantPod
 from gputally.model.units import GPU, to_datetime
-from gputally.pending_api.forecasts.candidate import Candidate, candidates_of, shown_priority, tier_of_candidate
-from gputally.pending_api.forecasts.manifest_pods import PlannedPods
+from gputally.pending_api.forecasts.candidate import (
+    Candidate,
+    NoGpus,
+    candidates_of,
+    shown_priority,
+    tier_of_candidate,
+)
+from gputally.pending_api.forecasts.manifest_pods import PlannedPods, not_modelled, planned_classes, planned_pods
 from gputally.pending_api.forecasts.policy_now import not_considered
 from gputally.pending_api.forecasts.waiting_first import WaitingFirst, waiting_first
 from gputally.pending_api.helps.helps import helps_of
@@ -76,6 +82,20 @@ def forecast(
         after = _after_waiting(each, first, result, key=f"{PLANNED}{index}/") if first else None
         found.append(_forecast(now, each, result, viewer, after))
     return _document(now, found)
+
+
+def forecast_of_manifest(now: PendingNow, body: bytes, viewer: Viewer) -> WhatIfDocument:
+    """The forecast of the pods of a manifest as JSON, with the objects whose pods are not known. Changes `now.room`.
+
+    Raises: InvalidRequest, see `forecast`.
+    """
+    planned, others = planned_pods(body), not_modelled(body, now.rules)
+    try:
+        found = forecast(now, planned, viewer, classes=planned_classes(body))
+    except NoGpus as error:
+        named = f"; the pods of {', '.join(others)} are not modelled" if others else ""
+        raise InvalidRequest(f"{error}{named}") from None
+    return replace(found, not_modelled=others)
 
 
 def _document(now: PendingNow, found: list[PodForecast]) -> WhatIfDocument:

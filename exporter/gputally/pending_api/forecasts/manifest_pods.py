@@ -1,16 +1,22 @@
-"""The pods that a manifest would create."""
+"""The pods that a manifest would create.
+
+Kinds are told apart by their API group: a Job of Volcano is not one of Kubernetes.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import field
+from msgspec.structs import replace
 
 from gputally.model.kube import Meta, PodMeta
 from gputally.model.objects.camel import Camel
 from gputally.model.objects.core_values import NEVER
 from gputally.model.objects.placeable_pod import PlaceablePod, PlaceableSpec
 from gputally.model.placement.advice import PriorityChoice
+from gputally.model.rules import Rules
+from gputally.placement.objects.unknown_workload import UnknownWorkload, group_of
 from gputally.report_api.report_request import InvalidRequest
 
 MOST_PODS: Final = 1_000
@@ -30,6 +36,18 @@ class PlannedPods(NamedTuple):
     number: int = 1
 
 
+class PodKind(NamedTuple):
+    """A kind of object that creates pods, in its API group; "" is the core group."""
+
+    group: str
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """As jobs are named: `VolcanoJob` for the Job of Volcano."""
+        return "VolcanoJob" if self.group == "batch.volcano.sh" else self.kind
+
+
 class PlannedTemplate(Camel, frozen=True):
     """A pod template."""
 
@@ -39,7 +57,13 @@ class PlannedTemplate(Camel, frozen=True):
 
 class _Owner(Camel, frozen=True):
     kind: str
+    api_version: str = ""
     metadata: Meta = field(default_factory=Meta)
+
+    @property
+    def pod_kind(self) -> PodKind | None:
+        """The kind in `READERS`; None for others."""
+        return pod_kind_of(self.api_version, self.kind)
 
 
 class _PriorityClass(Camel, frozen=True):
@@ -95,6 +119,26 @@ class _Training(Camel, frozen=True):
     spec: _TrainingSpec = field(default_factory=_TrainingSpec)
 
 
+class _VolcanoTask(Camel, frozen=True):
+    name: str = ""
+    replicas: int = 0
+    template: PlannedTemplate = field(default_factory=PlannedTemplate)
+
+
+class _VolcanoSpec(Camel, frozen=True):
+    scheduler_name: str = "volcano"
+    tasks: tuple[_VolcanoTask, ...] = ()
+
+
+class _VolcanoJob(Camel, frozen=True):
+    """batch.volcano.sh/v1alpha1: its pods have the classes of their templates, and by default Volcano's scheduler.
+
+    Source: volcano pkg/controllers/job/job_controller_util.go, createJobPod.
+    """
+
+    spec: _VolcanoSpec = field(default_factory=_VolcanoSpec)
+
+
 class _Listed(Camel, frozen=True):
     items: tuple[msgspec.Raw, ...] = ()
 
@@ -134,25 +178,47 @@ def _training(body: bytes) -> Roles:
             yield role, each.template, _number(each.replicas)
 
 
-READERS: Final[Mapping[str, Callable[[bytes], Roles]]] = {
-    "Pod": _pod,
-    "Job": _copied,
-    "CronJob": _cron,
-    "Deployment": _copied,
-    "StatefulSet": _copied,
-    "ReplicaSet": _copied,
-    "JobSet": _job_set,
-    "PyTorchJob": _training,
-    "TFJob": _training,
-    "MPIJob": _training,
-    "XGBoostJob": _training,
+def _volcano(body: bytes) -> Roles:
+    spec = msgspec.json.decode(body, type=_VolcanoJob).spec
+    for index, task in enumerate(spec.tasks):
+        template = task.template
+        if not template.spec.scheduler_name:
+            template = replace(template, spec=replace(template.spec, scheduler_name=spec.scheduler_name))
+        yield task.name or f"default{index}", template, task.replicas
+
+
+READERS: Final[Mapping[PodKind, Callable[[bytes], Roles]]] = {
+    PodKind("", "Pod"): _pod,
+    PodKind("batch", "Job"): _copied,
+    PodKind("batch", "CronJob"): _cron,
+    PodKind("apps", "Deployment"): _copied,
+    PodKind("apps", "StatefulSet"): _copied,
+    PodKind("apps", "ReplicaSet"): _copied,
+    PodKind("jobset.x-k8s.io", "JobSet"): _job_set,
+    PodKind("kubeflow.org", "PyTorchJob"): _training,
+    PodKind("kubeflow.org", "TFJob"): _training,
+    PodKind("kubeflow.org", "MPIJob"): _training,
+    PodKind("kubeflow.org", "XGBoostJob"): _training,
+    PodKind("batch.volcano.sh", "Job"): _volcano,
 }
 """The kinds whose pods are known."""
+KIND_NAMES: Final = ", ".join(each.name for each in READERS)
 PRIORITY_CLASS: Final = "PriorityClass"
 
 
+def is_class(api_version: str, kind: str) -> bool:
+    """Whether that is the PriorityClass of Kubernetes."""
+    return kind == PRIORITY_CLASS and group_of(api_version) in ("", "scheduling.k8s.io")
+
+
+def pod_kind_of(api_version: str, kind: str) -> PodKind | None:
+    """The kind in `READERS`; None for others. Without an API version, it is the first one of that name."""
+    found = (each for each in READERS if each.kind == kind)
+    return next((each for each in found if not api_version or each.group == group_of(api_version)), None)
+
+
 def planned_pods(body: bytes) -> list[PlannedPods]:
-    """The pods of a manifest as JSON, or of a list of manifests; other kinds in a list are ignored.
+    """The pods of a manifest as JSON, or of a list of manifests; `not_modelled` names the other kinds of a list.
 
     Raises: InvalidRequest.
     """
@@ -163,7 +229,9 @@ def planned_pods(body: bytes) -> list[PlannedPods]:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise InvalidRequest("the body is not the JSON of a manifest") from None
     if not found:
-        raise InvalidRequest(f"the manifest creates no pods; use one of {', '.join(READERS)}")
+        others = [each.name for each in unknown_workloads(body)]
+        named = f"the pods of {', '.join(others)} are not modelled" if others else "the manifest creates no pods"
+        raise InvalidRequest(f"{named}; use one of {KIND_NAMES}")
     if len(found) > MOST_KINDS:
         raise InvalidRequest(f"the manifest has {len(found)} pod templates; use {MOST_KINDS} at most")
     return found
@@ -174,17 +242,17 @@ def _planned(body: bytes) -> Iterator[PlannedPods]:
     if owner.kind.endswith("List"):
         for item in msgspec.json.decode(body, type=_Listed).items:
             inner = msgspec.json.decode(item, type=_Owner)
-            if inner.kind in READERS:
-                yield from _of_owner(inner, bytes(item))
-    elif owner.kind in READERS:
-        yield from _of_owner(owner, body)
+            if kind := inner.pod_kind:
+                yield from _of_owner(kind, inner, bytes(item))
+    elif kind := owner.pod_kind:
+        yield from _of_owner(kind, owner, body)
 
 
-def _of_owner(owner: _Owner, body: bytes) -> Iterator[PlannedPods]:
+def _of_owner(kind: PodKind, owner: _Owner, body: bytes) -> Iterator[PlannedPods]:
     namespace = owner.metadata.namespace or "default"
-    subject = f"{owner.kind} {namespace[:_MOST_NAME]}/{owner.metadata.name[:_MOST_NAME] or 'unnamed'}"
+    subject = f"{kind.name} {namespace[:_MOST_NAME]}/{owner.metadata.name[:_MOST_NAME] or 'unnamed'}"
     try:
-        roles = list(READERS[owner.kind](body))
+        roles = list(READERS[kind](body))
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"{subject}: {error}") from None
     for role, template, count in roles:
@@ -195,12 +263,36 @@ def _of_owner(owner: _Owner, body: bytes) -> Iterator[PlannedPods]:
             yield PlannedPods(name, _as_pod(template, namespace), count)
 
 
+def not_modelled(body: bytes, rules: Rules) -> list[str]:
+    """The objects of a list whose pods request GPUs, or may do so, but are not known: `DaemonSet ml/agent`."""
+    return [each.name for each in unknown_workloads(body) if each.may_have_gpus(rules)]
+
+
+def unknown_workloads(body: bytes) -> list[UnknownWorkload]:
+    """The objects of a manifest, or of a list, that create pods but are of no known kind. Raises: InvalidRequest."""
+    try:
+        value = msgspec.json.decode(body)
+        items = value.get("items", []) if value["kind"].endswith("List") else [value]
+        return [found for each in items if (found := unknown_workload(each))]
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"the manifest is not valid: {error}") from None
+
+
+def unknown_workload(value: dict[str, Any]) -> UnknownWorkload | None:
+    """The object, if it creates pods and is of no known kind."""
+    if pod_kind_of(value.get("apiVersion", ""), value["kind"]):
+        return None
+    found = UnknownWorkload(value)
+    return found if found.has_pods else None
+
+
 def planned_classes(body: bytes) -> list[PriorityChoice]:
     """The PriorityClasses that a list of manifests creates besides. Raises: InvalidRequest."""
     try:
         owner = msgspec.json.decode(body, type=_Owner)
         items = msgspec.json.decode(body, type=_Listed).items if owner.kind.endswith("List") else ()
-        return [_class(item) for item in items if msgspec.json.decode(item, type=_Owner).kind == PRIORITY_CLASS]
+        inner = ((item, msgspec.json.decode(item, type=_Owner)) for item in items)
+        return [_class(item) for item, each in inner if is_class(each.api_version, each.kind)]
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"the manifest is not valid: {error}") from None
 

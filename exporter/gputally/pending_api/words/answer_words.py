@@ -1,7 +1,9 @@
 """The answer about a pod in words, part by part."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from decimal import Decimal
+from itertools import groupby
 from typing import Final
 
 from gputally.model.placement.pending_document import PendingPod
@@ -9,6 +11,7 @@ from gputally.model.placement.why_document import (
     NeededResources,
     OccupantPod,
     PastWait,
+    PreemptedBy,
     UnaccountedNote,
     WhyAnswer,
     WhyDocument,
@@ -30,6 +33,9 @@ OCCUPANT_HEADS: Final = ("GPUs", "Tier", "Priority", "Per hour", "Preemptible", 
 OCCUPANT_NUMBERS: Final = frozenset({0, 2, 3})
 """The columns of these that are numbers."""
 _MOST_WAITS: Final = 4
+_MOST_PREEMPTIONS: Final = 5
+"""The last times at which pods of a job were preempted, with up to `_MOST_NAMES` pods each."""
+_MOST_NAMES: Final = 3
 _LEAST_SIMILAR: Final = 10
 """Fewer pods have no quantiles worth the name."""
 _PAST: Final = {
@@ -161,9 +167,31 @@ def similar_words(answer: WhyAnswer) -> str:
 
 def preempted_words(answer: WhyAnswer, document: WhyDocument) -> str:
     """When and by whom it was preempted; "" if it was not."""
-    by = answer.preempted
-    if by is None:
-        return ""
+    return preemptor_words(answer.preempted, now=document.at) if answer.preempted else ""
+
+
+def job_preempted_words(document: WhyDocument) -> Iterator[str]:
+    """How many pods of the job were preempted, then the last times: which pods, and by whom; nothing for a pod."""
+    if document.preempted_from is None:
+        return
+    since = f"since {clock(document.preempted_from, now=document.at)} UTC"
+    if not document.preempted:
+        yield f"No pod of the job was preempted {since}."
+        return
+    verb = "was" if document.preempted_count == 1 else "were"
+    yield f"{pod_words(document.preempted_count)} of the job {verb} preempted {since}:"
+    groups = [(by, list(pods)) for by, pods in groupby(document.preempted, key=lambda each: each.by)]
+    for by, pods in groups[:_MOST_PREEMPTIONS]:
+        names = sorted(each.pod for each in pods)
+        more = [f"{len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else []
+        yield f"- {listed([*names[:_MOST_NAMES], *more])} {preemptor_words(by, now=document.at)}"
+    shown = sum(len(pods) for _, pods in groups[:_MOST_PREEMPTIONS])
+    if hidden := document.preempted_count - shown:
+        yield f"- {pod_words(hidden)} before"
+
+
+def preemptor_words(by: PreemptedBy, *, now: datetime) -> str:
+    """When and by whom."""
     if by.is_by_queue:
         job = f"{by.job_kind} {by.namespace}/{by.job}" if by.job else "a workload"
         who = f"its queue, for {job} of tier {by.tier}"
@@ -172,7 +200,7 @@ def preempted_words(answer: WhyAnswer, document: WhyDocument) -> str:
     else:
         who = f"{by.namespace}/{by.pod} of tier {by.tier}" if by.pod else f"a pod of tier {by.tier}"
     doubt = " (inferred: no Event names it)" if by.is_inferred else ""
-    return f"at {clock(by.at, now=document.at)} UTC by {who}{doubt}"
+    return f"at {clock(by.at, now=now)} UTC by {who}{doubt}"
 
 
 def occupant_cells(each: OccupantPod, currency: str) -> Sequence[str]:

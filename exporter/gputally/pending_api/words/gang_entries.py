@@ -10,6 +10,7 @@ from gputally.model.placement.gang_entry import GangEntry
 from gputally.model.placement.partial_gang import PartialGang
 from gputally.model.units import GPU, GPU_HOUR, to_datetime
 from gputally.pending_api.occupants import cost_text
+from gputally.pending_api.pending_filters import Filters, seen_gangs
 from gputally.pending_api.pending_now import PendingNow, Viewer
 
 if TYPE_CHECKING:
@@ -19,10 +20,13 @@ MOST_GANGS: Final = 100
 """In one document."""
 
 
-def gang_entries(now: PendingNow, viewer: Viewer) -> list[GangEntry]:
-    """All partial gangs that the reader may know, deadlocked ones first, then those that wait for the longest time."""
+def gang_entries(now: PendingNow, filters: Filters, viewer: Viewer) -> list[GangEntry]:
+    """The partial gangs that the reader may know and that match all filters.
+
+    Deadlocked ones come first, then those that wait for the longest time.
+    """
     deadlocked = {key for keys in now.deadlocks for key in keys}
-    seen = [each for each in now.gangs if viewer.sees(each.tenant)]
+    seen = seen_gangs(now, filters, viewer)
     seen.sort(key=lambda each: (each.key not in deadlocked, each.since_us, each.key))
     return [_entry(now, each, viewer) for each in seen[:MOST_GANGS]]
 

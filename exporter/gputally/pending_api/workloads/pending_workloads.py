@@ -1,6 +1,6 @@
 """Workloads that lack pods, for the documents."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from gputally.accounting.active_pods import ANY
 from gputally.export.live.allocations_route import hourly_text
@@ -8,16 +8,17 @@ from gputally.model.placement.pending_document import PendingReason, PendingWork
 from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.placement.verdict import Reason
 from gputally.model.units import GPU, to_datetime
+from gputally.pending_api.pending_filters import Filters, matches, workload_values
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import WaitLine, reason_sums
 from gputally.pending_api.words.quota_words import quota_refusal
 from gputally.pending_api.workloads.workload_words import workload_change, workload_help, workload_sentence
 
 
-def chosen_workloads(now: PendingNow, filters: Mapping[str, frozenset[str]], viewer: Viewer) -> list[UncreatedWorkload]:
+def chosen_workloads(now: PendingNow, filters: Filters, viewer: Viewer) -> list[UncreatedWorkload]:
     """Those that the reader may see and that match all filters, the oldest first."""
     seen = (each for each in now.uncreated.described() if viewer.sees(each.tenant))
-    return [each for each in seen if all(_values(each, name) & values for name, values in filters.items())]
+    return [each for each in seen if matches(workload_values(each), filters)]
 
 
 def workloads_named(now: PendingNow, namespace: str, name: str, viewer: Viewer) -> list[UncreatedWorkload]:
@@ -65,17 +66,3 @@ def _line(workload: UncreatedWorkload) -> WaitLine:
     """All its missing pods."""
     pods, uncharged_pods = workload.pods, workload.uncharged_pods
     return WaitLine(workload.reason, pods, uncharged_pods, workload.charged, workload.prices, workload.since_us)
-
-
-def _values(workload: UncreatedWorkload, name: str) -> frozenset[str]:
-    match name:
-        case "tier":
-            return frozenset({workload.tier})
-        case "tenant":
-            return frozenset({workload.tenant})
-        case "reason":
-            return frozenset({workload.reason.value})
-        case "job":
-            return frozenset({workload.job, workload.owner.reference.name})
-        case _:
-            return frozenset({workload.owner.namespace})

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from gputally.errors import DetailRolledUp, LedgerError
 from gputally.ledger.records import LedgerState, Window
 from gputally.ledger.sqlite import queries
+from gputally.ledger.sqlite.record_starts import later_records
 from gputally.ledger.sqlite.schema import connect_reading
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sqlite_errors import converted_errors
@@ -59,6 +60,7 @@ class SqliteRows:
             accounting_start_us=int(meta["accounting_start_us"]),
             accounted_us=accounted_us,
             detail_start_us=int(meta["detail_start_us"]) if "detail_start_us" in meta else None,
+            later=later_records(meta, self._rows, accounted_us=accounted_us),
         )
 
     def _bounds(self, window: Window) -> dict[str, int]:

@@ -1,0 +1,61 @@
+"""From when on a ledger has the kinds of records that versions after the first one added."""
+
+from collections.abc import Callable, Mapping
+from sqlite3 import Connection
+from typing import Final
+
+from gputally.ledger.records import IMPORTED, Records
+from gputally.ledger.sqlite.segment_rows import Row
+
+_KEYS: Final = {Records.DISRUPTIONS: "disruptions_from_us", Records.WAITS: "waits_from_us"}
+"""In the table `meta`."""
+_FIRST: Final = {
+    Records.DISRUPTIONS: "(SELECT min(decided_us) FROM disruptions)",
+    Records.WAITS: "(SELECT min(from_us) FROM waits)",
+}
+_OFF: Final = ""
+"""The value of a kind that is not recorded at present."""
+_KEEP: Final = {
+    records: (
+        f"INSERT INTO meta VALUES ('{key}', ifnull(min(:start, {_FIRST[records]}), :start)) "  # noqa: S608 (literals)
+        f"ON CONFLICT (key) DO UPDATE SET value = :start WHERE value = '{_OFF}'"
+    )
+    for records, key in _KEYS.items()
+}
+"""`start`, or the time of the first record of an older version, which kept no start."""
+_NOT_RECORDED: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+
+
+def keep_starts(connection: Connection, *, start_us: int, has_waits: bool) -> None:
+    """Keep that each kind of records begins at `start_us`, unless it began before; or that waits are not recorded."""
+    for records, statement in _KEEP.items():
+        if records is Records.WAITS and not has_waits:
+            connection.execute(_NOT_RECORDED, (_KEYS[records], _OFF))
+        else:
+            connection.execute(statement, {"start": start_us})
+
+
+def later_records(
+    meta: Mapping[str, str], rows: Callable[[str], list[Row]], *, accounted_us: int
+) -> dict[Records, int | None]:
+    """The kinds that begin after the accounting start, with their first time (µs); None for those that are missing."""
+    if meta.get("cluster") == IMPORTED:
+        return dict.fromkeys(_KEYS)
+    start_us, found = int(meta["accounting_start_us"]), dict[Records, int | None]()
+    for records, key in _KEYS.items():
+        value = meta.get(key)
+        if value == _OFF:
+            found[records] = None
+        elif (from_us := _first(records, rows, accounted_us) if value is None else int(value)) > start_us:
+            found[records] = from_us
+    if "detail_start_us" in meta:  # the retention deletes single pods and waits
+        detail_us = int(meta["detail_start_us"])
+        waits_us = found.get(Records.WAITS, start_us)
+        found |= {Records.PODS: detail_us, Records.WAITS: None if waits_us is None else max(waits_us, detail_us)}
+    return found
+
+
+def _first(records: Records, rows: Callable[[str], list[Row]], accounted_us: int) -> int:
+    """Of a ledger that this version has not written yet: its first record shows when an older version kept them."""
+    [(first_us,)] = rows(f"SELECT {_FIRST[records]}")
+    return accounted_us if first_us is None else int(first_us)
