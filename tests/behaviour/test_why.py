@@ -67,7 +67,7 @@ async def test_s1_training_that_inference_preempted_waits_for_capacity_of_infere
         ("training-low", False, "same priority"),
     }, "of equal nodes, one is named"
     assert answer["pods"] == 6
-    assert (await ask(stage, "why", "ml-training/job/low")).out.endswith("have their GPUs, on 2 nodes.\n")
+    assert "have their GPUs, on 2 nodes.\n" in (await ask(stage, "why", "ml-training/job/low")).out
     [running] = await answers(stage, f"ml-inference/{await name_of(stage, 'inference-critical')}")
     assert (running["state"], running["pod"]["tier"]) == ("running", "inference-critical")
     assert "No pod in namespace ml-inference waits" in (await ask(stage, "why", "ml-inference")).out
@@ -160,8 +160,9 @@ async def test_what_does_not_exist_or_is_not_reached_is_an_error_with_its_own_st
     for name in ("none", "cpu-only"):
         found = await ask(stage, "why", f"ml-training/{name}")
         assert found.status == 12
-        assert found.err == (
-            f"gputally: no pod with GPUs is known as ml-training/{name}; check the name, and that it requests GPUs\n"
+        assert found.err.startswith(
+            f"gputally: no pod with GPUs is known as ml-training/{name}; check the name, and that it requests GPUs; "
+            "pods are known from "
         )
     unreached = await run("why", "--all", "--url", "http://127.0.0.1:9")
     assert (unreached.status, unreached.out) == (8, "")

@@ -149,7 +149,8 @@ class Replay:
         """By the segments that the ledger gets."""
         first_us: dict[tuple[str, str], int] = {}
         for record in self.fleet.pods.records.values():
-            if record.segments and not record.end_by and (last := record.segments[-1]).state is State.STARTING:
+            last = record.segments[-1] if record.segments else None
+            if last and last.end_us is None and last.state is State.STARTING:
                 labels, start_us = last.labels[:2], record.segments[0].start_us
                 first_us[labels] = min(first_us.get(labels, start_us), start_us)
         assert snapshot.starting == first_us

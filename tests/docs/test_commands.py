@@ -62,9 +62,10 @@ def test_every_flag_mentioned_exists(page: str) -> None:
     helm = {"--create-namespace", "--reuse-values", "--values", "--set", "--api-versions"}
     engines = {"--build-arg", "--file", "--namespace", "--tag", "--timestamp", "--version"}
     monitoring = {"--config", "--metric-labels-allowlist"}
+    kai = {"--update-pod-eviction-condition"}
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z.-]+[a-z]", TEXTS[page]))
 
-    assert mentioned <= known | kubectl | helm | engines | monitoring
+    assert mentioned <= known | kubectl | helm | engines | monitoring | kai
 
 
 @pytest.mark.parametrize(("page", "block"), YAML)

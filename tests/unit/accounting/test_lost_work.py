@@ -185,7 +185,7 @@ def test_work_before_the_accounting_start_is_neither_in_the_loss_nor_in_a_counte
     assert loss(replay).gpu_time == 4 * 40 * GPU_SECOND
     assert loss(replay).costs == (("EUR", 4 * 40 * COST_UNIT),)
     assert [(each.from_us, each.to_us) for each in loss(replay).pods] == [(us(REQUESTED - 10), us(END))]
-    assert [amount for _, amount in loss(replay).at_intervals] == [4 * 30 * GPU_SECOND] * 3
+    assert [amount for _, amount in loss(replay).at_intervals] == [4 * 30 * GPU_SECOND] * 5
 
 
 def test_each_tenant_of_a_relabelled_pod_lost_its_own_part() -> None:

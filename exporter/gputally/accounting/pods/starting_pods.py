@@ -20,7 +20,7 @@ class StartingPods:
         """Add a pod that is starting, update it, or remove it once it has started, ends or is deleted."""
         self.drop(record.uid)
         is_over = record.started_us is not None or record.deletion_us is not None or record.end_by is not None
-        if record.scheduled_us is None or is_over or not record.segments:
+        if record.scheduled_us is None or is_over or not record.segments or record.segments[-1].end_us is not None:
             return
         labels = self._labels[record.uid] = record.segments[-1].labels[:2]
         self._bound_us.setdefault(labels, {})[record.uid] = record.scheduled_us
