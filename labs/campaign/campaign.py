@@ -148,8 +148,6 @@ class Campaign:
             exceeds = surplus(samples, self.product, counter)
             if abs(exceeds - overcount) > 1e-6:
                 yield f"{metric} exceeds the ledger by {exceeds}, and its overcount is {overcount}"
-            if not total(samples, metric):
-                yield f"{metric} is 0: nothing waited"
 
     def inconclusive_reasons(self, verdict: Verdict) -> list[str]:
         """Reasons why this campaign is inconclusive because too little happened."""

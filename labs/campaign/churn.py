@@ -115,7 +115,7 @@ class Churn:
             manifest = job(pod, parallelism=random.randint(1, 4), suspend=True)
             manifest["metadata"]["labels"] = QUEUED
             await self._create(manifest)
-            await asyncio.sleep(random.uniform(0, 5))
+            await asyncio.sleep(random.uniform(2, 15))
             if random.random() < 0.5:
                 await self._retry(partial(self._api.patch, path(manifest), {"spec": {"suspend": False}}))
                 await asyncio.sleep(random.uniform(0, 3))
