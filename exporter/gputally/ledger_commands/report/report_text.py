@@ -187,6 +187,7 @@ _TOTAL_OF_NOTHING: Final = BillRow(
     progress=None,
     progress_unit=None,
     cost_per_unit=None,
+    is_lost_upper_bound=False,
 )
 _ALL: Final = 99
 """Percent from which on all counts as measured: starts and ends of pods lie within the hours of agents."""
@@ -240,7 +241,9 @@ def amounts(row: BillRow | ChangeRow, names: Iterable[str]) -> list[object]:
 def _shown_amounts(row: BillRow, names: Iterable[str]) -> list[object]:
     """The named fields of a row; upper bounds have their sign."""
     bounds = _LOST if row.is_lost_upper_bound else ()
-    return [AtMost(value) if name in bounds else value for name, value in zip(names, amounts(row, names), strict=True)]
+    return [
+        AtMost(str(value)) if name in bounds else value for name, value in zip(names, amounts(row, names), strict=True)
+    ]
 
 
 def documents(columns: Sequence[str], found: Sequence[BillRows]) -> list[dict[str, Any]]:
