@@ -108,7 +108,7 @@ def before_restart(forms: Sequence[Json]) -> list[Json]:
 
 
 async def assert_lost(scene: Scene, form: Json, *, from_s: float, to_s: float) -> None:
-    """Counter and ledger have this loss and no other one, of as many GPUs as the pod is charged for."""
+    """Counter and ledger have this loss of as many GPUs as the pod is charged for, and no other, after its end too."""
     assert to_s - from_s >= 4
     name, uid = form["metadata"]["name"], form["metadata"]["uid"]
     charged = f"SELECT DISTINCT quantity FROM current_segments WHERE pod_uid = '{uid}'"
@@ -123,6 +123,10 @@ async def assert_lost(scene: Scene, form: Json, *, from_s: float, to_s: float) -
     await scene.product.until(is_counted)
     query = f"""
         SELECT victim_name, quantity, decided_us / 1000000.0, gpu_time, basis
-        FROM disruptions JOIN lost_work USING (victim_uid) WHERE victim_uid LIKE '{uid}%'
+        FROM disruptions JOIN lost_work USING (victim_uid) WHERE victim_uid LIKE '{uid}/%'
     """
-    assert scene.product.query(query) == [(name, quantity, to_s, str(lost), "start")]
+    expected = [(name, quantity, to_s, str(lost), "start")]
+    assert scene.product.query(query) == expected
+    await scene.api.delete(f"/api/v1/namespaces/{scene.place}/pods/{name}")
+    await scene.segments(form)  # all of them have ended
+    assert scene.product.query(query) == expected
