@@ -169,8 +169,8 @@ class PodForm:
         elif self.scheduled is not None and self.statuses:
             yield {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(self.scheduled)}
         if self.restarting is not None:
-            moved = {"lastTransitionTime": self._by_its_node(self.restarting)}
-            yield {"type": "AllContainersRestarting", "status": self.restarting_status} | moved
+            restarting = {"type": "AllContainersRestarting", "status": self.restarting_status}
+            yield restarting | {"lastTransitionTime": self._by_its_node(self.restarting)}
         if self.marked is not None:
             yield {
                 "type": self.mark_type,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gputally.model.units import GPU_SECOND
+from gputally.model.units import GPU_SECOND, US_PER_SECOND
 from tests.behaviour.product import Samples, total
 from tests.behaviour.recorder import Recorder, until
 from tests.cluster.manifests import Json
@@ -50,7 +50,7 @@ async def test_a_container_that_fails_loses_its_run_by_the_times_that_its_kubele
 
     run = status_of(forms[-1])["lastState"]["terminated"]
     assert run["exitCode"] == 3
-    await assert_lost(scene, forms[-1], from_s=seconds(run["startedAt"]), to_s=seconds(run["finishedAt"]), gpus=2)
+    await assert_lost(scene, forms[-1], from_s=seconds(run["startedAt"]), to_s=seconds(run["finishedAt"]))
 
 
 async def test_a_container_whose_exit_restarts_all_loses_its_run_up_to_its_exit(scene: Scene) -> None:
@@ -59,7 +59,7 @@ async def test_a_container_whose_exit_restarts_all_loses_its_run_up_to_its_exit(
         forms = await restarted(scene, recorder, pod(scene, "own", gpus=3, main=main))
 
     run = next(found for form in forms if (found := container_state(form, "terminated")))
-    await assert_lost(scene, forms[-1], from_s=seconds(run["startedAt"]), to_s=seconds(run["finishedAt"]), gpus=3)
+    await assert_lost(scene, forms[-1], from_s=seconds(run["startedAt"]), to_s=seconds(run["finishedAt"]))
 
 
 async def test_a_container_that_another_one_restarts_loses_its_run_up_to_the_restart(scene: Scene) -> None:
@@ -72,7 +72,7 @@ async def test_a_container_that_another_one_restarts_loses_its_run_up_to_the_res
     assert not last.get("finishedAt")
     [began] = {seconds(run["startedAt"]) for form in before_restart(forms) if (run := container_state(form, "running"))}
     ended = next(found for form in forms if (found := condition(form, "AllContainersRestarting"))["status"] == "True")
-    await assert_lost(scene, forms[-1], from_s=began, to_s=seconds(ended["lastTransitionTime"]), gpus=4)
+    await assert_lost(scene, forms[-1], from_s=began, to_s=seconds(ended["lastTransitionTime"]))
 
 
 async def restarted(scene: Scene, recorder: Recorder, manifest: Json) -> list[Json]:
@@ -107,19 +107,26 @@ def before_restart(forms: Sequence[Json]) -> list[Json]:
     return [form for form in forms if not is_second(form)]
 
 
-async def assert_lost(scene: Scene, form: Json, *, from_s: float, to_s: float, gpus: int) -> None:
-    """Counter and ledger have this loss and no other one."""
+async def assert_lost(scene: Scene, form: Json, *, from_s: float, to_s: float) -> None:
+    """Counter and ledger have this loss of as many GPUs as the pod is charged for, and no other, after its end too."""
     assert to_s - from_s >= 4
-    lost = gpus * (to_s - from_s)
     name, uid = form["metadata"]["name"], form["metadata"]["uid"]
+    charged = f"SELECT DISTINCT quantity FROM current_segments WHERE pod_uid = '{uid}'"
+    [(quantity,)] = await scene.product.query_until(charged, bool)
+    lost = quantity * round((to_s - from_s) * US_PER_SECOND)
     labels = {"tier": scene.tier(name), "cause": "container_restart"}
 
     def is_counted(samples: Samples) -> bool:
-        return abs(total(samples, LOST, **labels) - lost) < 1e-6 and total(samples, RESTARTS, **labels) == 1
+        counted = total(samples, LOST, **labels)
+        return abs(counted - lost / GPU_SECOND) < 1e-6 and total(samples, RESTARTS, **labels) == 1
 
     await scene.product.until(is_counted)
     query = f"""
-        SELECT victim_name, quantity / 1000000, decided_us / 1000000.0, gpu_time, basis
-        FROM disruptions JOIN lost_work USING (victim_uid) WHERE victim_uid LIKE '{uid}%'
+        SELECT victim_name, quantity, decided_us / 1000000.0, gpu_time, basis
+        FROM disruptions JOIN lost_work USING (victim_uid) WHERE victim_uid LIKE '{uid}/%'
     """
-    assert scene.product.query(query) == [(name, gpus, to_s, str(round(lost * GPU_SECOND)), "start")]
+    expected = [(name, quantity, to_s, str(lost), "start")]
+    assert scene.product.query(query) == expected
+    await scene.api.delete(f"/api/v1/namespaces/{scene.place}/pods/{name}")
+    await scene.segments(form)  # all of them have ended
+    assert scene.product.query(query) == expected

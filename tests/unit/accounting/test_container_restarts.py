@@ -206,6 +206,20 @@ def test_a_restart_of_all_containers_that_nobody_saw_begin_ends_when_they_were_r
     assert lost(replay, 1000) == restarts(4 * 602)
 
 
+def test_the_end_of_a_pod_whose_containers_were_all_restarted_is_no_restart() -> None:
+    """The condition and the reason stay, as a real kubelet shows."""
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    replay.see(replace(RUNNING, version=2, restarting=700), at=700)
+    again = replace(RUNNING, version=3, started=703, restarting=702, restarting_status="False", removed=True)
+    replay.see(again, at=703)
+    ended = replace(again, version=4, deleted=1000, phase="Failed", finished=1001, exit_code=137)
+    replay.see(ended, at=1001)
+    replay.lose(ended, at=1002)
+
+    assert lost(replay, 1100) == restarts(4 * 600)
+
+
 def test_a_second_restart_of_all_containers_ends_the_run_since_the_first() -> None:
     replay = cluster()
     replay.see(RUNNING, at=100)

@@ -58,7 +58,9 @@ def last_restart(pod: Pod, rules: Rules) -> Restart | None:
     is_under_way = restarting is not None and restarting.status == "True"
     if is_under_way or any(each.reason == _REMOVED for each in lasts):
         at = restarting.last_transition_time if restarting else None
-        return Restart(None if is_under_way else _runs_since(statuses, pod), _stopped(statuses, at))
+        if is_under_way:
+            return Restart(None, _stopped(statuses, at))
+        return Restart(_runs_since(statuses, pod), EndedRun(None, at, None) if at else None)
     if len(statuses) != 1 or not lasts:
         return None
     return Restart(_runs_since(statuses, pod), _ended(lasts[0], pod))
