@@ -159,6 +159,8 @@ def _forecast(
         situation = replace(situation, quota=result.admission.refusal)
     verdict = shown_verdict(found.verdict, viewer) if found.verdict else None
     named = [uid for each in shown_obstacles(verdict) for uid in each.pods if not is_planned(uid)] if verdict else []
+    related = RelatedPods(stuck=deadlocked(now))
+    waiting = result.admission.number - result.bound or refused or 1
     return PodForecast(
         name=planned.name,
         pods=planned.number,
@@ -181,11 +183,7 @@ def _forecast(
         obstacles=obstacle_texts(_without_planned(verdict), viewer) if verdict else [],
         occupants=limited(occupants(now, named, candidate.rank, viewer))[0],
         helps=helps_of(
-            *(now, found.verdict, needs, situation),
-            rank=candidate.rank,
-            viewer=viewer,
-            related=RelatedPods(stuck=deadlocked(now)),
-            pods=result.admission.number - result.bound or refused or 1,
+            *(now, found.verdict, needs, situation), rank=candidate.rank, viewer=viewer, related=related, pods=waiting
         ),
     )
 
