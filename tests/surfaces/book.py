@@ -38,14 +38,14 @@ class Book:
     start_us: int
     now_us: int
     scratch: Path
-    _texts: dict[tuple[str, ...], str] = field(default_factory=dict)
+    texts: dict[tuple[str, ...], str] = field(default_factory=dict)
     _bills: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def command(self, *arguments: str) -> str:
         """What `gputally ARGUMENTS` prints about this ledger."""
-        if arguments not in self._texts:
-            self._texts[arguments] = _printed(*arguments, f"--ledger={self.ledger}")
-        return self._texts[arguments]
+        if arguments not in self.texts:
+            self.texts[arguments] = _printed(*arguments, f"--ledger={self.ledger}")
+        return self.texts[arguments]
 
     def query(self, sql: str) -> list[Json]:
         """The rows that `gputally ledger query` prints."""
@@ -53,12 +53,9 @@ class Book:
 
     async def get(self, path: str) -> str:
         """What the aggregator answers over HTTP."""
-        if (path,) not in self._texts:
-            async with aiohttp.ClientSession() as session, session.get(f"{self.url}{path}") as response:
-                text = await response.text()
-                assert response.status == 200, f"{path}: {response.status} {text}"
-                self._texts[path,] = text
-        return self._texts[path,]
+        if (path,) not in self.texts:
+            self.texts[path,] = await fetched(self.url, path)
+        return self.texts[path,]
 
     async def samples(self, name: str, path: str = "/metrics") -> list[Sample]:
         """The samples of a metric."""
@@ -96,3 +93,11 @@ def _printed(*arguments: str) -> str:
         status = main(arguments)
     assert status == 0, f"{' '.join(arguments)}: {errors.getvalue()}"
     return out.getvalue()
+
+
+async def fetched(url: str, path: str) -> str:
+    """What the aggregator at `url` answers."""
+    async with aiohttp.ClientSession() as session, session.get(f"{url}{path}") as response:
+        text = await response.text()
+        assert response.status == 200, f"{path}: {response.status} {text}"
+        return text

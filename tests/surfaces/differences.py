@@ -20,18 +20,6 @@ class Difference(NamedTuple):
 
 DIFFERENCES: Final = (
     Difference(
-        ("lost GPU-hours by tier and tenant", "lost cost by tier and tenant", "lost GPU-hours by job"),
-        ("SQL", "preemptions", "/api/v1/preemptions"),
-        ("s1", "s2", "campaign"),
-        "repair due: preemptions count from the start of a pod, reports from the accounting start",
-    ),
-    Difference(
-        ("GPU-hours lost to preemptions, by tier and tenant",),
-        ("preemptions", "preemptions --by job"),
-        ("s1", "s2", "campaign"),
-        "repair due: preemptions count from the start of a pod, metrics from the accounting start",
-    ),
-    Difference(
         ("pending GPU-hours by tier, cause and occupying tier",),
         ("metrics",),
         ("s2",),
@@ -42,17 +30,6 @@ DIFFERENCES: Final = (
         ("metrics",),
         ("waits",),
         "as for pending GPU-hours",
-    ),
-    Difference(
-        (
-            "pending GPU-hours by tier, cause and occupying tier",
-            "cost of pending GPU-hours by tier, cause and occupying tier",
-            "pending GPU-hours in all",
-            "cost of pending GPU-hours in all",
-        ),
-        ("metrics",),
-        ("campaign",),
-        "repair due: counters of waits that ran ahead do not state their overcount",
     ),
     Difference(
         ("idle GPU-hours in all",),

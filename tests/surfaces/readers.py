@@ -20,6 +20,8 @@ from tests.surfaces.book import Book, exact
 COUNT: Final = ""
 NINE: Final = "0.000000001"
 """The resolution of nine decimals, for which commands are asked, and which floats have."""
+SCRAPED: Final = "0.0000001"
+"""Each scrape is some microseconds later than the one before, in which GPUs were held and cost money."""
 SIX: Final = "0.000001"
 """Of CSV and JSON, if nobody asks for other decimals."""
 PAGE: Final = "0.01"
@@ -163,7 +165,9 @@ def metric(
 
     async def read(book: Book) -> Answer:
         chosen = [each for each in await book.samples(name, path) if where.items() <= each[0].items()]
-        shown = answer(((tuple(labels[each] for each in by), value / per) for labels, value in chosen), exact_to=NINE)
+        shown = answer(
+            ((tuple(labels[each] for each in by), value / per) for labels, value in chosen), exact_to=SCRAPED
+        )
         return shown._replace(exact_to=shown.exact_to + await _overcount(book, overcount) / per)
 
     return read
@@ -174,7 +178,7 @@ def counted(name: str, overcount: str, *, per: int = 1) -> Reader:
 
     async def read(book: Book) -> Answer:
         value = sum((value for _, value in await book.samples(name)), Decimal()) - await _overcount(book, overcount)
-        return answer([((), value / per)], exact_to=NINE)
+        return answer([((), value / per)], exact_to=SCRAPED)
 
     return read
 
@@ -230,4 +234,6 @@ def _amount(row: Row, value: str) -> Decimal:
     cell = row[value]
     if isinstance(cell, dict):  # by currency
         return sum(cell.values(), Decimal())
-    return Decimal(len(cell)) if isinstance(cell, list) else Decimal(cell or 0)
+    if isinstance(cell, list):
+        return Decimal(len(cell))
+    return Decimal(cell.removeprefix("<") if isinstance(cell, str) and cell else cell or 0)  # < marks an upper bound

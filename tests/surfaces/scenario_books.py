@@ -22,7 +22,7 @@ from gputally_sim.cluster import SimCluster
 from gputally_sim.instants import HOUR_US, MINUTE_US
 from tests.fakes.stepped import BOOKMARK_S, STANDSTILL, SteppedCluster, demo_settings, stepped
 from tests.fakes.until import until
-from tests.surfaces.book import Book
+from tests.surfaces.book import Book, fetched
 
 WATCHED: Final = (Kind.DISRUPTION_BUDGETS, Kind.QUOTAS, Kind.FAILED_CREATES)
 BEFORE_US: Final = 1_234_500_000
@@ -104,12 +104,18 @@ def settings_of(name: str, scratch: Path, cluster: SimCluster, agents: SimAgents
 
 
 async def closed_at(stepping: SteppedCluster, settings: Settings, scratch: Path) -> Book:
-    """The book at the present time: all that was reported is accounted, written, and in the budgets."""
+    """The book at the present time: all that was reported is accounted, written, and in the budgets.
+
+    The metrics are read first, since each scrape moves the end of the ledger by a microsecond.
+    """
     running = stepping.running
     await until(lambda: running.pipeline.exposition.has_caught_up)
     running.pipeline.accountant.advance(now_us=stepping.now_us())
-    await stepping.written()
     await _evaluate_budgets(settings, running)
+    scraped: dict[tuple[str, ...], str] = {
+        (path,): await fetched(stepping.url, path) for path in ("/metrics", "/metrics/pods")
+    }
+    await stepping.written()
     with open_reader(settings.ledger) as reader:
         state = reader.state()
     return Book(
@@ -119,6 +125,7 @@ async def closed_at(stepping: SteppedCluster, settings: Settings, scratch: Path)
         start_us=state.accounting_start_us,
         now_us=state.accounted_us,
         scratch=scratch,
+        texts=scraped,
     )
 
 
