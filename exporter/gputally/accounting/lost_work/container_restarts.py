@@ -36,12 +36,14 @@ class LostRun(NamedTuple):
     """The work of a pod from `from_us` to `to_us` (µs) was lost as a container failed, or all were restarted.
 
     `saved` is the last checkpoint in that time that the pod had stated by then, or states together with its restart.
+    It was noticed at `noticed_us`.
     """
 
     uid: str
     from_us: int
     to_us: int
     exit_code: int | None
+    noticed_us: int
     saved: WorkCheckpoint | None = None
 
 
@@ -119,7 +121,7 @@ def _lost_run(record: PodRecord, known: PodRuns, ended: EndedRun, at_us: int) ->
     from_us = _true_us(ended.started_at, record, at_us) if ended.started_at else known.since_us
     if record.started_us is None or to_us <= known.until_us or from_us >= to_us:
         return None
-    return LostRun(record.uid, max(from_us, known.until_us), to_us, ended.exit_code)
+    return LostRun(record.uid, max(from_us, known.until_us), to_us, ended.exit_code, at_us)
 
 
 def _true_us(time: datetime, record: PodRecord, at_us: int) -> int:

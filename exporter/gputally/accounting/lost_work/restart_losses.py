@@ -90,7 +90,7 @@ class RestartLosses:
         loss = PodLoss(
             work=work,
             is_victim=True,
-            noticed_us=at_us,
+            noticed_us=run.noticed_us,
             charged_to=work.uid,
             cause=_CAUSE,
             shared=tuple(sorted(shared, key=lambda each: each.at_us)[-1:]),
@@ -99,7 +99,7 @@ class RestartLosses:
         self.restore((work.uid,))
         self._book.keep(loss, at_us=at_us)
         self._totals.count(Total.DISRUPTIONS, (*record.terms[-1].labels[:2], _CAUSE.value), 1, at_us=at_us)
-        self._unwritten[work.uid] = _row(work.uid, run, record, at_us)
+        self._unwritten[work.uid] = _row(work.uid, run, record)
 
     def _work_of(self, run: LostRun, record: PodRecord) -> PodWork:
         stated = self._checkpoints.of(run.uid)
@@ -121,7 +121,7 @@ def _spans(record: PodRecord, from_us: int, to_us: int) -> tuple[WorkSpan, ...]:
     return merged(within(spans_of(record, until_us=to_us), [(from_us, to_us)]))
 
 
-def _row(uid: str, run: LostRun, record: PodRecord, at_us: int) -> Disruption:
+def _row(uid: str, run: LostRun, record: PodRecord) -> Disruption:
     terms = record.terms[-1]
     return Disruption(
         victim_uid=uid,
@@ -139,5 +139,5 @@ def _row(uid: str, run: LostRun, record: PodRecord, at_us: int) -> Disruption:
         stopped_us=run.to_us,
         exit_code=run.exit_code,
         reported=_CAUSE,
-        noticed_us=at_us,
+        noticed_us=run.noticed_us,
     )
