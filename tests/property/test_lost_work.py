@@ -152,9 +152,9 @@ def worked_since(pod: Pod) -> int:
             ended = max(ended, seconds(run["finishedAt"]))
             state = form["status"]["containerStatuses"][0]["state"]
             present = state.get("running") or state.get("terminated")
-            if present is None or not is_time(present["startedAt"]):
+            if present is None:
                 since = HORIZON
-            elif seconds(present["startedAt"]) >= ended:
+            elif is_time(present["startedAt"]) and seconds(present["startedAt"]) >= ended:
                 since = seconds(present["startedAt"]) - pod.off
     return since
 

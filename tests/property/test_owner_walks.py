@@ -16,8 +16,8 @@ MOST_STEPS = 10
 """Stated in docs/permissions.md."""
 
 references = st.builds(
-    lambda kind, name, uid: OwnerReference(api_version="x/v1", kind=kind, name=name, uid=uid, controller=True),
-    st.sampled_from(["Job", "Worker", "Set"]),
+    lambda kind, name, uid: OwnerReference(api_version=kind[0], kind=kind[1], name=name, uid=uid, controller=True),
+    st.sampled_from([("batch/v1", "Job"), ("batch.volcano.sh/v1alpha1", "Job"), ("x/v1", "Worker"), ("x/v1", "Set")]),
     st.sampled_from(["a", "b"]),
     st.sampled_from(["u", "v", "w"]),
 )
@@ -32,7 +32,7 @@ def job_by(parents: dict[Owner, OwnerReference], pod: PodRecord) -> tuple[str, s
     if pod.owner is None:
         return "Pod", pod.name
     passed = [Owner(pod.namespace, pod.owner)]
-    while len(passed) < MOST_STEPS and passed[-1].reference.kind != "Job" and passed[-1] in parents:
+    while len(passed) < MOST_STEPS and passed[-1].reference.api_version != "batch/v1" and passed[-1] in parents:
         above = Owner(pod.namespace, parents[passed[-1]])
         if above in passed:
             break

@@ -61,7 +61,7 @@ def last_restart(pod: Pod, rules: Rules) -> Restart | None:
         if is_under_way:
             return Restart(None, _stopped(statuses, at))
         return Restart(_runs_since(statuses, pod), EndedRun(None, at, None) if at else None)
-    if len(statuses) != 1 or not lasts:
+    if len(statuses) != 1 or not lasts or _is_unknown(statuses[0]):
         return None
     return Restart(_runs_since(statuses, pod), _ended(lasts[0], pod))
 
@@ -100,6 +100,15 @@ def _present_starts(statuses: list[ContainerStatus], pod: Pod) -> Iterator[datet
     for each in statuses:
         run = each.state and (each.state.running or each.state.terminated)
         yield run.started_at if run and run.started_at and is_possible(run.started_at, pod) else None
+
+
+def _is_unknown(status: ContainerStatus) -> bool:
+    """Whether the container was lost with its node: its present run has ended, and its times are not known.
+
+    Source: k8s.io/kubernetes pkg/kubelet/kubelet_pods.go, ContainerStatusUnknown.
+    """
+    ended = status.state.terminated if status.state else None
+    return ended is not None and not (ended.started_at and ended.finished_at)
 
 
 def _stopped(statuses: list[ContainerStatus], at: datetime | None) -> EndedRun | None:
