@@ -126,7 +126,7 @@ async def test_of_more_clients_than_may_wait_each_is_answered_or_asked_to_try_ag
 
     async def output(command: tuple[str, ...], _limits: object) -> bytes:
         await go_on.wait()
-        return b"evaluated" if "budgets" in command else b'{"rows": []}'
+        return b"evaluated" if "budgets" in command else b'{"rows": [], "cut_off": "2026-07-01T00:00:00Z"}'
 
     async def ask(number: int) -> tuple[int, str | None, str]:
         path = "/report" if number >= many - 10 else f"/api/v1/report?top={number + 1}"
