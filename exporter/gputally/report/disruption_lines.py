@@ -32,13 +32,18 @@ class DisruptionLine(Struct, frozen=True):
     cascade: CascadeLink | None = None
 
 
-def read_disruptions(reader: LedgerReader, query: ReportQuery, causes: Collection[Cause]) -> Iterator[DisruptionLine]:
-    """Those decided in the window, in the order of time, that match all filters. Raises: LedgerError."""
+def read_disruptions(
+    reader: LedgerReader, query: ReportQuery, causes: Collection[Cause], *, until_us: int | None = None
+) -> Iterator[DisruptionLine]:
+    """Those decided in the window, in the order of time, that match all filters. Raises: LedgerError.
+
+    Their values count up to `until_us`, by default the end of the ledger.
+    """
     preemptions = {each.victim_uid: each for each in reader.preemptions(query.window)}
     lost = reader.lost_work(query.window)
     found = list(reader.disruptions(query.window))
     links = _links(reader, query.window)
-    values = read_values(reader, found, preemptions)
+    values = read_values(reader, found, preemptions, until_us=until_us)
     for each in found:
         if each.cause in causes and query.includes(victim_values(each)):
             uid = each.victim_uid

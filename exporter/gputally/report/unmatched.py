@@ -21,8 +21,9 @@ _FIXED: Final[Mapping[str, Collection[str]]] = {
     "reason": tuple(Reason),
 }
 """Columns of which all values are known."""
-_HIDDEN: Final = ("occupying_tenant",)
-"""Columns that name others' tenants: a reader who is restricted to tenants must not find out which ones exist."""
+_HIDDEN: Final = ("occupying_tenant", *TIME_DIMENSIONS)
+"""Columns that are not looked up: others' tenants, of which a restricted reader must not learn, and times, which a
+short period may not have."""
 
 
 def unmatched(reader: LedgerReader, query: ReportQuery) -> list[str]:
@@ -38,9 +39,7 @@ def unmatched(reader: LedgerReader, query: ReportQuery) -> list[str]:
 def _missing(reader: LedgerReader, query: ReportQuery, own: Filter) -> Iterator[str]:
     column, tenants = own.column, [each for each in query.filters if each.column == _TENANT and each is not own]
     for glob in own.globs:
-        if column in TIME_DIMENSIONS:
-            is_known = any(fnmatchcase(names[column], glob) for names in query.periods.values)
-        elif column in _FIXED:
+        if column in _FIXED:
             is_known = any(fnmatchcase(value, glob) for value in _FIXED[column])
         else:
             is_known = column in _HIDDEN or any(

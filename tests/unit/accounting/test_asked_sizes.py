@@ -1,6 +1,6 @@
 """Sizes of pods that wait, or have run in the last week."""
 
-from gputally.accounting.waiting.fit.asked_sizes import MOST_SIZES, WEEK_US, AskedSizes
+from gputally.accounting.waiting.fit.asked_sizes import WEEK_US, AskedSizes
 from gputally.model.kube import Kind
 from gputally.model.placement.pod_sizes import Stranded
 from gputally.model.units import US_PER_SECOND
@@ -91,7 +91,9 @@ def test_sizes_survive_a_restart() -> None:
     assert asked(replay).read() == {(A100, GPU_NAME, 6)}
 
 
-def test_pods_that_ask_for_thousands_of_sizes_fill_no_memory() -> None:
-    replay = new_replay(*(PodForm(name=f"p{n}", gpus=n, node="n1", scheduled=20, started=21) for n in range(1, 600)))
+def test_pods_that_ask_for_more_than_their_node_has_hide_no_size() -> None:
+    replay = new_replay(
+        *(PodForm(name=f"p{n}", gpus=n, node="n1", scheduled=20, started=21) for n in range(600, 0, -1))
+    )
 
-    assert len(asked(replay).read()) == MOST_SIZES
+    assert {gpus for _, _, gpus in asked(replay).read()} == set(range(1, 9))

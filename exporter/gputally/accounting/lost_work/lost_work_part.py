@@ -22,7 +22,7 @@ from gputally.accounting.lost_work.incident import GroupVerdict, ended_member, p
 from gputally.accounting.lost_work.loss_book import LossBook
 from gputally.accounting.lost_work.losses import stall_amounts, within
 from gputally.accounting.lost_work.pod_loss import PodLoss, loses_work, with_shared
-from gputally.accounting.lost_work.pod_work import spans_of, work_of
+from gputally.accounting.lost_work.pod_work import PodWork, spans_of, work_of
 from gputally.accounting.lost_work.restart_losses import RestartLosses
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart, no_later
@@ -114,10 +114,8 @@ class LostWorkPart(StatePart[PodLoss]):
             self.restart_losses.revise(record, at_us=self._now_us)
             if uid in self._pods or (loss := self.losses.get(uid)) is None:
                 continue
-            old = loss.work
-            kept = {field: getattr(old, field) for field in ("group", "interval_us", "resumed_us", "has_work")}
-            if work := work_of(record, NOTHING, **kept):
-                self._keep(replace(loss, work=replace(work, saved=old.saved)))
+            if work := _corrected(loss.work, record):
+                self._keep(replace(loss, work=work))
 
     def account_restarts(self, now_us: int) -> None:
         """Account the runs of containers that ended since the last call, once their pods are accounted."""
@@ -197,9 +195,7 @@ class LostWorkPart(StatePart[PodLoss]):
     def _take(self, record: PodRecord, group: PodGroup | None) -> None:
         """Keep the work of an ended pod as it is known now."""
         uid, known = record.uid, self.losses.get(record.uid)
-        interval_us, works = declared_interval(record, self._rules), self._has_work(record)
-        since_us, stated = self.container_restarts.since_us(uid), self.checkpoints.of(uid)
-        work = work_of(record, stated, group=group, interval_us=interval_us, resumed_us=since_us, has_work=works)
+        work = _corrected(known.work, record) if known and record.left_us else self._work_of(record, group)
         cause = self._causes.get(uid)
         is_victim = work is not None and cause is not None and loses_work(work, cause)
         if not is_victim:
@@ -216,6 +212,12 @@ class LostWorkPart(StatePart[PodLoss]):
             self._open.add(uid)
         loss = replace(known, work=work, is_victim=is_victim, charged_to=charged_to)
         self._keep(with_shared(loss, self.at_risk.stated_in(group)))
+
+    def _work_of(self, record: PodRecord, group: PodGroup | None) -> PodWork | None:
+        """The work of an existing pod, by what it states."""
+        interval_us, works = declared_interval(record, self._rules), self._has_work(record)
+        since_us, stated = self.container_restarts.since_us(record.uid), self.checkpoints.of(record.uid)
+        return work_of(record, stated, group=group, interval_us=interval_us, resumed_us=since_us, has_work=works)
 
     def _withdraw(self, uid: str) -> None:
         """A pod is no victim: nothing is charged to it."""
@@ -335,3 +337,10 @@ class LostWorkPart(StatePart[PodLoss]):
         if loss.work.uid in self._pods or (is_busy and loss.charged_to):
             return False
         return loss.noticed_us < now_us - (_KEEP_US if loss.charged_to or is_busy else _UNCHARGED_US)
+
+
+def _corrected(old: PodWork, record: PodRecord) -> PodWork | None:
+    """The work of a deleted pod by its corrected allocations; it states nothing any more."""
+    kept = {field: getattr(old, field) for field in ("group", "interval_us", "resumed_us", "has_work")}
+    work = work_of(record, NOTHING, **kept)
+    return replace(work, saved=old.saved) if work else None

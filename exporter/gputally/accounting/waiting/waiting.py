@@ -75,6 +75,7 @@ class Waiting(StatePart[PodWait]):
         self.findings = RankFindings(self.room, self.verdicts.classes, self._created_us)
         self.shares = BlameShares(self._held)
         self._pods = pods
+        self._nodes = nodes
         self._terms = book.terms
         self._unjudged: set[str] = set()
         """UIDs of pending pods that were not judged yet, or that changed."""
@@ -212,7 +213,7 @@ class Waiting(StatePart[PodWait]):
         self._unjudged.update(turn)  # pods that hold GPUs may have become idle
         del self._turn[-count:]
         pending = (each for uid in turn if (each := self._pods.records.get(uid)) and _is_unbound(each))
-        self.fitting.asked.pods_wait(pending, at_us=now_us)
+        self.fitting.asked.pods_wait(pending, self._nodes.models(), at_us=now_us)
         self.findings.step()
 
     def judge(self, *, at_us: int) -> None:

@@ -36,11 +36,12 @@ def list_preemptions(options: PreemptionOptions) -> int:
     reading = reading_scope(options.scope, records=Records.DISRUPTIONS)
     with ending_at_once(), ProgressLine() as progress, reading as (reader, period):
         progress("reading the ledger ...")
+        until_us = period.state.accounted_us
         if options.by == "job":
-            jobs = list(read_job_preemptions(reader, period.query))
+            jobs = list(read_job_preemptions(reader, period.query, until_us=until_us))
             write, is_empty = partial(write_job_preemptions, sys.stdout, jobs), not jobs
         else:
-            lines = list(read_disruptions(reader, period.query, options.causes))
+            lines = list(read_disruptions(reader, period.query, options.causes, until_us=until_us))
             write, is_empty = partial(write_preemptions, sys.stdout, lines), not lines
         scope = matched(reader, period, is_empty=is_empty)
         progress("")

@@ -47,12 +47,15 @@ class UnknownWorkload(NamedTuple):
 
 
 def _mappings(value: object) -> Iterator[dict[str, Any]]:
-    """All mappings inside."""
-    if isinstance(value, dict):
-        yield value
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for each in inside:
-        yield from _mappings(each)
+    """All mappings inside; without recursion, since anyone may nest them."""
+    rest = [value]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, dict):
+            yield each
+            rest += each.values()
+        elif isinstance(each, list):
+            rest += each
 
 
 def _requested(value: dict[str, Any]) -> Iterator[str]:

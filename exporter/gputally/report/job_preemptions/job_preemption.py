@@ -94,15 +94,19 @@ class JobPreemption(Struct, frozen=True, dict=True):
         return self.is_complete or now_us >= (self.released_us or self.last_decided_us) + FOLLOWED_US
 
 
-def read_job_preemptions(reader: LedgerReader, query: ReportQuery) -> Iterator[JobPreemption]:
+def read_job_preemptions(
+    reader: LedgerReader, query: ReportQuery, *, until_us: int | None = None
+) -> Iterator[JobPreemption]:
     """Those that began in the window, by time, that match all filters: for pods and nodes, if any victim does.
 
-    A preemption is that of one tier and tenant, so a filter by these shows all of it or nothing. Raises: LedgerError.
+    A preemption is that of one tier and tenant, so a filter by these shows all of it or nothing. For `until_us` and
+    errors see `read_disruptions`.
     """
     window = query.window
     wide = Window(window.start_us - 2 * QUEUE_TOGETHER_US, window.end_us + 2 * QUEUE_TOGETHER_US)
     filters = tuple(each for each in query.filters if each.column not in _OF_PODS)
-    lines = read_disruptions(reader, replace(query, window=wide, filters=filters), JOB_PREEMPTIONS)
+    wider = replace(query, window=wide, filters=filters)
+    lines = read_disruptions(reader, wider, JOB_PREEMPTIONS, until_us=until_us)
     for found in grouped(lines):
         is_included = any(query.includes(victim_values(each.disruption)) for each in found.victims)
         if is_included and window.start_us <= found.decided_us < window.end_us:

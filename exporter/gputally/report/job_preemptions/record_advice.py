@@ -9,6 +9,7 @@ from msgspec import Struct
 from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.disruptions.queue_preemptor import QueueRule
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
+from gputally.model.work.duration import duration_text
 from gputally.report.job_preemptions.job_preemption import JobPreemption
 from gputally.report.rounding import decimal_of
 
@@ -16,7 +17,6 @@ _HIGHEST_PRIORITY: Final = 10**9
 """Only the classes of Kubernetes itself have a higher one."""
 _KILLED: Final = 137
 """The exit code after SIGKILL."""
-_US_PER_MINUTE: Final = 60 * US_PER_SECOND
 
 
 class Advice(Struct, frozen=True):
@@ -55,7 +55,7 @@ def _checkpoint(found: JobPreemption, _: bool) -> str | None:  # noqa: FBT001 - 
     interval_us = max(halving)
     lost = f"{'up to ' if loss.is_upper_bound else ''}{hours(loss.gpu_time)} GPU-hours"
     return (
-        f"A checkpoint every {interval_us // _US_PER_MINUTE} min would have lost "
+        f"A checkpoint every {duration_text(interval_us // US_PER_SECOND)} would have lost "
         f"{hours(loss.at_intervals[interval_us])} instead of {lost}."
     )
 

@@ -58,27 +58,30 @@ def read_values(
     reader: LedgerReader,
     disruptions: Iterable[DisruptionRecord],
     preemptions: Mapping[str, PreemptionRecord],
+    *,
+    until_us: int | None = None,
 ) -> dict[str, PreemptionValue]:
     """The values of those preemptions whose victims have released their GPUs, by victim. Raises: LedgerError.
 
-    Nothing is known of those from before the retention: single pods are not.
+    They count up to `until_us`, by default the end of the ledger. Nothing is known of those from before the retention:
+    single pods are not.
     """
     state = reader.state()
-    first_us = (state.detail_start_us or 0) + _TOLERANCE_US
+    first_us, end_us = (state.detail_start_us or 0) + _TOLERANCE_US, until_us or state.accounted_us
     given: defaultdict[str, list[Given]] = defaultdict(list)
     for each in disruptions:
         preemption = preemptions.get(each.victim_uid)
-        if preemption and each.released_us is not None and each.released_us >= first_us:
+        if preemption and each.released_us is not None and first_us <= each.released_us <= end_us:
             given[each.node_uid].append(_given(each, each.released_us, preemption))
     if not given:
         return {}
     bound: defaultdict[str, list[NodeBinding]] = defaultdict(list)
     from_us = min(each.released_us for some in given.values() for each in some) - _TOLERANCE_US
-    for pod in reader.bindings(Window(from_us, state.accounted_us), list(given)):
+    for pod in reader.bindings(Window(from_us, end_us), list(given)):
         bound[pod.node_uid].append(pod)
     ends, found = reader.node_ends(list(given)), dict[str, PreemptionValue]()
     for node, some in given.items():
-        found |= values_of(some, bound[node], until_us=ends.get(node, state.accounted_us))
+        found |= values_of(some, bound[node], until_us=min(ends.get(node, end_us), end_us))
     return found
 
 

@@ -22,7 +22,7 @@ def test_a_checkpoint_as_rare_as_possible_that_halves_the_loss_is_advised() -> N
     known = replace(LOST, basis=CheckpointSource.ANNOTATION)
 
     assert advice(line(lost=known))["checkpoint"] == (
-        "A checkpoint every 30 min would have lost 2.00 instead of 5.00 GPU-hours."
+        "A checkpoint every 30m would have lost 2.00 instead of 5.00 GPU-hours."
     )
     assert "instead of up to 5.00" in advice()["checkpoint"]
 
@@ -32,7 +32,7 @@ def test_the_losses_of_all_pods_of_the_job_are_compared() -> None:
 
     text = advice(line(), line(victim_uid="b", lost=second))["checkpoint"]
 
-    assert text == "A checkpoint every 30 min would have lost 2.00 instead of up to 5.00 GPU-hours."
+    assert text == "A checkpoint every 30m would have lost 2.00 instead of up to 5.00 GPU-hours."
 
 
 @pytest.mark.parametrize(

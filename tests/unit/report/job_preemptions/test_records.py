@@ -120,7 +120,7 @@ def test_the_text_says_what_happened_what_it_cost_and_what_would_have_helped() -
         "ml/Job/train of tier batch: pod train-0 with 4 GPUs preempted at 2027-01-15 08:00:00 UTC by pods of tier "
         "serving. Rule: the priority of tier serving is above priority 100 of class training-low. "
         "Lost: up to 5.00 GPU-hours, up to 11.00 EUR. "
-        "A checkpoint every 30 min would have lost 2.00 instead of up to 5.00 GPU-hours. "
+        "A checkpoint every 30m would have lost 2.00 instead of up to 5.00 GPU-hours. "
         "Pods of a PriorityClass that is not below that of tier serving would not have been preempted."
     )
     idle = replace(LOST, gpu_time=0, costs=(), basis=CheckpointSource.NO_WORK, members=0, at_intervals=())

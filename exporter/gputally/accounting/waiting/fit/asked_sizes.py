@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from gputally.accounting.state_part import KeyedPart, no_later
+from gputally.model.placement.needs import Place
 from gputally.model.placement.pod_sizes import AskedSize
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 from gputally.placement.fits_now import Size
+from gputally.placement.objects.quantity import amount_of
 from gputally.placement.room import Room
 
 WEEK_US: Final = 7 * 24 * 3600 * US_PER_SECOND
@@ -48,9 +50,13 @@ class AskedSizes(KeyedPart[AskedSize]):
 
     def pod_changed(self, record: PodRecord, *, at_us: int) -> None:
         """A pod was bound, or runs."""
-        if record.scheduled_us is None or not (model := self._model_at(record.node)):
+        place = self._place_of(record.node)
+        if record.scheduled_us is None or place is None or not (model := place.asset.gpu_model if place.asset else ""):
             return
+        offered = dict(place.offered)
         for resource, gpus in record.units:
+            if amount_of(resource, gpus) > offered.get(resource, 0):
+                continue  # a pod that its kubelet rejects may ask for any number
             key = f"{model}/{resource}/{gpus}"
             known = self.known.get(key)
             if known is None and len(self.known) >= MOST_SIZES:
@@ -59,13 +65,13 @@ class AskedSizes(KeyedPart[AskedSize]):
                 self._store(key, AskedSize(gpu_model=model, resource=resource, gpus=gpus, at_us=at_us))
                 self.has_changed |= known is None
 
-    def pods_wait(self, records: Iterable[PodRecord], *, at_us: int) -> None:
-        """These pods are still pending."""
+    def pods_wait(self, records: Iterable[PodRecord], models: Mapping[str, str], *, at_us: int) -> None:
+        """These pods are still pending; `models` has the GPU models of the nodes, by the values of their labels."""
         for record in records:
             if at_us < record.created_us + _LEAST_WAIT_US:
                 continue
             for resource, gpus in record.units:
-                size = record.selected_model, resource, gpus
+                size = models.get(record.selected_model, record.selected_model), resource, gpus
                 if size in self._waiting or len(self._waiting) < MOST_SIZES:
                     self.has_changed |= size not in self._waiting
                     self._waiting[size] = at_us
@@ -90,7 +96,6 @@ class AskedSizes(KeyedPart[AskedSize]):
             self.known[f"{each.gpu_model}/{each.resource}/{each.gpus}"] = no_later(each, at_us, "at_us")
         self.has_changed = True
 
-    def _model_at(self, node: str) -> str:
+    def _place_of(self, node: str) -> Place | None:
         known = self._room.nodes.get(node)
-        asset = known.place.asset if known and known.place else None
-        return asset.gpu_model if asset else ""
+        return known.place if known else None
