@@ -181,6 +181,7 @@ class TruePreemptions:
             "lost_pods": int(basis != "no-work"),
             "is_lost_final": True,
             **loss(victim.lost_gpu_seconds()),
+            **({"lost_costs": {}} if victim.serves else {}),
             **lost_at([victim]),
         }
 
