@@ -43,7 +43,7 @@ def open_reader(url: str) -> LedgerReader:
 def reading_once(url: str, *, is_snapshot: bool = False) -> Iterator[LedgerReader]:
     """A reader for one result, which leaves no files behind, even beside a copy that nothing else uses.
 
-    A snapshot shows the ledger of one moment to all its reads; meanwhile the WAL grows by what is written.
+    All reads of a snapshot see the ledger at one moment. The WAL grows with each write until it ends.
 
     Raises: LedgerError as `open_reader` does, and if such a copy was changed in the meantime.
     """

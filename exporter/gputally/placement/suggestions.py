@@ -70,7 +70,7 @@ def _tried(
 def _bound(state: Attempt, changes: Iterable[SuggestedChange]) -> int:
     """How many such pods fit after the changes, of which one does."""
     if any(each.kind is ChangeKind.RAISE_QUOTA for each in changes):
-        return 1  # by what that one lacks
+        return 1  # the quota is raised for one pod only
     if gang := state.situation.gang:
         return max(1, gang.least - gang.bound)
     return sum(fitting_on(state.needs, state.room).values())

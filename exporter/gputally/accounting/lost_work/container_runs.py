@@ -45,7 +45,7 @@ class Restart(NamedTuple):
 
 
 def last_restart(pod: Pod, rules: Rules) -> Restart | None:
-    """The last restart of the containers with GPUs; None if there was none, or if it cannot be told what it ended.
+    """The last restart of the containers with GPUs; None without one, or if the pod does not show which run ended.
 
     Of several containers with GPUs, one that restarts alone says nothing about the work of the others: only the restart
     of all does.

@@ -214,7 +214,7 @@ class LostWorkPart(StatePart[PodLoss]):
         self._keep(with_shared(loss, self.at_risk.stated_in(group)))
 
     def _work_of(self, record: PodRecord, group: PodGroup | None) -> PodWork | None:
-        """The work of an existing pod, by what it states."""
+        """The work of an existing pod, with the checkpoints that it states."""
         interval_us, works = declared_interval(record, self._rules), self._has_work(record)
         since_us, stated = self.container_restarts.since_us(record.uid), self.checkpoints.of(record.uid)
         return work_of(record, stated, group=group, interval_us=interval_us, resumed_us=since_us, has_work=works)

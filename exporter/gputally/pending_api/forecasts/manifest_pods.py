@@ -1,6 +1,6 @@
 """The pods that a manifest would create.
 
-Kinds are told apart by their API group: a Job of Volcano is not one of Kubernetes.
+Kinds are matched with their API group: a Volcano Job is not a Kubernetes Job.
 """
 
 from collections.abc import Callable, Iterator, Mapping
