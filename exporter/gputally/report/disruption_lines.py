@@ -39,21 +39,18 @@ def read_disruptions(
 
     Their values count up to `until_us`, by default the end of the ledger.
     """
-    preemptions = {each.victim_uid: each for each in reader.preemptions(query.window)}
-    lost = reader.lost_work(query.window)
-    found = list(reader.disruptions(query.window))
-    links = _links(reader, query.window)
+    window = query.window
+    wide = Window(window.start_us - US_PER_HOUR, window.end_us + US_PER_HOUR)  # links reach an hour beyond it
+    every, known = list(reader.disruptions(wide)), list(reader.preemptions(wide))
+    links = cascade_links(every, {each.victim_uid: each for each in known})
+    found = [each for each in every if window.start_us <= each.decided_us < window.end_us]
+    preemptions = {each.victim_uid: each for each in known if window.start_us <= each.decided_us < window.end_us}
+    lost = reader.lost_work(window)
     values = read_values(reader, found, preemptions, until_us=until_us)
     for each in found:
         if each.cause in causes and query.includes(victim_values(each)):
             uid = each.victim_uid
             yield DisruptionLine(each, preemptions.get(uid), lost.get(uid), values.get(uid), links.get(uid))
-
-
-def _links(reader: LedgerReader, window: Window) -> Mapping[str, CascadeLink]:
-    """Also to what was decided up to an hour before and after the window."""
-    wide = Window(window.start_us - US_PER_HOUR, window.end_us + US_PER_HOUR)
-    return cascade_links(reader.disruptions(wide), {each.victim_uid: each for each in reader.preemptions(wide)})
 
 
 def victim_values(each: DisruptionRecord) -> Mapping[str, str]:
