@@ -187,7 +187,6 @@ class Fleet:
         self.waiting.book.post()
         self.uncreated.post(at_us=self.now_us)
         self.ends.lost_work.revised(self.pods.handover.revised)
-        self.ends.lost_work.account_restarts(self.now_us)
 
     def _is_due(self, deadline_us: int | None) -> bool:
         return deadline_us is not None and deadline_us <= self.now_us
@@ -246,6 +245,9 @@ class Fleet:
                     self._reclassify(changed, at_us=event.at_us)
         for part in self._parts_of[event.kind]:
             part.seen(found, at_us=event.at_us)
+        if self.ends.lost_work.container_restarts.lost:  # before another event changes their tier or tenant
+            self.reconcile()
+            self.ends.lost_work.account_restarts(self.now_us)
 
     def _reclassify(self, changed: Reclassified | None, *, at_us: int) -> None:
         if changed:

@@ -9,7 +9,7 @@ import pytest
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Cause, Disruption
-from gputally.model.rules import Rules
+from gputally.model.rules import Rules, TenantRule, TenantSource
 from gputally.model.work.lost_work import LostWork
 from tests.core.manifests import GPU_NAME, MIDNIGHT_S, Json, PodForm, as_pod, instant, us
 from tests.core.replay import Replay
@@ -64,6 +64,20 @@ def test_a_container_that_fails_loses_its_run_once_however_often_it_is_reported(
     row = written(replay)[KEY]
     assert (row.cause, row.decided_us, row.exit_code) == (Cause.CONTAINER_RESTART, us(700), 1)
     assert (row.victim_name, row.victim_tier, row.quantity) == ("a", "low", 4_000_000)
+
+
+@pytest.mark.parametrize("drains", [True, False])
+def test_a_restart_is_of_the_tenant_that_the_pod_had_whenever_it_is_written(drains: bool) -> None:
+    replay = cluster(Rules(tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"),)))
+    replay.see(replace(RUNNING, labels={"team": "blue"}), at=100)
+    replay.see(replace(WAITS, labels={"team": "blue"}), at=700)
+    if drains:
+        replay.drain()
+    replay.see(replace(AGAIN, labels={"team": "red"}), at=701)
+
+    replay.flush()
+    assert written(replay)[KEY].victim_tenant == "blue"
+    assert replay.true(Total.DISRUPTIONS, 1001) == {("low", "blue", "container_restart"): 1}
 
 
 def test_a_container_that_succeeds_and_runs_again_loses_nothing() -> None:

@@ -92,8 +92,6 @@ class InvoluntaryEnds:
         self.preemptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
         self.preemptions.bound(record)
         self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
-        if record.uid in self.lost_work.container_restarts.lost:  # before its tier or tenant changes
-            self.lost_work.restart_losses.account({record.uid: record}, at_us=at_us)
         if is_gone:
             self.lost_work.pod_deleted(record, at_us=at_us)
 

@@ -118,7 +118,7 @@ class LostWorkPart(StatePart[PodLoss]):
                 self._keep(replace(loss, work=work))
 
     def account_restarts(self, now_us: int) -> None:
-        """Account the runs of containers that ended since the last call, once their pods are accounted."""
+        """Account the runs of containers that ended, once their pods are accounted."""
         self.restart_losses.account(self._pods, at_us=now_us)
 
     def advance(self, now_us: int) -> None:
@@ -132,7 +132,6 @@ class LostWorkPart(StatePart[PodLoss]):
         self._handover.changed.clear()
         for uid, cause in self._causes.items() - self._victims.items():
             self._add_victim(uid, cause)
-        self.account_restarts(now_us)
         self.at_risk.advance(now_us)
         for (group, _), victims in self._by_group().items():
             self._resolve(group, victims, now_us)
