@@ -67,7 +67,7 @@ def test_a_container_that_fails_loses_its_run_once_however_often_it_is_reported(
 
 
 @pytest.mark.parametrize("drains", [True, False])
-def test_a_restart_is_of_the_tenant_that_the_pod_had_whenever_it_is_written(drains: bool) -> None:
+def test_a_restart_is_of_the_tenant_that_the_pod_had_whenever_it_is_written(*, drains: bool) -> None:
     replay = cluster(Rules(tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"),)))
     replay.see(replace(RUNNING, labels={"team": "blue"}), at=100)
     replay.see(replace(WAITS, labels={"team": "blue"}), at=700)
