@@ -54,6 +54,9 @@ class Node:
         self.capacity_until = self.gone[0] if self.gone else None
         self.corrections: dict[int, Offer] = {}
         self.counts: dict[int, int] = {}
+        self.fitting: dict[int, int] = {}
+        self.capacities: dict[int, Offer] = {}
+        self.labels: dict[tuple[str, int], str | None] = {}
 
     @property
     def gone(self) -> Interval | None:
@@ -108,6 +111,11 @@ class Node:
         A machine that registers anew has what it had. A label that is told to be back may have been so since all was
         known, and one of a node that is gone is never lost.
         """
+        if (key, second) not in self.labels:
+            self.labels[key, second] = self._label(key, second)
+        return self.labels[key, second]
+
+    def _label(self, key: str, second: int) -> str | None:
         past = [(at, value) for at, _, value in self.before(key)]
         mine = [(t.at, t.since, t.manifest["metadata"]["labels"].get(key)) for t in self.seen]
         past += [
@@ -167,9 +175,14 @@ class Node:
 
     def known_gpus(self, second: int) -> int:
         """The most that the label counted, now or, as many as the same offer needs, since that is offered."""
-        offer, offers = self.offer(second)
-        beside = [count for at, node in offers if (count := node.counted(at)) == node.needed(offer, at)]
-        return max([self.counted(second), *beside])
+        return max([self.counted(second), *(node.beside_offer(at) for at, node in self.offer(second)[1])])
+
+    def beside_offer(self, second: int) -> int:
+        """GPUs by the label, if what is offered then needs as many; else 0."""
+        if second not in self.fitting:
+            count = self.counted(second)
+            self.fitting[second] = count if count == self.needed(self.capacity(second), second) else 0
+        return self.fitting[second]
 
     def offer(self, second: int) -> tuple[Offer, list[tuple[int, "Node"]]]:
         """The last that was offered, and the seconds, with the incarnation, since when; else what comes first."""
@@ -192,7 +205,9 @@ class Node:
 
     def capacity(self, second: int) -> Offer:
         """The units offered then."""
-        return positive(self.form(second)["status"]["capacity"])
+        if second not in self.capacities:
+            self.capacities[second] = positive(self.form(second)["status"]["capacity"])
+        return self.capacities[second]
 
     def needed(self, offer: Offer, second: int) -> int:
         """GPUs that so many units need by the labels."""

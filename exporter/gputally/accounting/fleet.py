@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are checked."""
+_WATCHED = (Upserted, Deleted, Bookmark)
+"""Observations of a watch."""
 _BESIDE = (OtherPod, UsageReported, WorkloadResolved)
 """Observations that change nothing about how pods with GPUs are accounted."""
 
@@ -134,7 +136,7 @@ class Fleet:
 
         Raises: MalformedObject, without any change, for an inconsistent object.
         """
-        is_pod_event = isinstance(observation, Upserted | Deleted | Bookmark) and observation.kind is Kind.PODS
+        is_pod_event = isinstance(observation, _WATCHED) and observation.kind is Kind.PODS
         if not (is_pod_event or isinstance(observation, _BESIDE)):
             self.reconcile()  # the observation may change how later pod updates are accounted
         self.advance(observation.at_us)

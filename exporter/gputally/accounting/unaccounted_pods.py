@@ -75,7 +75,10 @@ class UnaccountedPods(StatePart[UnaccountedPod]):
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.seen`."""
-        if isinstance(found, Pod) and (found.metadata.uid in self.objects or _may_lack(found, self._rules)):
+        if not isinstance(found, Pod):
+            return
+        is_claiming = found.spec.resource_claims or found.status.extended_resource_claim_status
+        if is_claiming or found.metadata.uid in self.objects or names_unknown_device(found, self._rules):
             is_over = not found.spec.node_name or found.status.phase in ENDED_PHASES
             self._store(found.metadata.uid, None if is_over else unaccounted_pod(found, self._rules))
 
@@ -248,12 +251,6 @@ def _entries(found: UnaccountedPod | None, missing: Missing, rules: Rules) -> It
         yield UnaccountedEntry(reason=Unaccounted.CLAIM)
     if found and found.unknown:
         yield UnaccountedEntry(reason=Unaccounted.UNKNOWN_DEVICE, resources=found.unknown)
-
-
-def _may_lack(pod: Pod, rules: Rules) -> bool:
-    """Whether the record of `pod` may not have all that it names; False for nearly every pod, and cheap."""
-    is_claiming = pod.spec.resource_claims or pod.status.extended_resource_claim_status
-    return bool(is_claiming) or names_unknown_device(pod, rules)
 
 
 def _mapped(pod: Pod) -> frozenset[str]:

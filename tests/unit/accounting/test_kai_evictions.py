@@ -13,7 +13,7 @@ from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Cause, Disruption
 from gputally.model.disruptions.kai_eviction import KaiEviction, kai_eviction_in
 from gputally.model.disruptions.preemption import Preemptor
-from tests.core.manifests import NodeForm, PodForm, as_pod
+from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
 
 PREEMPT = "Pod ml/a was preempted by higher priority workload serving/pg-llama-0c1f"
@@ -146,8 +146,7 @@ def test_a_namespace_with_many_groups_loses_its_own_oldest(monkeypatch: pytest.M
     monkeypatch.setattr(group_preemptors, "MOST", 3)
     groups = GroupPreemptors()
     for namespace, name in (("serving", "pg"), ("ml", "a"), ("ml", "b"), ("ml", "a"), ("ml", "c")):
-        pod = as_pod(replace(GROUP, namespace=namespace, annotations={"pod-group-name": name}))
-        groups.seen(pod, lambda: Preemptor(uid="u", namespace="", name="", tier="high"))
+        groups.seen(namespace, name, Preemptor(uid="u", namespace="", name="", tier="high"))
 
     known = [("serving", "pg"), ("ml", "a"), ("ml", "b"), ("ml", "c")]
     found = {name: groups.get(as_group(namespace=namespace, name=name)).tier for namespace, name in known}

@@ -31,6 +31,7 @@ class Checkpoints(KeyedPart[PodCheckpoint]):
         """UIDs of pods whose statements changed, until `LostWorkPart` has taken them up."""
         self._pods = pods
         self._rules = rules
+        self._knows_images = bool(rules.placeholders.images)
 
     def of(self, uid: str) -> PodCheckpoint:
         """What the pod states."""
@@ -40,7 +41,7 @@ class Checkpoints(KeyedPart[PodCheckpoint]):
         """See `StatePart.seen`; also called with the last state of a deleted pod, as long as its record is there."""
         if not isinstance(found, Pod) or found.metadata.uid not in self._pods:
             return
-        uid, is_placeholder = found.metadata.uid, runs_placeholders(found, self._rules)
+        uid, is_placeholder = found.metadata.uid, self._knows_images and runs_placeholders(found, self._rules)
         new = checkpoint_of(found, at_us=at_us, is_placeholder=is_placeholder)
         known = self.known.get(uid)
         if new is None and known is None:

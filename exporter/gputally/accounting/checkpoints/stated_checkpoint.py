@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from gputally.model.kube import Pod
-from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, Texts
+from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, PodAnnotations
 from gputally.model.units import US_PER_DAY, US_PER_SECOND, to_us
 from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
 from gputally.model.work.duration import seconds_of
@@ -33,9 +33,9 @@ def checkpoint_of(pod: Pod, *, at_us: int, is_placeholder: bool = False) -> PodC
     """What `pod` states, observed at `at_us`, the latest time that counts; None if it states nothing valid."""
     annotations = pod.metadata.annotations or NO_ANNOTATIONS
     stated = stated_by(pod, at_us=at_us)
-    interval = annotations.get(CHECKPOINT_INTERVAL)
+    interval = annotations.checkpoint_interval
     interval_us = interval_of(interval) if interval else None
-    saves_on_sigterm = annotations.get(SAVES_ON_SIGTERM) == "true"
+    saves_on_sigterm = annotations.saves_on_sigterm == "true"
     if not (stated or interval_us or saves_on_sigterm or is_placeholder):  # most pods, at each of their events
         return None
     return PodCheckpoint(
@@ -56,13 +56,13 @@ def stated_by(pod: Pod, *, at_us: int) -> list[WorkCheckpoint]:
     ]
 
 
-def _texts(pod: Pod, annotations: Texts) -> Iterator[tuple[CheckpointSource, str]]:
+def _texts(pod: Pod, annotations: PodAnnotations) -> Iterator[tuple[CheckpointSource, str]]:
     for status in pod.status.container_statuses or ():
         for state in (status.state, status.last_state):
             if state and state.terminated and state.terminated.message:
                 for text in _LINE.findall(state.terminated.message[-_MOST_MESSAGE:]):
                     yield CheckpointSource.TERMINATION_MESSAGE, text
-    if text := annotations.get(LAST_CHECKPOINT):
+    if text := annotations.last_checkpoint:
         yield CheckpointSource.ANNOTATION, text
 
 

@@ -1,6 +1,5 @@
 """Groups of pods that wait: the scheduler may preempt pods for a whole group, and names its PodGroup."""
 
-from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
@@ -33,14 +32,11 @@ class GroupPreemptors:
         self._pods: dict[str, dict[str, Preemptor]] = {}
         self._count = 0
 
-    def seen(self, pod: Pod, nominee: Callable[[], Preemptor]) -> None:
-        """A pod was observed; `nominee` returns it as a preemptor."""
-        name = group_named(pod)
-        if not name or pod.spec.node_name:
-            return
-        groups = self._pods.setdefault(pod.metadata.namespace, {})
+    def seen(self, namespace: str, name: str, pod: Preemptor) -> None:
+        """A pod of a group was observed that is not bound."""
+        groups = self._pods.setdefault(namespace, {})
         self._count += groups.pop(name, None) is None
-        groups[name] = nominee()
+        groups[name] = pod
         if self._count > MOST:
             fullest = max(self._pods.values(), key=len)
             del fullest[next(iter(fullest))]

@@ -120,7 +120,7 @@ def _pod(uid: str) -> Preemptor:
     return Preemptor(uid=uid, namespace="", name="")
 
 
-def preemptor_in(condition: Condition | None) -> Preemptor | None:
+def preemptor_in(condition: Condition) -> Preemptor | None:
     """The PodGroup that KAI-Scheduler names in the condition of its victim; None if it names none."""
-    found = kai_eviction_in(condition.message) if condition and is_preemption(condition) else None
+    found = kai_eviction_in(condition.message) if is_preemption(condition) else None
     return as_group(namespace=found.namespace, name=found.name) if found else None

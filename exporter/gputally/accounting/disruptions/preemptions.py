@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.disruptions.group_preemptors import POD_GROUP, GroupPreemptors
+from gputally.accounting.disruptions.group_preemptors import POD_GROUP, GroupPreemptors, group_named
 from gputally.accounting.disruptions.nominations import Nomination, Nominations
 from gputally.accounting.disruptions.preempted_events import (
     PreemptedEvents,
@@ -215,8 +215,9 @@ class Preemptions(KeyedPart[Preemption]):
         if node := found.status.nominated_node_name:
             nominee = self._nominee(found, at_us)
             self._nominations.add(Nomination(node, at_us, found.spec.priority or 0, nominee))
-        self._groups.seen(found, lambda: self._nominee(found, at_us))
-        if preemptor := preemptor_in(target_of(found)):
+        if not found.spec.node_name and (group := group_named(found)):
+            self._groups.seen(found.metadata.namespace, group, self._nominee(found, at_us))
+        if (target := target_of(found)) and (preemptor := preemptor_in(target)):
             self.events.add(found.metadata.namespace, found.metadata.uid, preemptor, at_us=at_us)
             self._resolve(found.metadata.uid, at_us=at_us)
 

@@ -26,7 +26,7 @@ class Progress(Struct, frozen=True, gc=False):
 
 def progress_of(annotations: Texts | None) -> Progress | None:
     """The progress that a pod states; None without one, or if it is not a plain decimal of a bounded length."""
-    if not annotations or not (found := _NUMBER.fullmatch(annotations.get(PROGRESS) or "")):
+    if not annotations or not (text := annotations.get(PROGRESS)) or not (found := _NUMBER.fullmatch(text)):
         return None
     whole, decimals = found.groups("")
     unit = annotations.get(PROGRESS_UNIT) or ""

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.checkpoints.stated_checkpoint import stated_by
-from gputally.accounting.lost_work.container_runs import EndedRun, last_restart
+from gputally.accounting.lost_work.container_runs import EndedRun, last_restart, may_have_restarted
 from gputally.accounting.nodes.node_clock import true_times
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.model.kube import Kind, Object, Pod
@@ -74,7 +74,10 @@ class ContainerRestarts(KeyedPart[PodRuns]):
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`; also called with the last state of a deleted pod, as long as its record is there."""
         record = self._pods.get(found.metadata.uid)
-        if record is None or not isinstance(found, Pod) or (restart := last_restart(found, self._rules)) is None:
+        if record is None or not isinstance(found, Pod) or not may_have_restarted(found):
+            return
+        restart = last_restart(found, self._rules)
+        if restart is None:
             return
         known = self.known.get(record.uid, PodRuns(record.uid, record.started_us or 0))
         until_us = known.until_us

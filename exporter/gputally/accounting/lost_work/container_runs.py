@@ -44,14 +44,27 @@ class Restart(NamedTuple):
     ended: EndedRun | None
 
 
+def may_have_restarted(pod: Pod) -> bool:
+    """Whether any container has had a run before, or all are being restarted; False for nearly all pods, and cheap."""
+    status = pod.status
+    for each in status.container_statuses or ():
+        if each.last_state and each.last_state.terminated:
+            return True
+    for each in status.init_container_statuses or ():
+        if each.last_state and each.last_state.terminated:
+            return True
+    for condition in status.conditions or ():  # noqa: SIM110 - without a generator, at each event of a pod
+        if condition.type == _ALL and condition.status == "True":
+            return True
+    return False
+
+
 def last_restart(pod: Pod, rules: Rules) -> Restart | None:
     """The last restart of the containers with GPUs; None without one, or if the pod does not show which run ended.
 
     Of several containers with GPUs, one that restarts alone says nothing about the work of the others: only the restart
     of all does.
     """
-    if not _may_have_restarted(pod):  # nearly all
-        return None
     statuses = _with_gpus(pod, rules)
     lasts = [each.last_state.terminated for each in statuses if each.last_state and each.last_state.terminated]
     restarting = next((each for each in pod.status.conditions or () if each.type == _ALL), None)
@@ -64,14 +77,6 @@ def last_restart(pod: Pod, rules: Rules) -> Restart | None:
     if len(statuses) != 1 or not lasts or _is_unknown(statuses[0]):
         return None
     return Restart(_runs_since(statuses, pod), _ended(lasts[0], pod))
-
-
-def _may_have_restarted(pod: Pod) -> bool:
-    status = pod.status
-    for each in (*(status.container_statuses or ()), *(status.init_container_statuses or ())):
-        if each.last_state and each.last_state.terminated:
-            return True
-    return any(each.type == _ALL and each.status == "True" for each in status.conditions or ())
 
 
 def _with_gpus(pod: Pod, rules: Rules) -> list[ContainerStatus]:

@@ -235,7 +235,7 @@ def _started_us(pod: Pod, clock: Clock | None, at_us: int) -> int | None:
 
 def _requested(record: PodRecord, pod: Pod, at_us: int) -> tuple[int | None, int | None]:
     """The first request of the deletion, with its grace period: the last request, for the object, has none."""
-    new_us = _deletion_us(record, pod, at_us)
+    new_us = _deletion_us(record, pod, at_us) if pod.metadata.deletion_timestamp else None
     if new_us is None or (record.deletion_us is not None and record.deletion_us < new_us):
         return record.deletion_us, record.grace_us
     grace_us = min(pod.metadata.deletion_grace_period_seconds or 0, LONGEST_GRACE_S) * US_PER_SECOND

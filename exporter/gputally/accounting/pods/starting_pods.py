@@ -18,7 +18,8 @@ class StartingPods:
 
     def put(self, record: PodRecord) -> None:
         """Add a pod that is starting, update it, or remove it once it has started, ends or is deleted."""
-        self.drop(record.uid)
+        if record.uid in self._labels:
+            self.drop(record.uid)
         is_over = record.started_us is not None or record.deletion_us is not None or record.end_by is not None
         if record.scheduled_us is None or is_over or not record.segments or record.segments[-1].end_us is not None:
             return

@@ -117,6 +117,8 @@ class Family:
 
     def evaluated(self, now_us: int, *, before_us: int) -> Published:
         """All exported series at `now_us`; the previous evaluation was at `before_us`."""
+        if not self.series:  # most families of most clusters
+            return Published((), [], [], [], [])
         truths = [series.a + series.b * now_us for series in self.series]
         floors = [series.floor for series in self.series]
         values = [truth if truth > floor else floor for truth, floor in zip(truths, floors, strict=True)]  # noqa: FURB136 - max() takes three times as long

@@ -50,4 +50,4 @@ class PodAnnotations(Struct, frozen=True, gc=False):
 
 
 _FIELDS: Final = {each.encode_name: each.name for each in fields(PodAnnotations)}
-NO_ANNOTATIONS: Final[Texts] = {}
+NO_ANNOTATIONS: Final = PodAnnotations()

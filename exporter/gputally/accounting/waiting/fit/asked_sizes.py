@@ -53,15 +53,14 @@ class AskedSizes(KeyedPart[AskedSize]):
         place = self._place_of(record.node)
         if record.scheduled_us is None or place is None or not (model := place.asset.gpu_model if place.asset else ""):
             return
-        offered = dict(place.offered)
         for resource, gpus in record.units:
-            if amount_of(resource, gpus) > offered.get(resource, 0):
-                continue  # a pod that its kubelet rejects may ask for any number
             key = f"{model}/{resource}/{gpus}"
             known = self.known.get(key)
+            if known and at_us < known.at_us + _HOUR_US:  # nearly always
+                continue
             if known is None and len(self.known) >= MOST_SIZES:
                 return
-            if known is None or at_us >= known.at_us + _HOUR_US:
+            if amount_of(resource, gpus) <= dict(place.offered).get(resource, 0):  # a rejected pod may ask for any
                 self._store(key, AskedSize(gpu_model=model, resource=resource, gpus=gpus, at_us=at_us))
                 self.has_changed |= known is None
 
