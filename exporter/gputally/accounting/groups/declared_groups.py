@@ -10,8 +10,8 @@ from gputally.accounting.limits import KEPT, Beyond, NamespaceLimit
 from gputally.accounting.state_part import StatePart
 from gputally.errors import MalformedObject
 from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
-from gputally.model.kube import Kind, Object, Pod
-from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, Texts
+from gputally.model.kube import Kind, Labels, Object
+from gputally.model.objects.pod_annotations import Texts
 from gputally.model.owner import is_name
 from gputally.model.pod import PodRecord
 from gputally.model.units import dated_us
@@ -50,23 +50,24 @@ MOST_TASKS: Final = 64
 """Tasks of one group; jobs have a few, and anyone may declare more."""
 
 
-def named_group(pod: Pod) -> str:
+def named_group(labels: Labels | None, annotations: Texts | None) -> str:
     """API group and name of the PodGroup that an annotation or a label of a pod names; "" for none.
 
     Sources: volcano staging apis scheduling/v1beta1 (KubeGroupNameAnnotationKey, VolcanoGroupNameAnnotationKey);
     scheduler-plugins apis/scheduling (PodGroupLabel).
     """
-    if name := first_of(pod.metadata.annotations, VOLCANO_NAMES):
+    if name := first_of(annotations, VOLCANO_NAMES):
         return f"{VOLCANO}/{name}"
-    name = first_of(pod.metadata.labels, COSCHEDULING_NAMES)
+    name = first_of(labels, COSCHEDULING_NAMES)
     return f"{COSCHEDULING}/{name}" if name else ""
 
 
-def declaring_group(pod: Pod) -> str:
+def declaring_group(labels: Labels | None, annotations: Texts | None) -> str:
     """The same, without groups that say nothing: those that Volcano creates for a single owner."""
-    named = named_group(pod)
-    says_size = count_of((pod.metadata.annotations or NO_ANNOTATIONS).get(VOLCANO_SIZE) or "") > NO_GANG
-    return "" if named.startswith(_OF_ONE_OWNER) and not says_size else named
+    named = named_group(labels, annotations)
+    if annotations is None or not named.startswith(_OF_ONE_OWNER):
+        return named
+    return named if count_of(annotations.get(VOLCANO_SIZE) or "") > NO_GANG else ""
 
 
 def group_key(namespace: str, named: str, scheduling_group: str) -> str:

@@ -20,8 +20,8 @@ from gputally.accounting.groups.declared_groups import (
     first_of,
 )
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, attempt_of, count_of, group_of
-from gputally.model.kube import Job, Pod
-from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, Texts
+from gputally.model.kube import Job, Labels
+from gputally.model.objects.pod_annotations import Texts
 from gputally.model.pod import PodRecord
 from gputally.model.units import to_us
 
@@ -41,19 +41,21 @@ _REPLICAS: Final = "jobset.sigs.k8s.io/replicatedjob-replicas"
 _INDEXED: Final = "Indexed"
 
 
-def stated_gang(pod: Pod) -> tuple[str, int]:
-    """The gang that the pod's scheduler binds at once, "" for none, and the stated size of any gang, 0 if unknown.
+def stated_gang(labels: Labels, annotations: Texts | None) -> tuple[str, int]:
+    """The gang that the scheduler of such a pod binds at once, "" for none, and the stated size of any gang.
 
+    The size is 0 if it is unknown.
     Volcano puts all pods into groups, most of them of one pod, so that there the size decides.
 
     Sources: lws api/leaderworkerset/v1 (SizeAnnotationKey); kueue pkg/controller/jobs/pod/constants; volcano
     pkg/controllers/podgroup; scheduler-plugins pkg/coscheduling.
     """
-    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or NO_ANNOTATIONS
-    if size := _count(annotations, _LWS_SIZE):
+    if annotations and (size := _count(annotations, _LWS_SIZE)):
         return "", size
     if name := first_of(labels, COSCHEDULING_NAMES):
         return name, _count(labels, COSCHEDULING_SIZE)
+    if annotations is None:
+        return "", 0
     if (name := first_of(annotations, VOLCANO_NAMES)) and (size := _count(annotations, VOLCANO_SIZE)):
         return (name, size) if size > NO_GANG else ("", 0)
     if annotations.get(_KUEUE_SERVING) == "true":

@@ -19,6 +19,7 @@ from gputally.model.allocation import End, Ending
 from gputally.model.disruptions.disruption import Disrupted
 from gputally.model.kube import Condition, Pod
 from gputally.model.objects.core_values import ENDED_PHASES, NEVER
+from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
 from gputally.model.owner import controller_of
 from gputally.model.pod import Clock, PodRecord
 from gputally.model.rules import Rules
@@ -37,7 +38,9 @@ _MOST_RELIABLE_FIRST = tuple(End)
 
 def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodRecord:
     """A new record of a pod that requests `units`, with its immutable fields."""
-    meta, (gang, gang_size) = pod.metadata, stated_gang(pod)
+    meta, labels = pod.metadata, pod.metadata.labels or {}
+    said = None if meta.annotations == NO_ANNOTATIONS else meta.annotations  # most pods say nothing
+    gang, gang_size = stated_gang(labels, said)
     return PodRecord(
         uid=meta.uid,
         namespace=shared(meta.namespace),
@@ -52,8 +55,8 @@ def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodReco
         accepted=False,
         gang=gang,
         gang_size=gang_size,
-        pod_group=shared(declaring_group(pod)),
-        restarts=restarts_of(meta.annotations),
+        pod_group=shared(declaring_group(labels, said)),
+        restarts=restarts_of(said),
     )
 
 

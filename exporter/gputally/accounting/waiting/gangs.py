@@ -38,7 +38,7 @@ Sources: volcano pkg/scheduler/api/job_info.go and plugins/gang/gang.go; schedul
 
 def gang_of(pod: PlaceablePod) -> tuple[str, int]:
     """The gang that the scheduler of the pod waits for, "" for none, and how many pods of it must run, 0 if unknown."""
-    group, named = pod.spec.scheduling_group, named_group(pod)
+    group, named = pod.spec.scheduling_group, named_group(pod.metadata.labels, pod.metadata.annotations)
     key = group_key(pod.metadata.namespace, named, group.pod_group_name if group else "")
     if not key:
         return "", 0
