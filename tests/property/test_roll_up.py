@@ -83,13 +83,14 @@ def histories(draw: st.DrawFn) -> tuple[list[PodRecord], list[AssignmentHour]]:
     """Pods and what was measured of them, also before and after their allocation."""
     found = [draw(pods(f"pod-{number}")) for number in range(draw(st.integers(1, 5)))]
     spans = draw(st.lists(st.tuples(times, st.integers(0, 3600)), max_size=5))
+    used = [draw(st.integers(0, length)) for _, length in spans]
     hours = [
         hour(
             start,
             start + length,
             since=number,
-            used=draw(st.integers(0, length)),
-            burst=draw(st.integers(0, 3)),
+            used=used[number],
+            burst=draw(st.integers(0, min(3, used[number]))),  # an agent that tells more is refused
             energy=draw(st.integers(0, 10**9)),
             of=replace(
                 WHOLE,
