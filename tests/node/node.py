@@ -22,6 +22,8 @@ from tests.node.pod_resources import Held, held_by_pods
 
 SHARED_GPU = f"{GPU}.shared"
 MIG_1G = "nvidia.com/mig-1g.10gb"
+_LABELLED = 13
+"""Eight whole GPUs, four that are called shared, and one in slices: fewer would say that all of them are shared."""
 
 
 def uuids(prefix: str, count: int) -> tuple[str, ...]:
@@ -114,8 +116,8 @@ class Node:
 
 
 def discovered_labels(name: str) -> dict[str, str]:
-    """What NVIDIA's GPU feature discovery would write."""
-    labels: dict[str, str] = gpu_node(name)["metadata"]["labels"]
+    """What NVIDIA's GPU feature discovery would write of as many GPUs as the offer needs without replicas."""
+    labels: dict[str, str] = gpu_node(name, gpus=_LABELLED)["metadata"]["labels"]
     return {label: value for label, value in labels.items() if label.startswith(GPU)}
 
 
