@@ -8,7 +8,7 @@ from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import AllocationRecord, Records, SegmentRecord, Window
+from gputally.ledger.records import AllocationRecord, LedgerState, Records, SegmentRecord, Window
 from gputally.ledger.wait_record import WaitRecord
 from gputally.model.disruptions.disruption import PREEMPTIONS, DisruptionRecord
 from gputally.model.units import US_PER_DAY
@@ -85,7 +85,7 @@ class LedgerPods:
 
     def records_from_us(self) -> int | None:
         """See `PastPods.records_from_us`."""
-        return self._read(lambda reader: reader.state().records_from_us(Records.PODS), default=None)
+        return self._read(lambda reader: pods_from_us(reader.state()), default=None)
 
     def _read(self, read: Callable[[LedgerReader], Found], *, default: Found) -> Found:
         try:
@@ -94,6 +94,12 @@ class LedgerPods:
         except LedgerError as error:
             logger.warning("the past of pods cannot be read: %s", error)
             return default
+
+
+def pods_from_us(state: LedgerState) -> int | None:
+    """From when on (µs) a pod is known that waited or held GPUs: one that was never bound has only waits."""
+    starts = (state.records_from_us(each) for each in (Records.PODS, Records.WAITS))
+    return max((each for each in starts if each is not None), default=None)
 
 
 def last_victims(reader: LedgerReader, namespace: str, job: str) -> PastVictims:
