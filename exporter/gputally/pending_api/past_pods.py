@@ -109,11 +109,7 @@ def last_victims(reader: LedgerReader, namespace: str, job: str) -> PastVictims:
     if from_us is None:
         return PastVictims(None)
     since = Window(max(from_us, state.accounted_us - _LATELY_US), _EVER.end_us)
-    found = [
-        each
-        for each in reader.disruptions(since)
-        if each.cause in PREEMPTIONS and (each.victim_namespace, each.job) == (namespace, job)
-    ]
+    found = list(reader.disruptions(since, causes=PREEMPTIONS, of_job=(namespace, job)))
     by = {each.victim_uid: each for each in reader.preemptions(since)} if found else {}
     return PastVictims(since.start_us, [PastVictim(each, by.get(each.victim_uid)) for each in found])
 
