@@ -1,12 +1,13 @@
 """The work at risk of single pods, added up."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
+from gputally.accounting.active_pods import ActivePod, pending
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
 from gputally.accounting.lost_work.at_risk import PodAtRisk, RunningPods
@@ -35,20 +36,21 @@ class NoRisk(StrEnum):
 class RiskNow(NamedTuple):
     """Running pods at `at_us`, and the UIDs of those whose checkpoint is overdue; any thread may add them up.
 
-    `records` are all pods with GPUs, also those that would lose nothing; the containers of those with the UIDs
-    `restarting` wait for their next run.
+    `records` are all pods with GPUs, also those that would lose nothing, and `waiting` those without a node; the
+    containers of those with the UIDs `restarting` wait for their next run.
     """
 
     running: RunningPods
     overdue: Collection[str]
     at_us: int
     records: Mapping[str, PodRecord]
+    waiting: Sequence[ActivePod]
     restarting: Collection[str]
 
     def not_at_risk(self) -> Iterator[tuple[PodRecord, NoRisk]]:
-        """The pods that hold or want GPUs and would lose nothing, and why."""
+        """The pods that hold GPUs and would lose nothing, and why."""
         for uid, record in self.records.items():
-            if uid not in self.running.records and record.end_us is None:
+            if uid not in self.running.records and record.end_us is None and record.segments:
                 yield record, self._why_not(record)
 
     def _why_not(self, record: PodRecord) -> NoRisk:
@@ -99,6 +101,7 @@ def read_risk(fleet: Fleet, *, now_us: int) -> RiskNow:
         overdue={each.record.uid for each in part.at_risk.overdue(fleet.now_us)},
         at_us=fleet.now_us,
         records=dict(fleet.pods.records),
+        waiting=pending(fleet),
         restarting={uid for uid, each in part.container_restarts.known.items() if each.since_us == WAITING},
     )
 

@@ -47,8 +47,9 @@ def document(
 ) -> AtRiskDocument:
     """The document of the pods that match all `filters`; `tenants` None for a user who may see all."""
     chosen = _Chosen(filters, tenants)
-    pods = pod_lines(now, [pod for pod in now.running.at_risk() if chosen.has(pod.record)])
-    others = Counter(reason for record, reason in now.not_at_risk() if chosen.has(record))
+    pods = pod_lines(now, [pod for pod in now.running.at_risk() if chosen.has(_values(pod.record))])
+    others = Counter(reason for record, reason in now.not_at_risk() if chosen.has(_values(record)))
+    others[NoRisk.NOT_STARTED] += sum(chosen.has({name: getattr(pod, name) for name in FILTERS}) for pod in now.waiting)
     nodes = {pod.record.node: pod for pod, _ in pods}
     jobs = risk_lines(pods, lambda pod: _job_of(pod.record))
     by_node = risk_by_node(pods)
@@ -64,7 +65,7 @@ def document(
         not_at_risk=[
             NotAtRisk(reason=each.value, text=text, pods=others[each]) for each, text in _TEXTS.items() if others[each]
         ],
-        unknown=[] if pods or others else unknown_values(filters, chosen.known),
+        unknown=[] if pods or others.total() else unknown_values(filters, chosen.known),
     )
 
 
@@ -79,9 +80,8 @@ class _Chosen:
         self._filters = filters
         self._tenants = tenants
 
-    def has(self, record: PodRecord) -> bool:
-        """Whether the pod is one of them."""
-        values = _job_of(record)._asdict() | {"node": record.node}
+    def has(self, values: Mapping[str, str]) -> bool:
+        """Whether the pod with these values is one of them."""
         if self._tenants is not None and values["tenant"] not in self._tenants:
             return False
         for name, value in values.items():
@@ -89,10 +89,14 @@ class _Chosen:
         return all(values[name] in allowed for name, allowed in self._filters.items())
 
 
+def _values(record: PodRecord) -> dict[str, str]:
+    """The columns that a filter can name."""
+    return _job_of(record)._asdict() | {"node": record.node}
+
+
 def _job_of(record: PodRecord) -> _JobKey:
-    last = _last(record) if record.segments else record.terms[-1] if record.terms else None
-    of = (last.tier, last.tenant) if last else ("", "")
-    return _JobKey(record.namespace, record.job_kind, record.job, *of)
+    last = _last(record)
+    return _JobKey(record.namespace, record.job_kind, record.job, last.tier, last.tenant)
 
 
 def _last(record: PodRecord) -> Segment:
