@@ -23,6 +23,7 @@ DISRUPTION_LOST = select("gputally_disruption_lost_gpu_seconds_total")
 DISRUPTION_LOST_COST = select("gputally_disruption_lost_cost_total")
 STALLED = select("gputally_preemption_stalled_gpu_seconds_total")
 DISRUPTIONS = select("gputally_disruptions_total")
+DISRUPTED_PODS = DISRUPTIONS.replace("}", ', cause!="container_restart"}')
 UNUSED = select("gputally_preemption_unused_gpus")
 _UNUSED_PER_BAR = f"avg_over_time({UNUSED}[$__interval])"
 _NONE = "no preemptions"
@@ -187,20 +188,21 @@ CAUSES = Row(
             Look(
                 "Disrupted pods by cause",
                 "Pods that lost their GPUs before they had ended by themselves. `deletion` is a request of a user or a "
-                "controller, such as a scale-down: its losses are not counted. `container_restart` are containers that "
-                "restarted while their pod kept its GPUs. Each bar is an hour, or longer in long time ranges.",
+                "controller, such as a scale-down: its losses are not counted. Restarts of containers are not "
+                "included: their pods kept the GPUs. Each bar is an hour, or longer in long time ranges.",
                 unit=COUNT,
                 empty="no disrupted pods",
                 width=12,
             ),
-            Query(f"sum by (cause) (round({grown_per_bar(DISRUPTIONS)}))", "{{cause}}"),
+            Query(f"sum by (cause) (round({grown_per_bar(DISRUPTED_PODS)}))", "{{cause}}"),
             every="1h",
         ),
         table(
             Look(
                 "Disrupted pods by tenant",
                 "What each cause destroyed; of `deletion` it is not counted. Lost is the work since the last "
-                "checkpoint, of these pods and of those that restarted with them.",
+                "checkpoint, of these pods and of those that restarted with them. `container_restart` counts restarts "
+                "of containers, whose pods kept their GPUs.",
                 empty="no disrupted pods",
                 links=(
                     disrupted_pods({**BY_TENANT, "cause": "cause"}),

@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.placement.wait import WaitRow
-from gputally.pending_api.past_pods import last_pod, last_victims
+from gputally.model.units import US_PER_DAY
+from gputally.pending_api.past_pods import last_pod, last_victims, pods_from_us
 from tests.contract.records import ALWAYS, DISRUPTION, OPENED_S, PREEMPTION, WAIT, pod, segment, step, us
 
 
@@ -89,3 +90,18 @@ def test_the_preempted_pods_of_a_job_are_those_of_the_last_30_days(ledger: Ledge
     assert [(each.disruption.victim_uid, each.preemption is not None) for each in known.victims] == [("a", True)]
     assert known.from_us == us(later_s - 30 * 86_400)
     assert last_victims(reader, "ml", "none").victims == []
+
+
+def test_pods_that_were_never_bound_are_known_since_retention_deleted_waits(
+    ledger: Ledger, reader: LedgerReader
+) -> None:
+    day = 86_400
+    ledger.write(step(at=30 * day, waits=rows(row("a", from_us=us(2 * day), to_us=us(2 * day + 1)))))
+    assert pods_from_us(reader.state()) == us(OPENED_S)
+    for _ in ledger.roll_up(5 * US_PER_DAY):
+        pass
+
+    assert last_pod(reader, "ml", "train") is None
+    assert pods_from_us(reader.state()) == 5 * US_PER_DAY
+    ledger.write(replace(step(at=31 * day), has_waits=False))
+    assert pods_from_us(reader.state()) == us(OPENED_S), "without waits, only what held GPUs is known"

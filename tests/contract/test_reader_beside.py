@@ -1,5 +1,7 @@
 """The contract of every ledger reader for usage, capacity, preemptions and observation gaps."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,7 +11,7 @@ from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import CapacityRecord, GapSubject, ObservationGap, PriorityClassRecord, Window
 from gputally.ledger.wait_record import WaitRecord
 from gputally.model.allocation import Gap
-from gputally.model.disruptions.disruption import Cause, DisruptionRecord
+from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, DisruptionRecord
 from gputally.model.kube import Kind
 from gputally.model.node import NodeRecord
 from gputally.model.placement.verdict import Reason
@@ -173,6 +175,29 @@ def test_a_disruption_is_returned_as_last_known_and_not_once_it_was_withdrawn(
         DisruptionRecord(**{name: getattr(late, name) for name in DisruptionRecord.__struct_fields__})
     ]
     assert list(reader.disruptions(Window(8, 10))) == []
+
+
+def test_disruptions_and_their_losses_are_listed_by_cause_and_job(ledger: Ledger, reader: LedgerReader) -> None:
+    causes = {"a": Cause.PREEMPTION, "b": Cause.CONTAINER_RESTART, "c": Cause.EVICTION}
+    found = {uid: replace(DISRUPTION, victim_uid=uid, cause=cause) for uid, cause in causes.items()}
+    found |= {
+        "job": replace(found["a"], victim_uid="job", job="other"),
+        "namespace": replace(found["a"], victim_uid="namespace", victim_namespace="web"),
+    }
+    pods = {uid: (replace(LOST_WORK.pods[0], uid=uid),) for uid in found}
+    lost = {uid: replace(LOST_WORK, victim_uid=uid, pods=pods[uid]) for uid in found}
+    ledger.write(step(at=1000, disruptions=found, lost_work=lost))
+
+    def listed(**of: Any) -> list[str]:  # noqa: ANN401 - any filter
+        return [each.victim_uid for each in reader.disruptions(ALWAYS, **of)]
+
+    assert listed() == sorted(found)
+    assert listed(causes=PREEMPTIONS) == ["a", "job", "namespace"]
+    assert listed(causes={Cause.CONTAINER_RESTART}) == ["b"]
+    assert listed(of_job=("ml", "train")) == ["a", "b", "c"]
+    assert listed(causes=PREEMPTIONS, of_job=("ml", "train")) == ["a"]
+    assert reader.lost_work(ALWAYS) == lost
+    assert reader.lost_work(ALWAYS, causes={Cause.EVICTION}) == {"c": lost["c"]}
 
 
 def test_a_disruption_may_have_violated_a_budget_or_not_or_nobody_knows(ledger: Ledger, reader: LedgerReader) -> None:

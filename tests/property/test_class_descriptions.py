@@ -75,6 +75,22 @@ def test_a_class_that_is_said_not_to_be_preempted_is_reported_wherever_one_may_p
 
 
 @examples(200)
+@given(FLEETS, st.sampled_from((*VICTIMS, "must not be preempted", "never preempts {}")), st.data())
+def test_what_a_description_says_of_other_classes_is_no_claim_of_its_own(
+    fleet: dict[str, Level], text: str, data: st.DataObject
+) -> None:
+    described = data.draw(st.sampled_from(sorted(fleet)))
+    others = data.draw(st.lists(st.sampled_from(sorted(fleet)), min_size=1, unique=True))
+    verb = text.rpartition(". ")[2].rpartition(", when")[0] or text.rpartition(". ")[2]
+    said = verb.format(listed(data.draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)))).lower()
+
+    checks = found(fleet, described, f"batch; {listed(others)} {said}")
+
+    silent = found(fleet, described, "batch")
+    assert (checks == silent) or described in others
+
+
+@examples(200)
 @given(FLEETS, st.sampled_from(VICTIMS), st.data())
 def test_a_description_of_victims_is_reported_if_it_leaves_one_out(
     fleet: dict[str, Level], text: str, data: st.DataObject

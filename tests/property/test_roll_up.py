@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, combinations, pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gputally.accounting.changes import Changes
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.ledger.open import open_reader
 from gputally.ledger.preemption_records import LostTime
@@ -22,14 +23,17 @@ from gputally.ledger.sqlite.retention import roll_up
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.allocation import End, Outcome, Result, State
 from gputally.model.measured.usage_record import AssignmentHour
+from gputally.model.placement.wait import WaitRow
 from gputally.model.pod import PodRecord
 from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
 from gputally.model.work.checkpoint import CheckpointSource
 from gputally.model.work.lost_work import LostPod, LostWork
-from tests.contract.records import BALANCED, LOST_WORK, OPENED_S, PRICE, line, pod, segment, step, us
+from tests.contract.records import BALANCED, LOST_WORK, OPENED_S, PRICE, WAIT, line, pod, segment, step, us
 from tests.contract.test_measured_time import WHOLE, hour
+from tests.contract.test_record_starts import LISTS, listed
 from tests.contract.test_usage import reported
 from tests.core.closings import close
+from tests.fakes.waits_ledger import QUOTA
 from tests.property.examples import examples
 
 DAY = 86_400
@@ -217,6 +221,51 @@ def test_sums_of_whole_days_stay_the_same(
                 assert [list(all_sums(reader, *each)) for each in queries] == before
             list(ledger.check())
             assert known(path).isdisjoint(final(*history, day=day))
+
+
+@st.composite
+def all_waits(draw: st.DrawFn) -> Changes:
+    """Waits of pods and of workloads, some of which last."""
+    spans = st.lists(st.tuples(times, st.integers(0, DAY)), max_size=4, unique_by=lambda each: each[0])
+    of_pods = [_span(draw, each) for each in draw(spans)]
+    lacking = [_span(draw, each) for each in draw(spans)]
+    found = {("a", at_us): replace(WAIT, from_us=at_us, to_us=to_us) for at_us, to_us in of_pods}
+    return step(
+        at=(DAYS + 1) * DAY,
+        live=None,
+        waits={key: WaitRow(uid="a", namespace="ml", name="pod-a", wait=each) for key, each in found.items()},
+        uncreated_waits={
+            ("ml", QUOTA.uid, at_us): replace(QUOTA, from_us=at_us, to_us=to_us) for at_us, to_us in lacking
+        },
+    )
+
+
+def _span(draw: st.DrawFn, span: tuple[int, int]) -> tuple[int, int | None]:
+    start, length = span
+    return us(start), draw(st.sampled_from([None, us(start + length)]))
+
+
+def lists_from(reader: LedgerReader, starts: Mapping[str, int]) -> dict[str, list[object] | None]:
+    """All lists of single records, each from a time on."""
+    return {name: listed(reader, name, Window(from_us, (DAYS + 2) * US_PER_DAY)) for name, from_us in starts.items()}
+
+
+@given(histories(), all_waits(), st.integers(1, DAYS + 1))
+@examples(25)
+def test_from_the_time_that_a_list_states_retention_deletes_nothing_of_it(
+    history: tuple[list[PodRecord], list[AssignmentHour]], waits: Changes, day: int
+) -> None:
+    starts = {at_us: lists for at_us in (us(OPENED_S), day * US_PER_DAY) for lists in (dict.fromkeys(LISTS, at_us),)}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        with SqliteLedger(path) as ledger, open_reader(str(path)) as reader:
+            write(ledger, *history)
+            ledger.write(waits)
+            before = {at_us: lists_from(reader, lists) for at_us, lists in starts.items()}
+            for _ in ledger.roll_up(day * US_PER_DAY):
+                stated = {name: reader.state().records_from_us(records) or 0 for name, (records, _) in LISTS.items()}
+                found = lists_from(reader, stated)
+                assert found == {name: before[from_us][name] for name, from_us in stated.items()}
 
 
 def final(found: Sequence[PodRecord], hours: Sequence[AssignmentHour], *, day: int) -> set[str]:

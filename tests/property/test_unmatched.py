@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.unmatched import unmatched
+from gputally.report_api.report_request import literal
 from tests.core.ledgers import ALWAYS
 from tests.property.examples import examples
 from tests.property.price_lists import price_lists
@@ -40,12 +41,18 @@ def test_a_filter_is_misspelt_if_no_record_of_the_tenants_has_its_value(
         records = list(reader.segments(ALWAYS))
         chosen = data.draw(st.sampled_from(records)) if records else None
         wanted = glob if glob is not None else value(chosen, column) if chosen else "visoin"
-        tenant = chosen.segment.tenant if chosen and restricted else ""
-        filters = (Filter(column, (wanted,)), *([Filter("tenant", (tenant,))] if tenant else []))
+        tenants = ["new[co]mer", *([chosen.segment.tenant] if chosen else [])]
+        tenant = data.draw(st.sampled_from(tenants)) if restricted else ""
+        limit = Filter("tenant", (literal(tenant),), is_limit=data.draw(st.booleans()))
+        filters = (Filter(column, (wanted,)), *([limit] if tenant else []))
         found = unmatched(reader, ReportQuery(window=Window(0, 1), by=(), filters=filters))
+        alone = unmatched(reader, ReportQuery(window=Window(0, 1), by=(), filters=filters[1:]))
 
     allowed = [each for each in records if not tenant or each.segment.tenant == tenant]
     is_known = any(fnmatchcase(value(each, column), wanted) for each in allowed)
+    if limit.is_limit:
+        assert alone == []
+        assert not (tenant and column == "tenant" and fnmatchcase(tenant, wanted) and found)
     assert (f"{column} {wanted}" not in found) or not is_known
     if wanted == "visoin":
         assert f"{column} visoin" in found

@@ -35,7 +35,10 @@ SELECT d.victim_tier AS tier, d.victim_tenant AS tenant, d.job, d.cause, l.gpu_t
 FROM disruptions d JOIN lost_work l USING (victim_uid) WHERE d.decided_us >= {start} AND d.decided_us < {end}
 """
 DISRUPTIONS: Final = """
-SELECT victim_tier AS tier, victim_tenant AS tenant, cause, count(*) AS pods FROM disruptions
+SELECT victim_tier AS tier, victim_tenant AS tenant, cause,
+       sum(CASE cause WHEN 'container_restart' THEN (SELECT members FROM lost_work l WHERE l.victim_uid = d.victim_uid)
+                      ELSE 1 END) AS pods
+FROM disruptions d
 WHERE decided_us >= {start} AND decided_us < {end} GROUP BY victim_tier, victim_tenant, cause
 """
 PREEMPTIONS: Final = """

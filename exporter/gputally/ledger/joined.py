@@ -1,7 +1,7 @@
 """A ledger of imported jobs and that of a cluster, read as one."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from types import TracebackType
 from typing import Self
@@ -30,7 +30,7 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.wait_record import WaitRecord, WaitTime
-from gputally.model.disruptions.disruption import DisruptionRecord
+from gputally.model.disruptions.disruption import CAUSES, Cause, DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Price
 from gputally.model.unaccounted import UnaccountedDay
@@ -134,17 +134,19 @@ class JoinedReader:
         """See `LedgerReader.preemptions`."""
         return self._live.preemptions(window)
 
-    def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
+    def disruptions(
+        self, window: Window, *, causes: Collection[Cause] = CAUSES, of_job: tuple[str, str] = ("", "")
+    ) -> Iterator[DisruptionRecord]:
         """See `LedgerReader.disruptions`."""
-        return self._live.disruptions(window)
+        return self._live.disruptions(window, causes=causes, of_job=of_job)
 
     def priority_classes(self, window: Window) -> list[PriorityClassRecord]:
         """See `LedgerReader.priority_classes`."""
         return self._live.priority_classes(window)
 
-    def lost_work(self, window: Window) -> dict[str, LostWork]:
+    def lost_work(self, window: Window, *, causes: Collection[Cause] = CAUSES) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""
-        return self._live.lost_work(window)
+        return self._live.lost_work(window, causes=causes)
 
     def pending_deliveries(self, *, after: str, limit: int) -> PendingDeliveries:
         """See `LedgerReader.pending_deliveries`."""

@@ -1,6 +1,6 @@
 """The interfaces of a ledger, independent of its storage: one process writes, any process may read concurrently."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -25,7 +25,7 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.wait_record import WaitRecord, WaitTime
-from gputally.model.disruptions.disruption import DisruptionRecord
+from gputally.model.disruptions.disruption import CAUSES, Cause, DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.work.lost_work import LostWork
@@ -183,14 +183,19 @@ class LedgerReader(Protocol):
     def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
         """Preemptions decided in the window, in chronological order."""
 
-    def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
-        """Pods that lost their GPUs involuntarily, for any cause, as decided in the window, in chronological order."""
+    def disruptions(
+        self, window: Window, *, causes: Collection[Cause] = CAUSES, of_job: tuple[str, str] = ("", "")
+    ) -> Iterator[DisruptionRecord]:
+        """Pods that lost their GPUs for one of these causes, as decided in the window, in chronological order.
+
+        Those of one job (namespace and name), or of all. Restarts of containers are a cause, too.
+        """
 
     def priority_classes(self, window: Window) -> list[PriorityClassRecord]:
         """The versions of PriorityClasses that were in force in the window, not clipped, by name and start."""
 
-    def lost_work(self, window: Window) -> dict[str, LostWork]:
-        """The work that preemptions decided in the window destroyed, by UID of the victim, as last known."""
+    def lost_work(self, window: Window, *, causes: Collection[Cause] = CAUSES) -> dict[str, LostWork]:
+        """The work that disruptions for these causes destroyed, as decided in the window, by UID of the victim."""
 
     def pending_deliveries(self, *, after: str, limit: int) -> PendingDeliveries:
         """The first `limit` pending deliveries with an ID after this one."""

@@ -54,12 +54,25 @@ class NodeAtRisk(Struct, frozen=True, kw_only=True, gc=False):
     with_groups: Risk
 
 
+class NotAtRisk(Struct, frozen=True, kw_only=True, gc=False):
+    """How many `pods` of the request would lose no work, for one reason."""
+
+    reason: str
+    text: str
+    pods: int
+
+
 class AtRiskDocument(Struct, frozen=True, kw_only=True):
-    """The state at one instant, the most GPU-hours first; `total` is None if no pod runs."""
+    """The state at one instant, the most GPU-hours first; `total` is None if no pod would lose work.
+
+    `not_at_risk` are the pods that match the request and would lose none. If no pod matches, `unknown` names the values
+    of the request that no pod has: `tenant nobody`.
+    """
 
     version: int = VERSION
     at: datetime
     total: Risk | None
     jobs: list[JobAtRisk]
     nodes: list[NodeAtRisk]
+    not_at_risk: list[NotAtRisk] = []
     unknown: list[str] = []

@@ -8,7 +8,7 @@ from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import AllocationRecord, Records, SegmentRecord, Window
+from gputally.ledger.records import AllocationRecord, LedgerState, Records, SegmentRecord, Window
 from gputally.ledger.wait_record import WaitRecord
 from gputally.model.disruptions.disruption import PREEMPTIONS, DisruptionRecord
 from gputally.model.units import US_PER_DAY
@@ -85,7 +85,7 @@ class LedgerPods:
 
     def records_from_us(self) -> int | None:
         """See `PastPods.records_from_us`."""
-        return self._read(lambda reader: reader.state().records_from_us(Records.PODS), default=None)
+        return self._read(lambda reader: pods_from_us(reader.state()), default=None)
 
     def _read(self, read: Callable[[LedgerReader], Found], *, default: Found) -> Found:
         try:
@@ -96,6 +96,12 @@ class LedgerPods:
             return default
 
 
+def pods_from_us(state: LedgerState) -> int | None:
+    """From when on (µs) a pod is known that waited or held GPUs: one that was never bound has only waits."""
+    starts = (state.records_from_us(each) for each in (Records.PODS, Records.WAITS))
+    return max((each for each in starts if each is not None), default=None)
+
+
 def last_victims(reader: LedgerReader, namespace: str, job: str) -> PastVictims:
     """The pods of a job that were preempted lately, in chronological order."""
     state = reader.state()
@@ -103,11 +109,7 @@ def last_victims(reader: LedgerReader, namespace: str, job: str) -> PastVictims:
     if from_us is None:
         return PastVictims(None)
     since = Window(max(from_us, state.accounted_us - _LATELY_US), _EVER.end_us)
-    found = [
-        each
-        for each in reader.disruptions(since)
-        if each.cause in PREEMPTIONS and (each.victim_namespace, each.job) == (namespace, job)
-    ]
+    found = list(reader.disruptions(since, causes=PREEMPTIONS, of_job=(namespace, job)))
     by = {each.victim_uid: each for each in reader.preemptions(since)} if found else {}
     return PastVictims(since.start_us, [PastVictim(each, by.get(each.victim_uid)) for each in found])
 

@@ -30,6 +30,13 @@ _KEPT: Final = re.compile(
 )
 """Says that the class is not to be preempted."""
 _CLAIMED: Final = re.compile(rf"\b{_WORD}e?s?\b(?P<whom>[^.;:!?\n]*)", re.IGNORECASE)
+_NO_NOUN: Final = r"(?:may|can|will|shall|should|must|could|do|does|is|are|be|always|also|still|only|often|never|not)\b"
+_SUBJECT: Final = re.compile(
+    rf"(?<![\w-])(?!{_NO_NOUN})(?P<who>[\w-]+(?:,? (?:and|or) [\w-]+|, (?!{_NO_NOUN})[\w-]+)*)"
+    rf"(?: (?:pods?|jobs?|workloads?|work|class(?:es)?|tiers?))?(?: {_NO_NOUN})* *$",
+    re.IGNORECASE,
+)
+"""Who does it, right before the verb: "inference" of "batch; inference jobs may also preempt training"."""
 _SENTENCE: Final = re.compile(r"[^.;!?\n]+")
 _CONDITION: Final = re.compile(r"\b(?:if|unless|until|when|while|as long as)\b", re.IGNORECASE)
 _TURN: Final = re.compile(rf"\b(?:but|except|not|never|without|while|{_WORD}ed)\b", re.IGNORECASE)
@@ -58,9 +65,8 @@ class Claim(NamedTuple):
 def denied_preemption(found: CatalogueClass, classes: Sequence[CatalogueClass]) -> Claim | None:
     """Says that the class does not preempt, at all or the named classes."""
     for where, text in _texts(found):
-        if said := _DENIED.search(text):
-            after = _DENIED.split(text[said.start() :], maxsplit=1)[-1]
-            clause = _SENTENCE.match(after)
+        if said := _own(_DENIED, text, found, classes, is_name=where == "name"):
+            clause = _SENTENCE.match(text[said.end() :])
             return Claim(said[0], where, _named(_TURN.split(clause[0])[0], classes) if clause else frozenset())
     return None
 
@@ -69,7 +75,7 @@ def denied_victimhood(found: CatalogueClass, classes: Sequence[CatalogueClass]) 
     """Says that the class is not to be preempted, at all or by the named classes."""
     for where, text in _texts(found):
         for sentence in _SENTENCE.findall(text):
-            said = _KEPT.search(sentence)
+            said = _own(_KEPT, sentence, found, classes, is_name=where == "name")
             if not said or _CONDITION.search(sentence):
                 continue
             by = re.match(r"(?: \w+)? by\b(.*)", sentence[said.end() :], re.IGNORECASE)
@@ -84,6 +90,8 @@ def claimed_victims(found: CatalogueClass, classes: Sequence[CatalogueClass]) ->
     names, quotes = set[str](), []
     text = _DENIED.sub(lambda said: "not" + " " * (len(said[0]) - 3), found.description)
     for said in _CLAIMED.finditer(text):
+        if not _is_own(found, text[: said.start()], classes):
+            continue
         clause = _TURN.split(said["whom"])[0]
         if _GENERAL & set(_words(clause)):
             return None
@@ -91,6 +99,25 @@ def claimed_victims(found: CatalogueClass, classes: Sequence[CatalogueClass]) ->
         quotes += [f"{said[0].removesuffix(said['whom'])}{clause}".strip(" ,")] if named else []
         names |= named
     return Claim(" ... ".join(quotes), "description", frozenset(names)) if names else None
+
+
+def _own(
+    pattern: re.Pattern[str], text: str, found: CatalogueClass, classes: Sequence[CatalogueClass], *, is_name: bool
+) -> re.Match[str] | None:
+    """The first match that is about the class itself, as all of its name is."""
+    matches = pattern.finditer(text)
+    return next((each for each in matches if is_name or _is_own(found, text[: each.start()], classes)), None)
+
+
+def _is_own(found: CatalogueClass, before: str, classes: Sequence[CatalogueClass]) -> bool:
+    """Whether a verb after `before` is about the class itself: its subject names no other classes instead."""
+    subject = _SUBJECT.search(before)
+    if not subject:
+        return True
+    names, own = _named(subject["who"], classes), named_purpose(found)
+    others = (words for purpose, words in _PURPOSE_WORDS.items() if purpose is not own)
+    is_other = bool(names) or any(words & set(_words(subject["who"])) for words in others)
+    return found.name in names or not is_other
 
 
 def _texts(found: CatalogueClass) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from gputally.ledger.records import Window
 from gputally.model.disruptions.disruption import Cause, DisruptionRecord
 from gputally.model.units import US_PER_HOUR
 from gputally.model.work.lost_work import LostWork
-from gputally.report.preemptions.cascades import CascadeLink, cascade_links
+from gputally.report.preemptions.cascades import LINKED, CascadeLink, cascade_links
 from gputally.report.preemptions.preemption_value import PreemptionValue, read_values
 from gputally.report.report_query import ReportQuery
 
@@ -41,11 +41,11 @@ def read_disruptions(
     """
     window = query.window
     wide = Window(window.start_us - US_PER_HOUR, window.end_us + US_PER_HOUR)  # links reach an hour beyond it
-    every, known = list(reader.disruptions(wide)), list(reader.preemptions(wide))
+    every, known = list(reader.disruptions(wide, causes=LINKED | set(causes))), list(reader.preemptions(wide))
     links = cascade_links(every, {each.victim_uid: each for each in known})
     found = [each for each in every if window.start_us <= each.decided_us < window.end_us]
     preemptions = {each.victim_uid: each for each in known if window.start_us <= each.decided_us < window.end_us}
-    lost = reader.lost_work(window)
+    lost = reader.lost_work(window, causes=causes)
     values = read_values(reader, found, preemptions, until_us=until_us)
     for each in found:
         if each.cause in causes and query.includes(victim_values(each)):

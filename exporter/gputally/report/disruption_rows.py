@@ -22,8 +22,9 @@ PLACES: Final = 6
 class PreemptionRow(Struct, frozen=True, kw_only=True):
     """One disrupted pod; times are ISO 8601, and None if not reached or not known.
 
-    `id` identifies the disruption: it is the UID of the victim, which is disrupted once, or with the cause
-    `container_restart` the UID and the time of the restart. `grace_exceeded_seconds` is
+    `id` identifies the disruption: it is the UID of the victim, which is disrupted once. With the cause
+    `container_restart`, a row has all restarts of a pod within an hour: `id` is the UID and the time of the first one,
+    and `lost_pods` is how many they are. `grace_exceeded_seconds` is
     how much longer than its grace period the victim had its GPUs. `budget_violated` says whether a PodDisruptionBudget
     allowed no disruption when it was decided, None where that is not known. The preemptor is None for other causes; an
     inferred one was named by no Event, but was the only pod nominated to the node at that time. The lost work is that

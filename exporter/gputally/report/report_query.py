@@ -32,10 +32,14 @@ FILTERED: Final = tuple(dict.fromkeys(column for columns in COLUMNS.values() for
 
 
 class Filter(NamedTuple):
-    """Includes the values of a column that match any of the `globs`."""
+    """Includes the values of a column that match any of the `globs`.
+
+    With `is_limit`, the reader did not ask for it: it is all that the reader may see, and its globs are literal.
+    """
 
     column: str
     globs: tuple[str, ...]
+    is_limit: bool = False
 
     def includes(self, value: str) -> bool:
         """Whether the filter includes this value of its column."""

@@ -1,6 +1,7 @@
 """Values of filters that no record has: "none" is no answer to a misspelt name."""
 
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -21,6 +22,8 @@ _FIXED: Final[Mapping[str, Collection[str]]] = {
     "reason": tuple(Reason),
 }
 """Columns of which all values are known."""
+_LITERAL: Final = re.compile(r"\[(.)\]")
+"""A character that a literal glob escapes."""
 _HIDDEN: Final = ("occupying_tenant", *TIME_DIMENSIONS)
 """Columns that are not looked up: others' tenants, of which a restricted reader must not learn, and times, which a
 short period may not have."""
@@ -29,21 +32,27 @@ short period may not have."""
 def unmatched(reader: LedgerReader, query: ReportQuery) -> list[str]:
     """The values of the query's filters that no record of any time has, such as `tenant visoin`.
 
-    With filters of tenants, only the records of these count, so that a restricted reader learns nothing of others. Of
-    several filters of a column, the first is the reader's own. Raises: LedgerError.
+    With filters of tenants, only the records of these count, so that a restricted reader learns nothing of others. The
+    tenants that such a reader may see exist, whether they have records or not. Raises: LedgerError.
     """
-    own = {each.column: each for each in reversed(query.filters)}
+    own = {each.column: each for each in reversed(query.filters) if not each.is_limit}
     return [f"{column} {glob}" for column, each in own.items() for glob in _missing(reader, query, each)]
 
 
 def _missing(reader: LedgerReader, query: ReportQuery, own: Filter) -> Iterator[str]:
-    column, tenants = own.column, [each for each in query.filters if each.column == _TENANT and each is not own]
+    tenants = [each for each in query.filters if each.column == _TENANT and each is not own]
+    existing = _existing(own.column, tenants)
     for glob in own.globs:
-        if column in _FIXED:
-            is_known = any(fnmatchcase(value, glob) for value in _FIXED[column])
-        else:
-            is_known = column in _HIDDEN or any(
-                all(each.includes(tenant) for each in tenants) for tenant in reader.tenants_named(column, glob)
-            )
+        is_known = own.column in _HIDDEN or any(fnmatchcase(value, glob) for value in existing)
+        if not is_known and own.column not in _FIXED:
+            found = reader.tenants_named(own.column, glob)
+            is_known = any(all(each.includes(tenant) for each in tenants) for tenant in found)
         if not is_known:
             yield glob
+
+
+def _existing(column: str, tenants: Iterable[Filter]) -> Collection[str]:
+    """The values of a column that exist without any record."""
+    if column == _TENANT:
+        return [_LITERAL.sub(r"\1", glob) for each in tenants if each.is_limit for glob in each.globs]
+    return _FIXED.get(column, ())

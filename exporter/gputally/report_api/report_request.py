@@ -78,9 +78,9 @@ def expect_known(query: Mapping[str, Sequence[str]], parameters: Sequence[str]) 
 
 
 def restricted_to(tenants: Collection[str] | None) -> Iterator[str]:
-    """The filter for a user who may see only these tenants; none for one who may see all."""
+    """The limit for a user who may see only these tenants; none for one who may see all."""
     if tenants is not None:
-        yield f"--where=tenant={','.join(sorted(map(literal, tenants)))}"
+        yield f"--only-tenants={','.join(sorted(map(literal, tenants)))}"
 
 
 def literal(text: str) -> str:

@@ -95,7 +95,51 @@ def test_each_of_several_runs_counts_and_those_that_nobody_saw_start_by_their_ow
     replay.see(replace(AGAIN, version=4, started=1500, before=(1000, 1400, 137)), at=1500)
 
     assert lost(replay, 1600) == restarts(4 * (600 + 400))
-    assert len(written(replay)) == 2
+    assert replay.true(Total.DISRUPTIONS, 1601) == {(*LOW, "container_restart"): 2}
+
+
+def looping(run: int, *, length: int, pause: int = 10, **more: str) -> PodForm:
+    """A pod after so many runs of that length (s) that failed."""
+    start = 100 + run * (length + pause)
+    before = (start - length - pause, start - pause, 1)
+    return replace(RUNNING, version=2 + run, started=start, before=before, labels=more)
+
+
+def test_the_restarts_of_a_pod_within_an_hour_are_one_row_with_the_work_of_all_of_them() -> None:
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    for run in range(1, 1001):  # 30 s apart, some eight hours
+        replay.see(looping(run, length=20), at=100 + run * 30)
+        if run % 7 == 0:
+            replay.flush()
+    replay.flush()
+
+    rows, now = written(replay), 100 + 1001 * 30
+    assert lost(replay, now) == restarts(4 * 20 * 1000)
+    assert replay.true(Total.DISRUPTIONS, now) == {(*LOW, "container_restart"): 1000}
+    assert [each.decided_us for each in rows.values()] == [us(120 + 3600 * hour) for hour in range(9)]
+    losses = [each for each in replay.memory.history["lost_work"].values() if isinstance(each, LostWork)]
+    assert {each.victim_uid for each in losses} == set(rows)
+    assert [each.members for each in losses] == [*[120] * 8, 40]
+    assert sum(each.gpu_time for each in losses) == 4 * 20 * 1000 * 10**12
+
+
+def test_restarts_under_other_terms_or_after_a_start_of_the_process_have_another_row() -> None:
+    replay = cluster(Rules(tenants=(TenantRule(source=TenantSource.POD_LABEL, key="team"),)))
+    replay.see(replace(RUNNING, labels={"team": "red"}), at=100)
+    for run, team in enumerate(("red", "red", "blue", "blue"), start=1):
+        replay.see(looping(run, length=20, team=team), at=100 + run * 30)
+    replay.flush()
+    replay.restart()
+    replay.see(looping(5, length=20, team="blue"), at=250)
+    replay.see(looping(6, length=20, team="blue"), at=280)
+    replay.flush()
+
+    assert [each.victim_tenant for each in written(replay).values()] == ["red", "blue", "blue"]
+    assert lost(replay, 300).keys() == {(*LOW[:1], team, "container_restart") for team in ("red", "blue")}
+    losses = [each for each in replay.memory.history["lost_work"].values() if isinstance(each, LostWork)]
+    assert [each.members for each in losses] == [2, 2, 2]
+    assert sum(each.gpu_time for each in losses) == 4 * 20 * 6 * 10**12
 
 
 @pytest.mark.parametrize(

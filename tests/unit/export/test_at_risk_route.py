@@ -6,7 +6,8 @@ from dataclasses import replace
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
 from gputally.accounting.lost_work.risk_lines import RiskNow, read_risk
 from gputally.export.live.at_risk_route import document
-from gputally.model.at_risk_document import AtRiskDocument
+from gputally.model.at_risk_document import AtRiskDocument, NotAtRisk
+from gputally.model.rules import Rules
 from gputally.model.units import to_datetime
 from tests.core.manifests import NodeForm, PodForm, instant, us
 from tests.core.replay import Replay
@@ -17,8 +18,13 @@ SET = {"leaderworkerset.sigs.k8s.io/name": "s", "leaderworkerset.sigs.k8s.io/gro
 POD = PodForm(name="a", tier="low", created=90, node="n1", scheduled=95, started=100, gpus=2)
 
 
-def now(*pods: PodForm, at: int = 3700, nodes: tuple[NodeForm, ...] = (NODE, OTHER)) -> RiskNow:
-    replay = Replay(book=BOOK)
+def now(
+    *pods: PodForm,
+    at: int = 3700,
+    nodes: tuple[NodeForm, ...] = (NODE, OTHER),
+    rules: Rules = Rules(),  # noqa: B008 - frozen
+) -> RiskNow:
+    replay = Replay(rules=rules, book=BOOK)
     replay.see(*nodes, at=1)
     replay.see(*pods, at=at - 60)
     return read_risk(replay.fleet, now_us=us(at))
@@ -84,6 +90,30 @@ def test_starting_and_terminating_pods_are_not_at_risk() -> None:
     found = document(now(replace(POD, started=None), replace(POD, name="b", deleted=101)), {}, tenants=None)
 
     assert (found.total, found.jobs, found.nodes) == (None, [], [])
+
+
+def test_pods_without_work_to_lose_are_known_and_the_answer_says_why_it_is_empty() -> None:
+    waits = replace(POD, name="b", namespace="web", finished=700, exit_code=1, waiting=True)
+    starting, ending = replace(POD, name="c", started=None), replace(POD, name="d", deleted=101)
+    pending = replace(POD, name="e", scheduled=None, node="", started=None)
+    done = replace(POD, name="f", phase="Succeeded", finished=700)
+    serving = now(POD, waits, starting, ending, pending, done, rules=Rules(serving=("low",)))
+    working = now(POD, waits, starting, ending, pending, done)
+
+    def why(risk: RiskNow, tenant: str) -> dict[str, int]:
+        found = document(risk, {"tenant": {tenant}}, tenants=None)
+        assert found.unknown == []
+        return {each.reason: each.pods for each in found.not_at_risk}
+
+    assert why(serving, "ml") == {"no_work": 1, "not_started": 2, "terminating": 1}
+    assert why(working, "ml") == {"not_started": 2, "terminating": 1}
+    assert why(working, "web") == {"restarting": 1}
+    assert document(working, {"tenant": {"visoin"}}, tenants=None).unknown == ["tenant visoin"]
+    assert document(working, {}, tenants=frozenset({"web"})).not_at_risk == [
+        NotAtRisk(
+            reason="restarting", text="their containers wait for a restart, and the work before it is lost", pods=1
+        )
+    ]
 
 
 def test_values_that_no_pod_has_are_named_if_no_pod_matches() -> None:

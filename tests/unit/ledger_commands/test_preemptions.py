@@ -72,6 +72,46 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+RESTARTED = replace(
+    DISRUPTION,
+    victim_uid="a/restart-900",
+    victim_name="pod-crash",
+    reported=Cause.CONTAINER_RESTART,
+    cause=Cause.CONTAINER_RESTART,
+    decided_us=us(1200),
+    requested_us=None,
+    exit_code=1,
+)
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "json"])
+@pytest.mark.parametrize("by", ["pod", "job"])
+def test_restarts_of_containers_are_no_disrupted_pods_and_named_in_plain_words_where_they_are_listed(
+    path: Path, run: Runner, by: str, output: str
+) -> None:
+    arguments = ("preemptions", "--ledger", path, "--window", "all", "--output", output)
+    before = run(*arguments, "--by", by).out
+    with SqliteLedger(path) as ledger:
+        lost = replace(LOST, victim_uid=RESTARTED.victim_uid, pods=(), members=12)
+        ledger.write(
+            step(
+                at=2000,
+                disruptions={RESTARTED.victim_uid: RESTARTED},
+                lost_work={RESTARTED.victim_uid: lost},
+                live=None,
+            )
+        )
+
+    assert run(*arguments, "--by", by).out == before
+    only = run(*arguments, "--cause", "container_restart").out
+    both = run(*arguments, "--cause", "container_restart", "--cause", "preemption").out
+    assert ["pod-crash" in each for each in (only, both)] == [True, True]
+    if output == "table":
+        restarts = "12 restarts of containers, whose pods kept their GPUs\n"
+        assert f"\n{restarts}lost up to 6.00 GPU-h;" in only
+        assert f"\n1 pods with 1 GPUs, 1 against a disruption budget; {restarts}" in both
+
+
 def test_csv_says_what_violated_a_disruption_budget_and_is_empty_where_nobody_knows(path: Path, run: Runner) -> None:
     arguments = ("preemptions", "--ledger", path, "--window", "all")
 

@@ -72,6 +72,20 @@ def test_without_a_price_or_any_progress_there_is_no_cost_of_a_unit(run: Runner,
     assert found["idle"] == (0, "epoch", None)
 
 
+@pytest.mark.parametrize(
+    ("cut_off", "progress"),
+    [
+        ("1970-01-02T08:59:59Z", (None, None, None)),
+        ("1970-01-02T09:00:00Z", (2, "epoch", pytest.approx(11 * PER_HOUR / 2))),
+    ],
+)
+def test_at_an_older_cut_off_progress_is_shown_if_the_latest_value_was_known_by_then(
+    run: Runner, ledger: Path, cut_off: str, progress: tuple[Any, ...]
+) -> None:
+    """The ledger has no earlier value."""
+    assert jobs(run, ledger, "--cut-off", cut_off)["train"] == progress
+
+
 def test_a_row_with_a_part_of_a_job_has_no_cost_of_a_unit(run: Runner, ledger: Path) -> None:
     assert jobs(run, ledger)["moved"] == (1, "epoch", pytest.approx(2 * PER_HOUR, abs=1e-6))
     assert jobs(run, ledger, "--by", "job,tenant")["moved"] == (1, "epoch", None)

@@ -104,6 +104,8 @@ def s2(text: str, *, of: str = "gpu-training", policy: str = "PreemptLowerPriori
         ("preempts only notebooks and interactive pods", "gpu-serving and gpu-batch"),
         ("Can evict batch jobs, but not serving", "gpu-serving and gpu-interactive"),
         ("preempts inference; waits for nothing", "gpu-batch and gpu-interactive"),
+        ("Used like gpu-serving, may preempt batch", "gpu-serving and gpu-interactive"),
+        ("Training and gpu-serving preempt batch", "gpu-serving and gpu-interactive"),
     ],
 )
 def test_a_description_that_names_only_some_of_the_victims_is_reported(tmp_path: Path, text: str, missing: str) -> None:
@@ -123,6 +125,9 @@ def test_a_description_that_names_only_some_of_the_victims_is_reported(tmp_path:
         "May preempt batch and everything below serving",
         "Preempted by nothing; batch jobs are others",
         "may preempt the usual suspects",
+        "Long runs; inference preempts batch",
+        "gpu-serving jobs may also preempt interactive pods. They must not be preempted",
+        "Weekend work: gpu-batch and serving never preempt interactive",
     ],
 )
 def test_a_description_that_names_all_victims_or_none_is_not_reported(tmp_path: Path, text: str) -> None:

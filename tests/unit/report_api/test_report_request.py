@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.ledger_commands.report.report_flags import _filter
+from gputally.ledger_commands.report.report_flags import _limit
 from gputally.report_api.report_request import InvalidRequest, ReportRequest, literal
 
 
@@ -28,7 +28,7 @@ def test_parameters_become_flags_and_filters() -> None:
 def test_a_restricted_user_gets_a_filter_beside_those_asked_for() -> None:
     found = ReportRequest.of({"tenant": ["red"], "format": ["csv"]}, tenants={"blue", "gr*en"})
 
-    assert found.arguments == ("--output=csv", "--where=tenant=red", "--where=tenant=blue,gr[*]en")
+    assert found.arguments == ("--output=csv", "--where=tenant=red", "--only-tenants=blue,gr[*]en")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ names = st.text(alphabet="ab*?[],!]-", max_size=6)
 @given(tenants=st.lists(names, min_size=1, max_size=3, unique=True), other=names)
 def test_a_restriction_includes_its_tenants_and_no_other(tenants: list[str], other: str) -> None:
     [*_, argument] = ReportRequest.of({}, tenants=tenants).arguments
-    included = _filter(argument.removeprefix("--where="))
+    included = _limit(argument.removeprefix("--only-tenants="))
 
     assert all(included.includes(tenant) for tenant in tenants)
     assert included.includes(other) == (other in tenants)

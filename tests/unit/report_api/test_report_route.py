@@ -23,9 +23,11 @@ from gputally.model.units import US_PER_DAY
 from gputally.model.work.checkpoint import CheckpointSource
 from gputally.model.work.lost_work import LostPod
 from gputally.report_api import report_process
+from gputally.report_api.preemption_request import PREEMPTIONS_PATH
 from gputally.report_api.report_process import ReportRunner
 from gputally.report_api.report_request import PARAMETERS, REPORT_PATH
 from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH, report_routes
+from gputally.report_api.wait_request import WAITS_PATH
 from tests.contract.records import LOST_WORK, step, us
 from tests.fakes.tenants_ledger import BLUE, HOUR, PODS, RED, tenants_ledger
 from tests.unit.export.test_web import site
@@ -216,6 +218,26 @@ async def test_a_restricted_user_cannot_find_out_which_names_others_have(ledger:
             for name in (theirs, "visoin"):
                 async with client.get(REPORT_PATH, params=ALL | {column: name}) as answer:
                     assert (await answer.json())["unmatched"] == [f"{column} {name}"]
+
+
+@pytest.mark.parametrize("path", [REPORT_PATH, PREEMPTIONS_PATH, WAITS_PATH])
+async def test_a_restricted_user_without_records_has_not_misspelt_its_own_tenants(ledger: Path, path: str) -> None:
+    mine, other = "new[*]", "new-too"
+    policy = AccessPolicy(tokens={digest("t"): "anna"}, tenants={"anna": frozenset({mine, other})})
+
+    async def unmatched(**filters: str) -> list[str]:
+        async with client.get(path, params=ALL | filters) as answer:
+            document = await answer.json()
+        assert document["rows"] == []
+        return sorted(document["unmatched"])
+
+    async with served(ledger, policy) as client:
+        assert await unmatched() == []
+        assert await unmatched(tenant=other) == []
+        assert await unmatched(tenant="new*") == []
+        assert await unmatched(tenant="visoin", namespace="ml") == ["namespace ml", "tenant visoin"]
+        async with client.get(PAGE_PATH, params=ALL) as answer:
+            assert "check the spelling" not in await answer.text()
 
 
 async def test_the_page_has_unobserved_gpu_hours_if_there_are_some(ledger: Path) -> None:

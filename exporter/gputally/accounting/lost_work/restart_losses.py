@@ -19,16 +19,19 @@ from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import Cause, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
-from gputally.model.units import US_PER_SECOND
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.model.work.checkpoint import WorkCheckpoint
 from gputally.model.work.lost_work import WorkSpan
 
 _CAUSE: Final = Cause.CONTAINER_RESTART
+_TOGETHER_US: Final = US_PER_HOUR
+"""Restarts of a pod so long after one are in its row: a crash loop has 24 rows a day, however often it restarts."""
 
 
 class RestartLosses:
     """Losses by pod and time, in the same book as those of disruptions.
 
+    The losses of one pod in an hour are charged to the first of them, which the ledger has as one row.
     `shared` returns the checkpoints that the group of a pod stated.
     """
 
@@ -50,6 +53,8 @@ class RestartLosses:
         self._rules = rules
         self._of_pod: dict[str, set[str]] = {}
         """The losses in the book, by UID of the pod."""
+        self._rows: dict[str, Disruption] = {}
+        """The last row of each pod, by its UID; after a start of the process, each pod begins another one."""
         self._unwritten: dict[str, Disruption | None] = {}
 
     def restore(self, uids: Iterable[str]) -> None:
@@ -76,6 +81,7 @@ class RestartLosses:
         """Drop what the book has forgotten."""
         known = self._book.known.keys()
         self._of_pod = {uid: kept for uid, each in self._of_pod.items() if (kept := each & known)}
+        self._rows = {uid: row for uid, row in self._rows.items() if row.victim_uid in known}
 
     def drain_rows(self) -> dict[str, Disruption | None]:
         """New losses since the last call, as the ledger has disruptions."""
@@ -87,11 +93,12 @@ class RestartLosses:
         if not work.spans or run.to_us <= self._totals.accounting_start_us or work.uid in self._book.known:
             return
         shared = [each for each in self._shared(run.uid) if each.at_us <= run.to_us]
+        row = self._row_of(work.uid, run, record)
         loss = PodLoss(
             work=work,
-            is_victim=True,
+            is_victim=row.victim_uid == work.uid,
             noticed_us=run.noticed_us,
-            charged_to=work.uid,
+            charged_to=row.victim_uid,
             cause=_CAUSE,
             shared=tuple(sorted(shared, key=lambda each: each.at_us)[-1:]),
             is_final=True,
@@ -99,7 +106,14 @@ class RestartLosses:
         self.restore((work.uid,))
         self._book.keep(loss, at_us=at_us)
         self._totals.count(Total.DISRUPTIONS, (*record.terms[-1].labels[:2], _CAUSE.value), 1, at_us=at_us)
-        self._unwritten[work.uid] = _row(work.uid, run, record)
+
+    def _row_of(self, uid: str, run: LostRun, record: PodRecord) -> Disruption:
+        """The row that this loss counts in: that of the last hour, unless the pod has other terms since."""
+        last, new = self._rows.get(run.uid), _row(uid, run, record)
+        if last and last.decided_us <= run.to_us < last.decided_us + _TOGETHER_US and _terms(last) == _terms(new):
+            return last
+        self._rows[run.uid] = self._unwritten[uid] = new
+        return new
 
     def _work_of(self, run: LostRun, record: PodRecord) -> PodWork:
         stated = self._checkpoints.of(run.uid)
@@ -119,6 +133,11 @@ class RestartLosses:
 
 def _spans(record: PodRecord, from_us: int, to_us: int) -> tuple[WorkSpan, ...]:
     return merged(within(spans_of(record, until_us=to_us), [(from_us, to_us)]))
+
+
+def _terms(row: Disruption) -> tuple[str, ...]:
+    """By what a list of restarts can be filtered and added up."""
+    return row.victim_tier, row.victim_tenant, row.job_kind, row.job, str(row.quantity)
 
 
 def _row(uid: str, run: LostRun, record: PodRecord) -> Disruption:

@@ -1,27 +1,64 @@
 """The work at risk of single pods, added up."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
+from gputally.accounting.active_pods import ActivePod, pending
 from gputally.accounting.fleet import Fleet
 from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of
 from gputally.accounting.lost_work.at_risk import PodAtRisk, RunningPods
+from gputally.accounting.lost_work.container_restarts import WAITING
 from gputally.accounting.lost_work.losses import costs_of_spans, gpu_time_of
 from gputally.accounting.lost_work.pod_work import spans_of
+from gputally.model.pod import PodRecord
 from gputally.model.work.checkpoint import CheckpointSource
 
 Key = TypeVar("Key", bound=Hashable)
 
 
+class NoRisk(StrEnum):
+    """Why a preemption of a pod would destroy no work now."""
+
+    NO_WORK = "no_work"
+    """It serves users, or is a placeholder."""
+    NOT_STARTED = "not_started"
+    """No container of it has started."""
+    RESTARTING = "restarting"
+    """Its containers wait for their next run; the work of the last one is lost."""
+    TERMINATING = "terminating"
+    """It is being deleted."""
+
+
 class RiskNow(NamedTuple):
-    """Running pods at `at_us`, and the UIDs of those whose checkpoint is overdue; any thread may add them up."""
+    """Running pods at `at_us`, and the UIDs of those whose checkpoint is overdue; any thread may add them up.
+
+    `records` are all pods with GPUs, also those that would lose nothing, and `waiting` those without a node; the
+    containers of those with the UIDs `restarting` wait for their next run.
+    """
 
     running: RunningPods
     overdue: Collection[str]
     at_us: int
+    records: Mapping[str, PodRecord]
+    waiting: Sequence[ActivePod]
+    restarting: Collection[str]
+
+    def not_at_risk(self) -> Iterator[tuple[PodRecord, NoRisk]]:
+        """The pods that hold GPUs and would lose nothing, and why."""
+        for uid, record in self.records.items():
+            if uid not in self.running.records and record.end_us is None and record.segments:
+                yield record, self._why_not(record)
+
+    def _why_not(self, record: PodRecord) -> NoRisk:
+        if record.deletion_us is not None:
+            return NoRisk.TERMINATING
+        if record.started_us is None:
+            return NoRisk.NOT_STARTED
+        return NoRisk.RESTARTING if record.uid in self.restarting else NoRisk.NO_WORK
 
 
 class RiskLine(Struct, kw_only=True):
@@ -58,8 +95,15 @@ def read_risk(fleet: Fleet, *, now_us: int) -> RiskNow:
     """The pods at `now_us`."""
     fleet.reconcile()
     fleet.advance(now_us)
-    overdue = {each.record.uid for each in fleet.ends.lost_work.at_risk.overdue(fleet.now_us)}
-    return RiskNow(fleet.ends.lost_work.at_risk.running(), overdue, fleet.now_us)
+    part = fleet.ends.lost_work
+    return RiskNow(
+        running=part.at_risk.running(),
+        overdue={each.record.uid for each in part.at_risk.overdue(fleet.now_us)},
+        at_us=fleet.now_us,
+        records=dict(fleet.pods.records),
+        waiting=pending(fleet),
+        restarting={uid for uid, each in part.container_restarts.known.items() if each.since_us == WAITING},
+    )
 
 
 def pod_lines(now: RiskNow, pods: Iterable[PodAtRisk]) -> PodLines:

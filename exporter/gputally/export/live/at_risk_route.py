@@ -1,5 +1,6 @@
 """`/api/v1/at-risk` of the aggregator: the work that a preemption would destroy now, by job and by node."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeVar
@@ -7,16 +8,22 @@ from typing import Final, NamedTuple, TypeVar
 from aiohttp import web
 
 from gputally.accounting.lost_work.at_risk import PodAtRisk
-from gputally.accounting.lost_work.risk_lines import RiskLine, RiskNow, pod_lines, risk_by_node, risk_lines
+from gputally.accounting.lost_work.risk_lines import NoRisk, RiskLine, RiskNow, pod_lines, risk_by_node, risk_lines
 from gputally.export.live.filtered_route import filtered_route
 from gputally.export.live.unknown_values import unknown_values
 from gputally.model.allocation import Segment
-from gputally.model.at_risk_document import PATH, AtRiskDocument, JobAtRisk, NodeAtRisk, Risk
+from gputally.model.at_risk_document import PATH, AtRiskDocument, JobAtRisk, NodeAtRisk, NotAtRisk, Risk
+from gputally.model.pod import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
 
 FILTERS: Final = ("namespace", "tier", "tenant", "job_kind", "job", "node")
 """Query parameters: only pods with one of the given values."""
-
+_TEXTS: Final[Mapping[NoRisk, str]] = {
+    NoRisk.NO_WORK: "they serve users or are placeholders, and have no work to lose",
+    NoRisk.NOT_STARTED: "no container of them has started",
+    NoRisk.RESTARTING: "their containers wait for a restart, and the work before it is lost",
+    NoRisk.TERMINATING: "they are being deleted",
+}
 
 Key = TypeVar("Key", "_JobKey", str)
 Value = TypeVar("Value")
@@ -39,11 +46,12 @@ def document(
     now: RiskNow, filters: Mapping[str, Collection[str]], *, tenants: Collection[str] | None
 ) -> AtRiskDocument:
     """The document of the pods that match all `filters`; `tenants` None for a user who may see all."""
-    seen = [(pod, _values(pod)) for pod in now.running.at_risk()]
-    seen = [(pod, values) for pod, values in seen if tenants is None or values["tenant"] in tenants]
-    pods = pod_lines(now, (pod for pod, values in seen if all(values[name] in filters[name] for name in filters)))
+    chosen = _Chosen(filters, tenants)
+    pods = pod_lines(now, [pod for pod in now.running.at_risk() if chosen.has(_values(pod.record))])
+    others = Counter(reason for record, reason in now.not_at_risk() if chosen.has(_values(record)))
+    others[NoRisk.NOT_STARTED] += sum(chosen.has({name: getattr(pod, name) for name in FILTERS}) for pod in now.waiting)
     nodes = {pod.record.node: pod for pod, _ in pods}
-    jobs = risk_lines(pods, _job_of)
+    jobs = risk_lines(pods, lambda pod: _job_of(pod.record))
     by_node = risk_by_node(pods)
     total = risk_lines(pods, lambda _: "").get("")
     return AtRiskDocument(
@@ -54,29 +62,50 @@ def document(
             _node(nodes[name], _risk(own, now), _risk(with_groups, now))
             for name, (own, with_groups) in _ordered(by_node, lambda lines: lines[1])
         ],
-        unknown=[]
-        if pods
-        else unknown_values(filters, {name: {values[name] for _, values in seen} for name in FILTERS}),
+        not_at_risk=[
+            NotAtRisk(reason=each.value, text=text, pods=others[each]) for each, text in _TEXTS.items() if others[each]
+        ],
+        unknown=[] if pods or others.total() else unknown_values(filters, chosen.known),
     )
 
 
-def _values(pod: PodAtRisk) -> dict[str, str]:
+class _Chosen:
+    """The pods of the `tenants`, None for all, that match all `filters`.
+
+    `known` are the values that any of these tenants' pods has, of those that were asked about so far.
+    """
+
+    def __init__(self, filters: Mapping[str, Collection[str]], tenants: Collection[str] | None) -> None:
+        self.known: dict[str, set[str]] = {name: set() for name in FILTERS}
+        self._filters = filters
+        self._tenants = tenants
+
+    def has(self, values: Mapping[str, str]) -> bool:
+        """Whether the pod with these values is one of them."""
+        if self._tenants is not None and values["tenant"] not in self._tenants:
+            return False
+        for name, value in values.items():
+            self.known[name].add(value)
+        return all(values[name] in allowed for name, allowed in self._filters.items())
+
+
+def _values(record: PodRecord) -> dict[str, str]:
     """The columns that a filter can name."""
-    return _job_of(pod)._asdict() | {"node": pod.record.node}
+    return _job_of(record)._asdict() | {"node": record.node}
 
 
-def _job_of(pod: PodAtRisk) -> _JobKey:
-    record, last = pod.record, _last(pod)
+def _job_of(record: PodRecord) -> _JobKey:
+    last = _last(record)
     return _JobKey(record.namespace, record.job_kind, record.job, last.tier, last.tenant)
 
 
-def _last(pod: PodAtRisk) -> Segment:
+def _last(record: PodRecord) -> Segment:
     """The segment whose tier, tenant and GPU model are those of the pod now."""
-    return next((each for each in pod.record.segments if each.end_us is None), pod.record.segments[-1])
+    return next((each for each in record.segments if each.end_us is None), record.segments[-1])
 
 
 def _node(pod: PodAtRisk, own: Risk, with_groups: Risk) -> NodeAtRisk:
-    last = _last(pod)
+    last = _last(pod.record)
     return NodeAtRisk(node=pod.record.node, pool=last.pool, gpu_model=last.gpu_model, risk=own, with_groups=with_groups)
 
 

@@ -169,7 +169,8 @@ ORDER BY decided_us, victim_uid
 
 DISRUPTIONS: Final = f"""
 SELECT {", ".join(DisruptionRecord.__struct_fields__)} FROM disruptions
-WHERE decided_us >= :start AND decided_us < :end
+WHERE decided_us >= :start AND decided_us < :end AND cause IN (SELECT value FROM json_each(:causes))
+  AND (:job = '' OR (job = :job AND victim_namespace = :namespace))
 ORDER BY decided_us, victim_uid
 """  # noqa: S608 (literals only)
 

@@ -24,6 +24,11 @@ _KEEP: Final = {
 }
 """`start`, or the time of the first record of an older version, which kept no start."""
 _NOT_RECORDED: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+MOVE_WAITS: Final = f"""
+INSERT INTO meta VALUES ('{_KEYS[Records.WAITS]}', CAST(:before AS TEXT))
+ON CONFLICT (key) DO UPDATE SET value = CAST(max(CAST(value AS INTEGER), :before) AS TEXT) WHERE value <> '{_OFF}'
+"""  # noqa: S608 (literals only)
+"""In the transaction that deletes waits which ended before :before (µs)."""
 
 
 def keep_starts(connection: Connection, *, start_us: int, has_waits: bool) -> None:

@@ -1,6 +1,7 @@
 """The reader of a ledger in one SQLite file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -43,7 +44,7 @@ from gputally.ledger.sqlite.sums.short_reads import SqliteRows
 from gputally.ledger.sqlite.waits.wait_rows import read_waits
 from gputally.ledger.sqlite.waits.wait_times import read_wait_times
 from gputally.ledger.wait_record import WaitRecord, WaitTime
-from gputally.model.disruptions.disruption import DisruptionRecord
+from gputally.model.disruptions.disruption import CAUSES, Cause, DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.units import US_PER_DAY, to_datetime
@@ -141,18 +142,21 @@ class SqliteLedgerReader(SqliteRows):
         """See `LedgerReader.preemptions`."""
         return queries.records_of(PreemptionRecord, self._rows(queries.PREEMPTIONS, self._bounds(window)))
 
-    def disruptions(self, window: Window) -> Iterator[DisruptionRecord]:
+    def disruptions(
+        self, window: Window, *, causes: Collection[Cause] = CAUSES, of_job: tuple[str, str] = ("", "")
+    ) -> Iterator[DisruptionRecord]:
         """See `LedgerReader.disruptions`."""
-        return queries.records_of(DisruptionRecord, self._rows(queries.DISRUPTIONS, self._bounds(window)))
+        values = {"causes": json.dumps([*causes]), "namespace": of_job[0], "job": of_job[1]}
+        return queries.records_of(DisruptionRecord, self._rows(queries.DISRUPTIONS, values | self._bounds(window)))
 
     def priority_classes(self, window: Window) -> list[PriorityClassRecord]:
         """See `LedgerReader.priority_classes`."""
         rows = self._rows(CLASS_VERSIONS, self._bounds(window))
         return [queries.record_of(PriorityClassRecord, row) for row in rows]
 
-    def lost_work(self, window: Window) -> dict[str, LostWork]:
+    def lost_work(self, window: Window, *, causes: Collection[Cause] = CAUSES) -> dict[str, LostWork]:
         """See `LedgerReader.lost_work`."""
-        return read_lost_work(self._rows, self._bounds(window))
+        return read_lost_work(self._rows, {"causes": json.dumps([*causes])} | self._bounds(window))
 
     def bindings(self, window: Window, node_uids: Sequence[str]) -> Iterator[NodeBinding]:
         """See `LedgerReader.bindings`."""

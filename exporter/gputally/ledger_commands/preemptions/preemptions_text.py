@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.report.report_text import Scope, document_head, write_notes
+from gputally.model.disruptions.disruption import Cause
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
 from gputally.model.work.duration import duration_text
@@ -87,6 +88,16 @@ def document(rows: Sequence[Struct], scope: Scope) -> dict[str, Any]:
 
 
 def _total(rows: Sequence[PreemptionRow]) -> str:
+    pods = [row for row in rows if row.cause != Cause.CONTAINER_RESTART]
+    restarted = [row for row in rows if row.cause == Cause.CONTAINER_RESTART]
+    texts = [_total_pods(pods)] if pods else []
+    if restarted:
+        count = sum(row.lost_pods or 1 for row in restarted)
+        texts.append(f"{count:,} restarts of containers, whose pods kept their GPUs")
+    return "; ".join(texts)
+
+
+def _total_pods(rows: Sequence[PreemptionRow]) -> str:
     taken = sum((row.gpus for row in rows), Decimal(0))
     doubtful = sum(not row.is_certain for row in rows)
     violating = sum(row.budget_violated is True for row in rows)

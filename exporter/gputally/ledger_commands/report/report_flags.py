@@ -78,6 +78,7 @@ def add_scope_flags(command: ArgumentParser, *, columns: Sequence[str] = FILTERE
         default=[],
         help="only these allocations; a value may have the wildcards * and ?; may be repeated",
     )
+    add("--only-tenants", type=_limit, help=argparse.SUPPRESS)  # of the aggregator: all that its user may see
     add("--time-zone", metavar="ZONE", default="UTC", help="of days and months, e.g. Europe/Berlin [default: UTC]")
     add(
         "--hours",
@@ -158,6 +159,10 @@ def _filter(text: str, *, columns: Sequence[str] = FILTERED) -> Filter:
     if column not in columns or not equals:
         raise ArgumentTypeError(f"'{text}' is not valid; use COLUMN=VALUE with one of {', '.join(columns)}")
     return Filter(column, tuple(_COMMA.split(values)))
+
+
+def _limit(text: str) -> Filter:
+    return Filter("tenant", tuple(_COMMA.split(text)), is_limit=True)
 
 
 def _hours(text: str) -> NamedHours:

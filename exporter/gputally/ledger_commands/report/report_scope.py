@@ -48,7 +48,8 @@ class ScopeOptions(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, parsed: Namespace) -> Self:
         """Those of the command line."""
-        filters, hours = tuple(parsed.where), tuple(parsed.hours)
+        limit = (parsed.only_tenants,) if parsed.only_tenants else ()
+        filters, hours = (*parsed.where, *limit), tuple(parsed.hours)
         names = ("ledger", "history", "window", "cut_off", "time_zone")
         return cls(**{name: getattr(parsed, name) for name in names}, filters=filters, hours=hours)
 

@@ -45,6 +45,7 @@ class Cause(StrEnum):
     """A reason that Kubernetes does not define."""
 
 
+CAUSES: Final = frozenset(Cause)
 PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.KUBELET_ADMISSION, Cause.QUEUE_PREEMPTION})
 """A scheduler, a kubelet or a queue system made room for another pod."""
 JOB_PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.QUEUE_PREEMPTION})

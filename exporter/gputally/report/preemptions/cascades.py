@@ -1,10 +1,13 @@
 """Cascades: a pod loses its GPUs, and its replacement preempts others to get new ones."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions.disruption import Cause, DisruptionRecord
+from gputally.model.disruptions.disruption import CAUSES, Cause, DisruptionRecord
+
+LINKED: Final = CAUSES - {Cause.DELETION, Cause.CONTAINER_RESTART}
+"""Causes for which a pod needs new GPUs."""
 
 
 class CascadeLink(NamedTuple):
@@ -21,7 +24,7 @@ def cascade_links(
 
     A preemption follows the disruption whose victim was replaced by the pod that it made room for.
     """
-    by_uid = {each.victim_uid: each for each in disruptions if each.cause is not Cause.DELETION}
+    by_uid = {each.victim_uid: each for each in disruptions if each.cause in LINKED}
     replaced = {each.replacement_uid: uid for uid, each in by_uid.items() if each.replacement_uid}
     follows = dict(_follows(by_uid, replaced, preemptions))
     uids = {*follows, *follows.values()}

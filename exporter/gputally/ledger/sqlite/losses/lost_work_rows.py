@@ -25,8 +25,8 @@ SELECT victim_uid, pod_uid, from_us, to_us, basis FROM disruptions JOIN lost_pod
 WHERE {victims}
 ORDER BY pod_uid
 """
-DECIDED: Final = "decided_us >= :start AND decided_us < :end"
-"""The victims of preemptions that were decided in the window [:start, :end)."""
+DECIDED: Final = "decided_us >= :start AND decided_us < :end AND cause IN (SELECT value FROM json_each(:causes))"
+"""The victims of disruptions for the :causes (JSON) that were decided in the window [:start, :end)."""
 
 
 def lost_work(changes: Changes) -> Iterator[Row]:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from gputally.accounting.changes import Changes
+from gputally.ledger.sqlite.record_starts import MOVE_WAITS
 from gputally.ledger.sqlite.waits.uncreated_rows import DELETE_OLD_UNCREATED
 from gputally.ledger.wait_record import WaitRecord
 from gputally.model.placement.verdict import Reason
@@ -70,12 +71,17 @@ def _record(row: Row) -> WaitRecord:
 def delete_old_waits(
     connection: sqlite3.Connection, transaction: Callable[[], AbstractContextManager[None]], *, before_us: int
 ) -> Iterator[None]:
-    """Delete the waits that ended before that time, of pods and of workloads, some in each step."""
+    """Delete the waits that ended before that time, of pods and of workloads, some in each step.
+
+    From then on, the waits of the ledger begin at that time.
+    """
     for query in (_DELETE_OLD, DELETE_OLD_UNCREATED):
         deleted = _MOST_ROWS
         while deleted == _MOST_ROWS:
             with transaction():
                 deleted = connection.execute(query, {"before": before_us, "rows": _MOST_ROWS}).rowcount
+                if deleted:
+                    connection.execute(MOVE_WAITS, {"before": before_us})
             yield
 
 
