@@ -145,6 +145,17 @@ def test_a_pod_that_is_preempted_between_two_runs_loses_nothing_more() -> None:
     assert lost(replay, 900) == restarts(4 * 600)
 
 
+def test_a_run_that_is_only_seen_as_its_pod_is_preempted_while_it_waits_is_lost_once() -> None:
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    victim = replace(AGAIN, started=100, marked=800, deleted=800, restart_policy="Always")
+    ended = replace(victim, phase="Failed", finished=700, exit_code=1)  # the last run once more
+    replay.see(ended, at=801)
+    replay.lose(ended, at=802)
+
+    assert lost(replay, 900) == restarts(4 * 600)
+
+
 def test_at_risk_is_what_the_present_run_has_done() -> None:
     replay = cluster()
     replay.see(RUNNING, at=100)
@@ -289,3 +300,17 @@ def test_all_containers_with_gpus_lose_their_work_as_all_restart() -> None:
     replay.see_pod(as_pod(with_containers(form, {"steady": 2, "exited": 2}, states)), at=700)
 
     assert lost(replay, 800) == restarts(4 * 600)
+
+
+def test_after_a_restart_of_all_containers_one_that_waits_alone_leaves_the_work_of_the_others() -> None:
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    gone: Json = {"terminated": {"exitCode": 137, "reason": "RestartingAllContainers"}}
+    again = {"state": {"running": {"startedAt": instant(703)}}, "lastState": gone}
+    waits = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ran(703, 800)}
+    form, gpus = replace(RUNNING, restarting=702, restarting_status="False"), {"steady": 2, "failing": 2}
+    replay.see_pod(as_pod(with_containers(form, gpus, {"steady": again, "failing": again})), at=703)
+    replay.see_pod(as_pod(with_containers(form, gpus, {"steady": again, "failing": waits})), at=800)
+    replay.scrape(900)
+
+    assert replay.scrape(903).at_risk.gpu_time == {LOW: 4 * 200 * 10**12}

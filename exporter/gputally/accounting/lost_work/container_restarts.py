@@ -84,7 +84,7 @@ class ContainerRestarts(KeyedPart[PodRuns]):
                 self.lost.setdefault(record.uid, []).append(self._with_checkpoint(run, found, at_us))
         since_us = _true_us(restart.runs_since, record, at_us) if restart.runs_since else WAITING
         if since_us < until_us:  # a pod that ends while it waits reports the run before as its last one
-            since_us = known.since_us
+            since_us = WAITING
         self._keep(PodRuns(record.uid, since_us, until_us))
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
