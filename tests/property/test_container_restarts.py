@@ -120,8 +120,8 @@ class Kubelet:
         self.report(works_since=NOWHERE)
         self.form = replace(self.form, restarting=self.now, restarting_status="False")
         self.ended = Run(self.runs, None, self.now, is_lost=True)
+        self.now += draw(st.integers(0, 2))
         for each in self.containers:
-            self.now += draw(st.integers(0, 1))
             each.started = self.now
             if draw(st.booleans()):
                 self.report()
