@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +37,7 @@ class Group(NamedTuple):
     uid: str
     tier: str
 
-    def pod(self, node: str, **more: Any) -> PodForm:
+    def pod(self, node: str) -> PodForm:
         """Its pod for the node, which names the group as both schedulers do."""
         return PodForm(
             name=f"{self.name}-{node}",
@@ -46,14 +46,29 @@ class Group(NamedTuple):
             created=40,
             annotations={"pod-group-name": self.name},
             scheduling_group=self.name,
-            **more,
         )
 
 
 SEEN = Group("pg-seen", UID.format(1), "high")
 UNSEEN = Group("pg-unseen", UID.format(2), "")
 UNSEEN_POD = PodForm(name="unseen", uid=UID.format(9))
-KINDS = st.sampled_from(["preempt", "reclaim", "bin pack", "stale", "related", "related", "text", "pod", ""])
+MESSAGES: Final = {
+    "preempt": ("Pod {pod} was preempted by higher priority workload {group}", "preemption"),
+    "reclaim": ("Pod {pod} was preempted by workload {group}.\nml uses <GPUs: 4> with a quota of <2>.", "preemption"),
+    "consolidate": (
+        "Pod {pod} was preempted and rescheduled due to bin packing (resource consolidation) procedure",
+        "consolidation",
+    ),
+    "stale": (
+        "Workload doesn't meet the minimum required number of pods (2), evicting remaining pod: {pod}",
+        "queue_eviction",
+    ),
+}
+"""What KAI-Scheduler writes into its victims, and what that means.
+
+Source: kai-scheduler/KAI-Scheduler pkg/scheduler/api/unschedule_info.go.
+"""
+KINDS = st.sampled_from([*MESSAGES, "related", "related", "text", "pod", ""])
 GROUPS = st.sampled_from([SEEN, UNSEEN])
 
 
@@ -75,32 +90,20 @@ def victims(draw: Draw, number: int, *, infers: bool) -> Victim:
     form = PodForm(
         name=f"v{number}", uid=UID.format(3 + number), tier="low", node=node, scheduled=10, started=11, gpus=2
     )
-    kind, group = (
-        draw(KINDS),
-        draw(GROUPS),
-    )
-    name, workload = f"Pod ml/v{number} was preempted", f"serving/{group.name}"
+    kind, group = draw(KINDS), draw(GROUPS)
     nominated = PodForm(name=f"nominated-{node}", tier="rush", priority=5, created=40) if draw(st.booleans()) else None
-    named = Victim(form, "preemption", ("PodGroup", group.name, group.tier), nominated=nominated)
-    if group.tier:
-        named = named._replace(taker=group.pod(node))
-    match kind:
-        case "preempt":
-            return named._replace(message=f"{name} by higher priority workload {workload}")
-        case "reclaim":
-            return named._replace(
-                message=f"{name} by workload {workload}.\nml uses <GPUs: 4> with a quota of <GPUs: 2>."
-            )
-        case "bin pack":
-            return Victim(form, "consolidation", None, f"{name} and rescheduled due to bin packing procedure")
-        case "stale":
-            return Victim(form, "queue_eviction", None, "Workload doesn't meet the minimum required number of pods (2)")
-        case "related":
-            return named._replace(event=event(form, group, related=True))
-        case "text":
-            return named._replace(event=event(form, group, related=False), by=("PodGroup", "", ""), taker=None)
-        case "pod":
-            return named._replace(event=preempted_event(form, by=UNSEEN_POD), by=("", "unseen", ""), taker=None)
+    taker = group.pod(node) if group.tier else None
+    named = Victim(form, "preemption", ("PodGroup", group.name, group.tier), nominated=nominated, taker=taker)
+    if kind in MESSAGES:
+        text, cause = MESSAGES[kind]
+        message = text.format(pod=f"ml/{form.name}", group=f"serving/{group.name}")
+        return named._replace(message=message) if cause == "preemption" else Victim(form, cause, None, message)
+    if kind == "related":
+        return named._replace(event=event(form, group, related=True))
+    if kind == "text":
+        return named._replace(event=event(form, group, related=False), by=("PodGroup", "", ""), taker=None)
+    if kind == "pod":
+        return named._replace(event=preempted_event(form, by=UNSEEN_POD), by=("", "unseen", ""), taker=None)
     nominated = nominated if infers else None
     by = ("", nominated.name, "rush") if nominated else None
     return Victim(form, "preemption", by, nominated=nominated)
@@ -226,7 +229,4 @@ def causes(replay: Replay) -> dict[str, str]:
 
 def preemptors(replay: Replay) -> dict[str, tuple[str, str, str] | None]:
     known = replay.fleet.ends.preemptions.known
-    return {
-        uid: each.preemptor and (each.preemptor.kind, each.preemptor.name, each.preemptor.tier)
-        for uid, each in known.items()
-    }
+    return {uid: (by.kind, by.name, by.tier) if (by := each.preemptor) else None for uid, each in known.items()}
