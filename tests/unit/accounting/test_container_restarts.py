@@ -9,6 +9,7 @@ import pytest
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Cause, Disruption
+from gputally.model.kube import Kind
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from gputally.model.work.lost_work import LostWork
 from tests.core.manifests import GPU_NAME, MIDNIGHT_S, Json, PodForm, as_pod, instant, us
@@ -205,6 +206,32 @@ def test_a_restart_is_accounted_before_a_crash_or_again_after_it() -> None:
     replay.see(replace(AGAIN, version=4), at=725)
 
     assert lost(replay, 1000) == restarts(4 * 600)
+
+
+@pytest.mark.parametrize(("ended", "seconds"), [(400, 0), (700, 600)])
+def test_a_ledger_of_a_version_without_restarts_counts_those_since_its_last_write(ended: int, seconds: int) -> None:
+    """The first look at a pod shows its last failed run, however old that is."""
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    replay.scrape(500)
+    replay.memory.documents.pop("container_restart", None)
+    replay.restart()
+    replay.see(replace(AGAIN, before=(100, ended, 1)), at=720)
+    replay.flush()
+    replay.restart()
+    replay.see(replace(AGAIN, version=4, started=900, before=(720, 880, 1)), at=900)
+
+    assert lost(replay, 1000) == restarts(4 * (seconds + 160))
+
+
+def test_a_run_that_ended_while_nothing_was_watched_is_lost() -> None:
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    replay.flush()
+    replay.restart(at=5000)
+    replay.relist(Kind.PODS, replace(RUNNING, version=3, started=4000, before=(100, 3900, 1)), at=5000, since=100)
+
+    assert lost(replay, 5001) == restarts(4 * 3800)
 
 
 def test_the_restart_of_all_containers_ends_the_work_of_those_that_ran() -> None:
