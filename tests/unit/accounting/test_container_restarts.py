@@ -157,6 +157,18 @@ def test_a_run_that_is_only_seen_as_its_pod_is_preempted_while_it_waits_is_lost_
     assert lost(replay, 900) == restarts(4 * 600)
 
 
+def test_a_restart_that_is_reported_after_the_pod_ended_with_its_node_counts_its_time_once() -> None:
+    replay = cluster()
+    victim = replace(RUNNING, marked=600, deleted=600, restart_policy="Always")
+    replay.see(victim, at=600)
+    replay.lose(NODE, at=700)
+    replay.scrape(710)
+    replay.see(replace(victim, version=3, started=900, before=(100, 890, 1)), at=900)
+
+    assert sum(lost(replay, 1000).values()) == 4 * 600
+    assert lost(replay, 1001, Total.LOST) == {}
+
+
 def test_at_risk_is_what_the_present_run_has_done() -> None:
     replay = cluster()
     replay.see(RUNNING, at=100)

@@ -128,6 +128,8 @@ class LostWorkPart(StatePart[PodLoss]):
             else:  # a deleted pod whose node was not known yet
                 self._drop(uid)
         self._handover.changed.clear()
+        for uid in self.container_restarts.fresh & self.losses.keys() & self._pods.keys():
+            self._pod_changed(self._pods[uid])  # it had ended with its node before its kubelet reported the restart
         for uid, cause in self._causes.items() - self._victims.items():
             self._add_victim(uid, cause)
         self.at_risk.advance(now_us)
