@@ -152,6 +152,8 @@ def worked_since(pod: Pod) -> int:
             ended = max(ended, seconds(run["finishedAt"]) - pod.off)
             state = form["status"]["containerStatuses"][0]["state"]
             present = state.get("running") or state.get("terminated")
+            if present and not present["startedAt"]:  # the container was lost with its node
+                continue
             again = seconds(present["startedAt"]) - pod.off if present and is_time(present["startedAt"]) else -1
             since = again if again >= ended else HORIZON  # what ends while it waits reports the run before once more
     return since
