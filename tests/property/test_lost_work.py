@@ -149,13 +149,13 @@ def worked_since(pod: Pod) -> int:
     since, ended = 0, 0
     for form in pod.forms:
         if run := run_before(form):
-            ended = max(ended, seconds(run["finishedAt"]))
+            ended = max(ended, seconds(run["finishedAt"]) - pod.off)
             state = form["status"]["containerStatuses"][0]["state"]
             present = state.get("running") or state.get("terminated")
-            if present is None:
-                since = HORIZON
-            elif is_time(present["startedAt"]) and seconds(present["startedAt"]) >= ended:
-                since = seconds(present["startedAt"]) - pod.off
+            if present and not present["startedAt"]:  # the container was lost with its node
+                continue
+            again = seconds(present["startedAt"]) - pod.off if present and is_time(present["startedAt"]) else -1
+            since = again if again >= ended else HORIZON  # what ends while it waits reports the run before once more
     return since
 
 

@@ -9,6 +9,7 @@ import pytest
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Cause, Disruption
+from gputally.model.kube import Kind
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from gputally.model.work.lost_work import LostWork
 from tests.core.manifests import GPU_NAME, MIDNIGHT_S, Json, PodForm, as_pod, instant, us
@@ -189,6 +190,29 @@ def test_a_pod_that_is_preempted_between_two_runs_loses_nothing_more() -> None:
     assert lost(replay, 900) == restarts(4 * 600)
 
 
+def test_a_run_that_is_only_seen_as_its_pod_is_preempted_while_it_waits_is_lost_once() -> None:
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    victim = replace(AGAIN, started=100, marked=800, deleted=800, restart_policy="Always")
+    ended = replace(victim, phase="Failed", finished=700, exit_code=1)  # the last run once more
+    replay.see(ended, at=801)
+    replay.lose(ended, at=802)
+
+    assert lost(replay, 900) == restarts(4 * 600)
+
+
+def test_a_restart_that_is_reported_after_the_pod_ended_with_its_node_counts_its_time_once() -> None:
+    replay = cluster()
+    victim = replace(RUNNING, marked=600, deleted=600, restart_policy="Always")
+    replay.see(victim, at=600)
+    replay.lose(NODE, at=700)
+    replay.scrape(710)
+    replay.see(replace(victim, version=3, started=900, before=(100, 890, 1)), at=900)
+
+    assert sum(lost(replay, 1000).values()) == 4 * 600
+    assert lost(replay, 1001, Total.LOST) == {}
+
+
 def test_at_risk_is_what_the_present_run_has_done() -> None:
     replay = cluster()
     replay.see(RUNNING, at=100)
@@ -238,6 +262,32 @@ def test_a_restart_is_accounted_before_a_crash_or_again_after_it() -> None:
     replay.see(replace(AGAIN, version=4), at=725)
 
     assert lost(replay, 1000) == restarts(4 * 600)
+
+
+@pytest.mark.parametrize(("ended", "seconds"), [(400, 0), (700, 600)])
+def test_a_ledger_of_a_version_without_restarts_counts_those_since_its_last_write(ended: int, seconds: int) -> None:
+    """The first look at a pod shows its last failed run, however old that is."""
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    replay.scrape(500)
+    replay.memory.documents.pop("container_restart", None)
+    replay.restart()
+    replay.see(replace(AGAIN, before=(100, ended, 1)), at=720)
+    replay.flush()
+    replay.restart()
+    replay.see(replace(AGAIN, version=4, started=900, before=(720, 880, 1)), at=900)
+
+    assert lost(replay, 1000) == restarts(4 * (seconds + 160))
+
+
+def test_a_run_that_ended_while_nothing_was_watched_is_lost() -> None:
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    replay.flush()
+    replay.restart(at=5000)
+    replay.relist(Kind.PODS, replace(RUNNING, version=3, started=4000, before=(100, 3900, 1)), at=5000, since=100)
+
+    assert lost(replay, 5001) == restarts(4 * 3800)
 
 
 def test_the_restart_of_all_containers_ends_the_work_of_those_that_ran() -> None:
@@ -333,3 +383,17 @@ def test_all_containers_with_gpus_lose_their_work_as_all_restart() -> None:
     replay.see_pod(as_pod(with_containers(form, {"steady": 2, "exited": 2}, states)), at=700)
 
     assert lost(replay, 800) == restarts(4 * 600)
+
+
+def test_after_a_restart_of_all_containers_one_that_waits_alone_leaves_the_work_of_the_others() -> None:
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    gone: Json = {"terminated": {"exitCode": 137, "reason": "RestartingAllContainers"}}
+    again = {"state": {"running": {"startedAt": instant(703)}}, "lastState": gone}
+    waits = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ran(703, 800)}
+    form, gpus = replace(RUNNING, restarting=702, restarting_status="False"), {"steady": 2, "failing": 2}
+    replay.see_pod(as_pod(with_containers(form, gpus, {"steady": again, "failing": again})), at=703)
+    replay.see_pod(as_pod(with_containers(form, gpus, {"steady": again, "failing": waits})), at=800)
+    replay.scrape(900)
+
+    assert replay.scrape(903).at_risk.gpu_time == {LOW: 4 * 200 * 10**12}

@@ -151,3 +151,13 @@ def test_a_namespace_with_many_groups_loses_its_own_oldest(monkeypatch: pytest.M
     known = [("serving", "pg"), ("ml", "a"), ("ml", "b"), ("ml", "c")]
     found = {name: groups.get(as_group(namespace=namespace, name=name)).tier for namespace, name in known}
     assert found == {"pg": "high", "a": "high", "b": "", "c": "high"}
+
+
+def test_a_namespace_that_has_lost_its_only_group_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_preemptors, "MOST", 1)
+    groups = GroupPreemptors()
+    for number in range(20):
+        pod = as_pod(replace(GROUP, namespace=f"team-{number}"))
+        groups.seen(pod, lambda: Preemptor(uid="u", namespace="", name="", tier="high"))
+
+    assert list(groups._pods) == ["team-19"]

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
 from gputally.accounting.disruptions.queues.workload_name import PodWorkloads
 from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 from gputally.model.objects.kueue_workload import KueueWorkload
 from gputally.model.rules import Rules
 from tests.core.kueue import PYTORCH, evicted, kueue_workload
-from tests.core.manifests import Json, NodeForm, PodForm
+from tests.core.manifests import Json, NodeForm, PodForm, instant
 from tests.core.replay import Replay
 
 START, EVICTED, DELETED, END, LATER = 100, 999, 1000, 1030, 1060
@@ -73,6 +74,22 @@ def test_the_pods_of_an_evicted_job_lost_their_work_to_its_queue(reason: str, ca
 
     assert causes(replay) == {cause: 1}
     assert replay.gpu_seconds(LATER, Total.DISRUPTION_LOST) == {("low", "ml", cause): RAN}
+
+
+@pytest.mark.parametrize("node", ["n1", "not yet observed"])
+@pytest.mark.parametrize("labels", [LABELS, {}], ids=["group", "no group"])
+def test_work_that_proves_to_be_lost_after_its_pod_is_gone_counts_since_its_checkpoint(
+    node: str, labels: dict[str, str]
+) -> None:
+    pod = replace(POD, labels=labels, node=node, annotations={LAST_CHECKPOINT: instant(600)})
+    replay = running(pod)
+    stop(replay, pod)
+    replay.scrape(END + 2)
+    replay.restart()
+    says(replay, kueue_workload(evicted(EVICTED)), at=END + 3)
+
+    assert causes(replay) == {"queue_preemption": 1}
+    assert replay.gpu_seconds(LATER, Total.DISRUPTION_LOST) == {("low", "ml", "queue_preemption"): 2 * (END - 600)}
 
 
 def test_a_workload_that_is_admitted_again_was_evicted_all_the_same() -> None:

@@ -173,6 +173,8 @@ def test_deletions_by_request_destroy_nothing_that_counts_here() -> None:
 
     assert counted(replay) == {}
     assert by_cause(replay) == {}
+    assert replay.fleet.ends.lost_work.book.lost_work("uid-a") is None
+    replay.scrape(END + 700)
     assert replay.fleet.ends.lost_work.losses == {}
 
 

@@ -7,7 +7,18 @@ import pytest
 from gputally.accounting.totals.total import Total
 from tests.core.manifests import PodForm, as_pod, preempted_event
 from tests.core.replay import Replay
-from tests.unit.accounting.test_preemptions import BY_UID, DELETED, PREEMPTOR, RUNNING, VICTIM_UID, cluster, counted
+from tests.unit.accounting.test_preemptions import (
+    BY_UID,
+    DELETED,
+    PREEMPTOR,
+    RUNNING,
+    VICTIM_UID,
+    by_group,
+    cluster,
+    counted,
+)
+
+OTHER_UID = "33333333-3333-3333-3333-333333333333"
 
 
 def nominated(by: PodForm, *, at: float, replay: Replay) -> None:
@@ -115,3 +126,19 @@ def test_of_two_events_for_one_victim_the_first_one_names_the_preemptor(order: t
     replay.see(DELETED, at=51)
 
     assert counted(replay, 52) == {("low", "high"): 1}
+
+
+@pytest.mark.parametrize("related", [True, False])
+def test_a_late_event_that_names_a_group_or_pod_nobody_saw_replaces_an_inferred_preemptor(*, related: bool) -> None:
+    replay = cluster(PREEMPTOR)
+    nominated(PREEMPTOR, at=50, replay=replay)
+    replay.see(DELETED, at=51)
+    assert counted(replay, 120) == {("low", "high"): 1}
+
+    event = by_group(related=True) if related else preempted_event(RUNNING, by=replace(PREEMPTOR, uid=OTHER_UID))
+    replay.see_event(event, at=150)
+
+    assert counted(replay, 160) == {("low", "unknown"): 1}
+    preemptor = replay.fleet.ends.preemptions.known[VICTIM_UID].preemptor
+    assert preemptor
+    assert (preemptor.kind, preemptor.is_inferred) == ("PodGroup" if related else "", False)

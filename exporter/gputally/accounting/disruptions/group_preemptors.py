@@ -38,9 +38,15 @@ class GroupPreemptors:
         self._count += groups.pop(name, None) is None
         groups[name] = pod
         if self._count > MOST:
-            fullest = max(self._pods.values(), key=len)
-            del fullest[next(iter(fullest))]
-            self._count -= 1
+            self._drop_one()
+
+    def _drop_one(self) -> None:
+        fullest = max(self._pods, key=lambda each: len(self._pods[each]))
+        groups = self._pods[fullest]
+        del groups[next(iter(groups))]
+        self._count -= 1
+        if not groups:
+            del self._pods[fullest]
 
     def get(self, by: Preemptor) -> Preemptor:
         """The group `by` with tier and tenant, if a pod of it is known; a group may have a priority of its own."""

@@ -46,9 +46,8 @@ class InvoluntaryEnds:
         self._watches_queues = Kind.KUEUE_WORKLOADS in rules.watched
         self._workloads = QueuePreemptors(rules, self._evictions.pods, others.policy.tier_of, pods.namespaces.tenant_in)
         self.preemptions = Preemptions(
-            totals, pods.as_preemptor, pods.nominee, limiter.limit, workloads=self._workloads
+            totals, pods.as_preemptor, pods.nominee, limiter.limit, workloads=self._workloads, on_node=pods.on_node
         )
-        self._on_node = pods.on_node
         other = Surroundings(
             is_spot=lambda uid: _is_spot(others.nodes, uid),
             policy_of=others.jobs.policy_of,
@@ -76,7 +75,7 @@ class InvoluntaryEnds:
         """Only its Workload says which pods are those of the preemptor, so without these it has none."""
         if self._watches_queues:
             priority = self._evictions.priority_of(each)
-            self.preemptions.queue_preempted(each, self._on_node(each.node), priority=priority, at_us=at_us)
+            self.preemptions.queue_preempted(each, priority=priority, at_us=at_us)
 
     def last_seen(self, pod: Pod, *, at_us: int) -> None:
         """The last state of a deleted pod, whose record is still there."""

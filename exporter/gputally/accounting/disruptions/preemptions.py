@@ -45,6 +45,8 @@ PodOf = Callable[[str], Preemptor | None]
 """The existing or recently deleted pod with that UID, and its tier."""
 Nominee = Callable[[Pod, int], Preemptor]
 """A pod as a preemptor, with its tier, as observed at that time (µs)."""
+OnNode = Callable[[str], Iterable[PodRecord]]
+"""The pods bound to the node of this name."""
 Tiers = tuple[str, str]
 """Exported tiers of victim and preemptor."""
 _TIMES = ("decided_us", "requested_us", "released_us", "noticed_us")
@@ -59,7 +61,14 @@ class Preemptions(KeyedPart[Preemption]):
     kinds = (Kind.EVENTS, Kind.PODS)
 
     def __init__(
-        self, totals: Totals, pod_of: PodOf, nominee: Nominee, limit: Limit, *, workloads: QueuePreemptors
+        self,
+        totals: Totals,
+        pod_of: PodOf,
+        nominee: Nominee,
+        limit: Limit,
+        *,
+        workloads: QueuePreemptors,
+        on_node: OnNode,
     ) -> None:
         super().__init__()
         self.counted: dict[str, Preemption | None] = {}
@@ -73,6 +82,7 @@ class Preemptions(KeyedPart[Preemption]):
         self._pod_of = pod_of
         self._limit = limit
         self._workloads = workloads
+        self._on_node = on_node
         self._by_queue: dict[str, dict[str, None]] = {}
         """Victims whose preemptor is a workload that is named, by node."""
 
@@ -133,10 +143,8 @@ class Preemptions(KeyedPart[Preemption]):
         self._keep(preemption)
         self._resolve(record.uid, at_us=at_us)
 
-    def queue_preempted(
-        self, each: Disruption, on_node: Iterable[PodRecord], *, priority: int | None, at_us: int
-    ) -> None:
-        """Update from a victim whose queue made room for another workload; the pods that are on its node now.
+    def queue_preempted(self, each: Disruption, *, priority: int | None, at_us: int) -> None:
+        """Update from a victim whose queue made room for another workload.
 
         `priority` is that of its own workload, None if it is not known.
         """
@@ -145,8 +153,7 @@ class Preemptions(KeyedPart[Preemption]):
             self._open.add(each.victim_uid)
         self._keep(by_queue(each, known, priority=priority, at_us=at_us))
         self._resolve(each.victim_uid, at_us=at_us)
-        for record in on_node:
-            self.bound(record)
+        self._bound_before(each.node)
 
     def withdraw(self, victim_uid: str, *, at_us: int) -> None:
         """The victim of a queue was none: it had ended by itself."""
@@ -170,6 +177,11 @@ class Preemptions(KeyedPart[Preemption]):
                 pods = (*known.preemptor_pods, record.uid)
                 by = known.preemptor if known.preemptor.tier else self._by_pod(known.preemptor, record)
                 self._keep(replace(known, preemptor=by, preemptor_pods=pods))
+
+    def _bound_before(self, node: str) -> None:
+        """Who preempted pods of the node may become known after its own pods were bound there."""
+        for record in self._on_node(node):
+            self.bound(record)
 
     def _has_created(self, known: Preemption, by: Preemptor, record: PodRecord) -> bool:
         """Whether a pod is one of the workload of a queue, or of the group, that preempted the victim."""
@@ -249,20 +261,22 @@ class Preemptions(KeyedPart[Preemption]):
         self._nominations.forget(before_us=now_us - _KEEP_US)
 
     def _resolve(self, victim_uid: str, *, at_us: int) -> None:
-        preemption = self.known.get(victim_uid)
-        if preemption is None or victim_uid not in self._open:
+        known = self.known.get(victim_uid)
+        if known is None or victim_uid not in self._open:
             return
-        is_overdue = at_us - preemption.noticed_us >= _PATIENCE_US
-        preemption = replace(preemption, preemptor=self._preemptor_of(preemption, is_overdue=is_overdue))
-        preemptor = preemption.preemptor
+        is_overdue = at_us - known.noticed_us >= _PATIENCE_US
+        preemptor = self._preemptor_of(known, is_overdue=is_overdue)
+        preemption = replace(known, preemptor=preemptor)
         if preemptor and preemptor.tier:
             if not preemptor.is_inferred:
                 self._open.discard(victim_uid)
             self._count(preemption, self._limit("tier", preemptor.tier), at_us=at_us)
-        elif preemption.counted is None and is_overdue:
+        elif is_overdue or preemption.counted:  # counted by another one, before this one was named
             self._count(preemption, UNKNOWN, at_us=at_us)
-        elif preemption != self.known[victim_uid]:
+        else:
             self._keep(preemption)
+        if preemptor and preemptor.kind == POD_GROUP and preemptor != known.preemptor:
+            self._bound_before(known.node)
 
     def _preemptor_of(self, preemption: Preemption, *, is_overdue: bool) -> Preemptor | None:
         """The preemptor by its queue or by the Event; once that is overdue, the only pod that can have been it."""
@@ -272,7 +286,7 @@ class Preemptions(KeyedPart[Preemption]):
         named = self.events.by(preemption.victim_namespace, preemption.victim_uid) or known
         if named and named.kind:
             group = self._groups.get(named)
-            return group if group.tier or known is None else known
+            return known if known and not group.tier and _is_same(known, named) else group
         if named and not named.is_inferred:
             return self._pod_of(named.uid) or self._nominations.get(named.uid) or named
         if named or not is_overdue:
@@ -323,3 +337,8 @@ class Preemptions(KeyedPart[Preemption]):
             del on_node[uid]
             if not on_node:
                 del self._by_queue[preemption.node]
+
+
+def _is_same(known: Preemptor, named: Preemptor) -> bool:
+    """Whether an Event or KAI names the group that is known, perhaps by its pods."""
+    return (known.kind, known.uid, known.namespace, known.name) == (named.kind, named.uid, named.namespace, named.name)

@@ -17,6 +17,8 @@ from gputally.model.rules import Rules
 from gputally.model.units import to_us
 from gputally.model.work.checkpoint import WorkCheckpoint
 
+_START: Final = ""
+"""The key of the document whose `until_us` is when the ledger began to account restarts."""
 WAITING: Final = 1 << 62
 """A time after all others, as long as containers wait for their next run."""
 
@@ -65,6 +67,9 @@ class ContainerRestarts(KeyedPart[PodRuns]):
         self._pods = pods
         self._checkpoints = checkpoints
         self._rules = rules
+        self._start_us = 0
+        """Runs that ended before are not accounted: the ledger is older, or of a version that did not read restarts."""
+        self._is_start_written = True
 
     def since_us(self, uid: str) -> int | None:
         """Since when the containers of a pod that has restarted run (µs), `WAITING` while they do not; else None."""
@@ -83,11 +88,11 @@ class ContainerRestarts(KeyedPart[PodRuns]):
         until_us = known.until_us
         if restart.ended and (run := _lost_run(record, known, restart.ended, at_us)):
             until_us = run.to_us
-            if restart.ended.is_lost:
+            if restart.ended.is_lost and run.to_us > self._start_us:
                 self.lost.setdefault(record.uid, []).append(self._with_checkpoint(run, found, at_us))
         since_us = _true_us(restart.runs_since, record, at_us) if restart.runs_since else WAITING
         if since_us < until_us:  # a pod that ends while it waits reports the run before as its last one
-            since_us = known.since_us
+            since_us = WAITING
         self._keep(PodRuns(record.uid, since_us, until_us))
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
@@ -99,11 +104,26 @@ class ContainerRestarts(KeyedPart[PodRuns]):
         for uid in self.known.keys() - uids:
             self.gone(uid, at_us=at_us)
 
+    def drain(self) -> dict[str, PodRuns | None]:
+        """See `StatePart.drain`."""
+        changed = super().drain()
+        if not self._is_start_written:
+            changed[_START] = PodRuns(_START, since_us=0, until_us=self._start_us)
+            self._is_start_written = True
+        return changed
+
+    def touch_all(self) -> None:
+        """See `StatePart.touch_all`."""
+        super().touch_all()
+        self._is_start_written = False
+
     def restore(self, documents: Iterable[PodRuns], *, at_us: int) -> None:
         """See `StatePart.restore`."""
         for each in documents:
             by_now = no_later(each, at_us, "until_us")
             self.known[each.uid] = by_now if by_now.since_us == WAITING else no_later(by_now, at_us, "since_us")
+        start = self.known.pop(_START, None)
+        self._start_us, self._is_start_written = start.until_us if start else at_us, start is not None
         self.fresh.update(self.known)
 
     def _with_checkpoint(self, run: LostRun, pod: Pod, at_us: int) -> LostRun:

@@ -96,15 +96,15 @@ def _requests_gpu(container: Container, rules: Rules) -> bool:
 
 
 def _runs_since(statuses: list[ContainerStatus], pod: Pod) -> datetime | None:
-    """The first start of the present runs; None as long as a container waits for its next one."""
-    found = list(_present_starts(statuses, pod))
-    return min(each for each in found if each) if found and None not in found else None
+    """The first start of the present runs; None as long as all containers wait: the others work while one does."""
+    return min(_present_starts(statuses, pod), default=None)
 
 
-def _present_starts(statuses: list[ContainerStatus], pod: Pod) -> Iterator[datetime | None]:
+def _present_starts(statuses: list[ContainerStatus], pod: Pod) -> Iterator[datetime]:
     for each in statuses:
         run = each.state and (each.state.running or each.state.terminated)
-        yield run.started_at if run and run.started_at and is_possible(run.started_at, pod) else None
+        if run and run.started_at and is_possible(run.started_at, pod):
+            yield run.started_at
 
 
 def _is_unknown(status: ContainerStatus) -> bool:

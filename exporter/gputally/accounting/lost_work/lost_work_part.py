@@ -38,7 +38,7 @@ from gputally.model.work.lost_work import WorkSpan
 _KEEP_US: Final = US_PER_HOUR
 """How long losses are kept after their pod is gone; for as long, preemptions are."""
 _UNCHARGED_US: Final = 600 * US_PER_SECOND
-"""The same for deleted members of groups, in case the preemption of another one is observed later."""
+"""The same for deleted pods, in case the preemption of another one of their group, or their own, is observed later."""
 _FORGET_EVERY_US: Final = 60 * US_PER_SECOND
 
 
@@ -103,9 +103,7 @@ class LostWorkPart(StatePart[PodLoss]):
         uid = record.uid
         self.restart_losses.account({uid: record}, at_us=at_us)
         self.restart_losses.revise(record, at_us=at_us)
-        group = self.groups.of(uid) or group_of(record)
-        if uid in self._causes or uid in self.losses or group:
-            self._take(record, group)
+        self._take(record, self.groups.of(uid) or group_of(record))
         self._drop(uid)
 
     def revised(self, records: Mapping[str, PodRecord]) -> None:
@@ -130,6 +128,8 @@ class LostWorkPart(StatePart[PodLoss]):
             else:  # a deleted pod whose node was not known yet
                 self._drop(uid)
         self._handover.changed.clear()
+        for uid in self.container_restarts.fresh & self.losses.keys() & self._pods.keys():
+            self._pod_changed(self._pods[uid])  # it had ended with its node before its kubelet reported the restart
         for uid, cause in self._causes.items() - self._victims.items():
             self._add_victim(uid, cause)
         self.at_risk.advance(now_us)
@@ -199,7 +199,7 @@ class LostWorkPart(StatePart[PodLoss]):
         is_victim = work is not None and cause is not None and loses_work(work, cause)
         if not is_victim:
             self._withdraw(uid)
-        if work is None or not (is_victim or known or (group and not work.succeeded)):
+        if work is None or not (is_victim or known or _may_be_lost(work)):
             return
         if known is None:
             known = PodLoss(work=work, is_victim=is_victim, noticed_us=self._now_us)
@@ -336,6 +336,11 @@ class LostWorkPart(StatePart[PodLoss]):
         if loss.work.uid in self._pods or (is_busy and loss.charged_to):
             return False
         return loss.noticed_us < now_us - (_KEEP_US if loss.charged_to or is_busy else _UNCHARGED_US)
+
+
+def _may_be_lost(work: PodWork) -> bool:
+    """Whether the work of an ended pod may prove to be lost, with its group or for a cause that is reported late."""
+    return not work.succeeded if work.group else bool(work.spans) and not work.ended_itself
 
 
 def _corrected(old: PodWork, record: PodRecord) -> PodWork | None:
