@@ -157,7 +157,6 @@ def test_a_namespace_that_has_lost_its_only_group_is_forgotten(monkeypatch: pyte
     monkeypatch.setattr(group_preemptors, "MOST", 1)
     groups = GroupPreemptors()
     for number in range(20):
-        pod = as_pod(replace(GROUP, namespace=f"team-{number}"))
-        groups.seen(pod, lambda: Preemptor(uid="u", namespace="", name="", tier="high"))
+        groups.seen(f"team-{number}", "pg", Preemptor(uid="u", namespace="", name="", tier="high"))
 
     assert list(groups._pods) == ["team-19"]

@@ -28,7 +28,7 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.state_part import StatePart, no_later
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
-from gputally.model.kube import Pod
+from gputally.model.kube import Kind, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
@@ -79,6 +79,8 @@ class LostWorkPart(StatePart[PodLoss]):
         self._jobs = jobs
         self._causes = victims
         self._rules = rules
+        self._causes_may_come_late = Kind.KUEUE_WORKLOADS in rules.watched
+        """A Workload says why its pods were deleted: each deletion costs a document, which others need not pay."""
         self._known: dict[str, PodRecord] = {}
         self._victims: dict[str, Cause] = {}
         """All victims that are known, and why they were disrupted."""
@@ -103,7 +105,9 @@ class LostWorkPart(StatePart[PodLoss]):
         uid = record.uid
         self.restart_losses.account({uid: record}, at_us=at_us)
         self.restart_losses.revise(record, at_us=at_us)
-        self._take(record, self.groups.of(uid) or group_of(record))
+        group = self.groups.of(uid) or group_of(record)
+        if uid in self._causes or uid in self.losses or group or self._causes_may_come_late or not record.node_uid:
+            self._take(record, group)
         self._drop(uid)
 
     def revised(self, records: Mapping[str, PodRecord]) -> None:
