@@ -55,7 +55,8 @@ def test_whatever_a_tenant_waits_for_others_wait_as_without_it_and_every_shared_
     play(alone, both, asked, scrapes, is_attacked=False)
     play(attacked, both, asked, scrapes, is_attacked=True)
 
-    assert waits_of_others(attacked) == waits_of_others(alone)
+    has_blame = not takes_blame(attacked)
+    assert waits_of_others(attacked, has_blame=has_blame) == waits_of_others(alone, has_blame=has_blame)
     assert uncreated_of_others(attacked) == uncreated_of_others(alone)
     assert bill_of_others(attacked) == bill_of_others(alone)
     assert any(wait.name == "honest" for wait in uncreated_of_others(alone).values())
@@ -98,8 +99,23 @@ def observe(replay: Replay, asking: Asking) -> None:
         change(asking.kind, asking.found, at=asking.at)
 
 
-def waits_of_others(replay: Replay) -> Mapping[tuple[str, int], Wait]:
-    return {key: row.wait for key, row in replay.memory.waits.items() if row.namespace != NAMESPACE}
+def takes_blame(replay: Replay) -> bool:
+    """Whether the tenant waits for GPUs that others hold: whoever has waited for longer is charged to them first."""
+    return any(row.wait.occupied for row in replay.memory.waits.values() if row.namespace == NAMESPACE)
+
+
+def waits_of_others(replay: Replay, *, has_blame: bool) -> Mapping[str, Sequence[Wait]]:
+    """The waits of each pod, by time; without blame, for a reason as long as it lasts, whoever held the GPUs."""
+    found: dict[str, list[Wait]] = {}
+    for (uid, _), row in sorted(replay.memory.waits.items(), key=lambda each: each[0]):
+        if row.namespace == NAMESPACE:
+            continue
+        waits = found.setdefault(uid, [])
+        wait = row.wait if has_blame else replace(row.wait, occupant=None, occupied=None, shown=row.wait.shown[:1])
+        if not has_blame and waits and replace(waits[-1], from_us=wait.from_us, to_us=wait.to_us) == wait:
+            wait = replace(waits.pop(), to_us=wait.to_us)
+        waits.append(wait)
+    return found
 
 
 def uncreated_of_others(replay: Replay) -> Mapping[tuple[str, str, int], UncreatedWait]:
