@@ -82,10 +82,11 @@ class SqliteImportLedger(SqliteLedger):
     def add(self, records: Mapping[str, PodRecord], digests: Mapping[str, int], window: Window) -> None:
         """Add new revisions of allocations, all or none. From now on the ledger covers at least `window`."""
         with converted_errors(self.path), self._transaction():
-            start_us = int(self._meta("accounting_start_us") or window.start_us)
-            until_us = max(window.end_us, int(self._meta("at_us") or 0))
+            known = self._meta("accounting_start_us")
+            start_us, until_us = int(known or window.start_us), max(window.end_us, int(self._meta("at_us") or 0))
             self._write(
-                Changes(accounting_start_us=start_us, evaluated_us=until_us, at_us=until_us, revisions=dict(records))
+                Changes(accounting_start_us=start_us, evaluated_us=until_us, at_us=until_us, revisions=dict(records)),
+                is_first=known is None,
             )
             self._connection.executemany(_KEEP, [(digests[uid], uid) for uid in records])
             self._connection.execute(_START, {"start": str(window.start_us)})

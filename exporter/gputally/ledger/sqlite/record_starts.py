@@ -17,12 +17,16 @@ _OFF: Final = ""
 """The value of a kind that is not recorded at present."""
 _KEEP: Final = {
     records: (
-        f"INSERT INTO meta VALUES ('{key}', ifnull(min(:start, {_FIRST[records]}), :start)) "  # noqa: S608 (literals)
-        f"ON CONFLICT (key) DO UPDATE SET value = :start WHERE value = '{_OFF}'"
+        f"INSERT INTO meta SELECT '{key}', ifnull(min(:start, {_FIRST[records]}), :start) "  # noqa: S608 (literals)
+        f"WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = '{key}' AND value <> '{_OFF}') "
+        "ON CONFLICT (key) DO UPDATE SET value = :start"
     )
     for records, key in _KEYS.items()
 }
-"""`start`, or the time of the first record of an older version, which kept no start."""
+"""`start`, or the time of the first record of an older version, which kept no start.
+
+Only the first write looks for that record, in all of them.
+"""
 _NOT_RECORDED: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 MOVE_WAITS: Final = f"""
 INSERT INTO meta VALUES ('{_KEYS[Records.WAITS]}', CAST(:before AS TEXT))
@@ -32,7 +36,10 @@ ON CONFLICT (key) DO UPDATE SET value = CAST(max(CAST(value AS INTEGER), :before
 
 
 def keep_starts(connection: Connection, *, start_us: int, has_waits: bool) -> None:
-    """Keep that each kind of records begins at `start_us`, unless it began before; or that waits are not recorded."""
+    """Keep that each kind of records begins at `start_us`, unless it began before; or that waits are not recorded.
+
+    This comes before the first ones are written.
+    """
     for records, statement in _KEEP.items():
         if records is Records.WAITS and not has_waits:
             connection.execute(_NOT_RECORDED, (_KEYS[records], _OFF))

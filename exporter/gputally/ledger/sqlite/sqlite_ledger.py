@@ -98,8 +98,10 @@ class SqliteLedger:
     def write(self, changes: Changes) -> Lines:
         """See `Ledger.write`."""
         with converted_errors(self.path), self._transaction():
-            self._keep_starts(changes)
-            sums = self._write(changes)
+            is_first = self._meta("accounting_start_us") is None
+            start_us = changes.accounting_start_us if is_first else changes.at_us
+            keep_starts(self._connection, start_us=start_us, has_waits=changes.has_waits)
+            sums = self._write(changes, is_first=is_first)
         self._is_marked = self._is_marked or mark(self.path)
         return minus(changes.live, {total: sums[total] for total in changes.live if total in sums})
 
@@ -171,7 +173,7 @@ class SqliteLedger:
             },
         )
 
-    def _write(self, changes: Changes) -> Lines:
+    def _write(self, changes: Changes, *, is_first: bool) -> Lines:
         """Write all rows, and return the ledger's sums of them."""
         many = self._connection.executemany
         stored, before = stored_sums(self._connection), touched_sums(self._connection, changes)
@@ -179,7 +181,8 @@ class SqliteLedger:
         self._write_rows(changes)
         more = minus(touched_sums(self._connection, changes), before) | allocated
         sums = increased(stored, more, live=changes.live)
-        marks = [("evaluated_us", str(changes.evaluated_us)), ("at_us", str(changes.at_us)), *sum_rows(sums)]
+        marks = [("evaluated_us", str(changes.evaluated_us)), ("at_us", str(changes.at_us))]
+        marks += set(sum_rows(sums)) - (set() if is_first else set(sum_rows(stored)))  # most stay as they are
         many("INSERT OR REPLACE INTO meta VALUES (?, ?)", marks)
         many("INSERT OR IGNORE INTO meta VALUES ('accounting_start_us', ?)", [(str(changes.accounting_start_us),)])
         return sums
@@ -219,11 +222,6 @@ class SqliteLedger:
         many("DELETE FROM histories WHERE kind = ? AND uid = ? AND ordinal >= ?", rows.outdated(changes))
         many(rows.INSERT_HISTORY, rows.histories(changes))
         many("INSERT OR REPLACE INTO watches VALUES (?, ?, ?, ?)", rows.watches(changes))
-
-    def _keep_starts(self, changes: Changes) -> None:
-        """Keep from when on there are records of each kind, before the first ones are written."""
-        start_us = changes.accounting_start_us if self._meta("accounting_start_us") is None else changes.at_us
-        keep_starts(self._connection, start_us=start_us, has_waits=changes.has_waits)
 
     def _marked(self) -> bool:
         """Mark a ledger with an accounting. Imported jobs need no marker: they can be imported again."""
