@@ -95,6 +95,19 @@ def test_each_machine_under_a_name_has_its_own_model_and_price(
     assert found["H100"][0] == 4
 
 
+def test_a_pod_that_is_still_shown_while_its_node_is_away_for_hours_has_the_model_of_the_node(
+    run: Runner, history: FakePrometheus, state: KubeState, ledger: Path
+) -> None:
+    """The part of the window that shows the pod last, from 2:00 to 4:00, has no sample of the node."""
+    state.node("n1", A100, until=T0 + 7100, created=T0 - 86_400, machine=MACHINE)
+    state.node("n1", A100, since=T0 + 14_500, created=T0 + 14_500, machine=MACHINE)
+    state.pod(life("a", ended=7000, removed=10_000))
+
+    imported(run, history, ledger)
+
+    assert [row["gpu_model"] for row in rows(run, ledger, "gpu_model")] == ["A100"]
+
+
 class Return(NamedTuple):
     """What a node that returns exports before and after, and whether its pods are still there."""
 

@@ -47,11 +47,14 @@ class HistoryScan(Struct, frozen=True, kw_only=True):
     def span_of(self, node: str, life: MachineLife | None, chunk: int) -> TimeSpan:
         """The last part of the window, up to this chunk, that has samples of a machine, without those of others.
 
-        A machine that left before its pods did has its samples in an earlier chunk.
+        A machine that left before its pods did, for ever or for long, has its samples in an earlier chunk.
         """
         if life is None:
             return self.chunks[chunk]
         span = self.chunks[min(max(chunk, self.chunk_at(life.first_s)), self.chunk_at(life.seen_s))]
+        for left_s, again_s in life.pauses:
+            if left_s <= span.start_s and span.end_s < again_s:
+                span = self.chunks[self.chunk_at(left_s)]
         others = [each for each in self.nodes.lives[node] if each is not life]
         before_s = max((each.seen_s for each in others if each.seen_s < life.first_s), default=span.start_s)
         is_last = all(each.seen_s < life.first_s for each in others)

@@ -21,6 +21,8 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND, to_datetime
 from gputally.shares.schemes import Units
 
+_PAUSE_S: Final = 600.0
+"""Longer than between two scrapes, and shorter than the parts of the window that are read at once."""
 _SHOWN: Final = 20
 """Nodes of a note that are named."""
 
@@ -38,6 +40,7 @@ class MachineLife(Struct, kw_only=True):
     """A machine under a node's name, last seen at `seen_s`; the first scrape without it was at `absent_s`.
 
     It registered last at `registered_s`, and first at `created_s`. It `offered` at most so many units of each resource.
+    In the `pauses`, from one sample to the next, it was away for long.
     """
 
     created_s: float | None
@@ -47,11 +50,14 @@ class MachineLife(Struct, kw_only=True):
     seen_s: float
     absent_s: float | None = None
     offered: dict[str, int] = field(default_factory=dict)
+    pauses: list[tuple[float, float]] = field(default_factory=list)
 
     def add(self, sample: NodeSample) -> None:
         """A later sample of the same machine."""
         self.registered_s = self.registered_s if sample.created_s is None else sample.created_s
         self.machine = sample.machine or self.machine
+        if sample.at_s - self.seen_s > _PAUSE_S:
+            self.pauses.append((self.seen_s, sample.at_s))
         self.seen_s = sample.at_s
         for name, amount in sample.offered:
             self.offered[name] = max(amount, self.offered.get(name, 0))
