@@ -51,7 +51,8 @@ class Stage:
     async def delete_all(self, *paths: str) -> None:
         """Delete workloads and wait until no pod is left."""
         for each in paths:
-            await self.api.delete(each)
+            with suppress(Refused):  # a victim may be gone already
+                await self.api.delete(each)
         await self.pods(lambda items: not items)
 
     async def clear(self) -> None:
