@@ -22,7 +22,7 @@ UID: Final = "22810b85-1c7d-45d0-8188-c148f574cb2{}"
 Step = Callable[[Replay, int], object]
 
 
-class Told(NamedTuple):
+class Telling(NamedTuple):
     """A step, which takes some seconds."""
 
     tell: Step
@@ -157,14 +157,19 @@ def scraped(replay: Replay, at: int) -> None:
     replay.scrape(at)
 
 
-WRITTEN, KILLED, SCRAPED, WAITED = Told(written), Told(killed), Told(scraped), Told(scraped, takes=PATIENCE)
+WRITTEN, KILLED, SCRAPED, WAITED = (
+    Telling(written),
+    Telling(killed),
+    Telling(scraped),
+    Telling(scraped, takes=PATIENCE),
+)
 LIVING: Final = ((), (), (WRITTEN,), (SCRAPED,))
 DYING: Final = (*LIVING, (KILLED,), (WRITTEN, KILLED))
 
 
 class History(NamedTuple):
     victims: Sequence[Victim]
-    steps: Sequence[Told]
+    steps: Sequence[Telling]
 
 
 @st.composite
@@ -175,9 +180,9 @@ def histories(draw: Draw) -> History:
     """
     dies, is_late = draw(st.booleans()), draw(st.booleans())
     found = [draw(victims(i, infers=not dies)) for i in range(draw(st.integers(1, 3)))]
-    pods = [Told(step) for victim in found for step in pods_of(victim)]
-    events = [Told(told_of(each), is_event=True) for each in found if each.event]
-    pending, steps = [pods, events], list[Told]()
+    pods = [Telling(step) for victim in found for step in pods_of(victim)]
+    events = [Telling(told_of(each), is_event=True) for each in found if each.event]
+    pending, steps = [pods, events], list[Telling]()
     while pending := [each for each in pending if each]:
         steps.append((pending[0] if is_late else draw(st.sampled_from(pending))).pop(0))
         steps += draw(st.sampled_from(DYING if dies else LIVING))
@@ -192,7 +197,7 @@ def test_each_victim_counts_once_with_its_cause_for_whom_its_scheduler_names(his
     for each in history.victims:
         replay.see(NodeForm(name=each.form.node), each.form, at=100)
     replay.flush()
-    unwritten, at = list[Told](), MARKED
+    unwritten, at = list[Telling](), MARKED
     for step in history.steps:
         at += step.takes
         step.tell(replay, at)

@@ -136,7 +136,7 @@ def _spans(record: PodRecord, from_us: int, to_us: int) -> tuple[WorkSpan, ...]:
 
 
 def _terms(row: Disruption) -> tuple[str, ...]:
-    """By what a list of restarts can be filtered and added up."""
+    """The columns by which reports filter and group restarts; a row has one value of each."""
     return row.victim_tier, row.victim_tenant, row.job_kind, row.job, str(row.quantity)
 
 

@@ -167,10 +167,11 @@ WHERE decided_us >= :start AND decided_us < :end
 ORDER BY decided_us, victim_uid
 """  # noqa: S608 (literals only)
 
+DECIDED: Final = "decided_us >= :start AND decided_us < :end AND cause IN (SELECT value FROM json_each(:causes))"
+"""The victims of disruptions for the :causes (JSON) that were decided in the window [:start, :end)."""
 DISRUPTIONS: Final = f"""
 SELECT {", ".join(DisruptionRecord.__struct_fields__)} FROM disruptions
-WHERE decided_us >= :start AND decided_us < :end AND cause IN (SELECT value FROM json_each(:causes))
-  AND (:job = '' OR (job = :job AND victim_namespace = :namespace))
+WHERE {DECIDED} AND (:job = '' OR (job = :job AND victim_namespace = :namespace))
 ORDER BY decided_us, victim_uid
 """  # noqa: S608 (literals only)
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec import json
 
 from gputally.accounting.changes import Changes
+from gputally.ledger.sqlite.queries import DECIDED
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.names import Rows
 from gputally.model.work.checkpoint import CheckpointSource
@@ -25,8 +26,6 @@ SELECT victim_uid, pod_uid, from_us, to_us, basis FROM disruptions JOIN lost_pod
 WHERE {victims}
 ORDER BY pod_uid
 """
-DECIDED: Final = "decided_us >= :start AND decided_us < :end AND cause IN (SELECT value FROM json_each(:causes))"
-"""The victims of disruptions for the :causes (JSON) that were decided in the window [:start, :end)."""
 
 
 def lost_work(changes: Changes) -> Iterator[Row]:
