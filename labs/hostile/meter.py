@@ -52,6 +52,7 @@ class Meter:
         self.latency = latency
         self.peak_mib = 0.0
         self.scrapes_ms: list[float] = []
+        """Of each scrape, without the time in which the product was ready to run and had no processor."""
         self.scrape_bytes = 0
         """Largest scrape."""
         self.difference = 0.0
@@ -96,10 +97,11 @@ class Meter:
                 await asyncio.sleep(SCRAPE_S)
 
     async def _scrape(self, session: aiohttp.ClientSession) -> None:
-        started_s = time.monotonic()
+        pid = self.product.pid
+        started_s, waited_s = time.monotonic(), waited_seconds(pid)
         async with session.get(f"{self.product.url}/metrics") as response:
             body = await response.read()
-        self.scrapes_ms.append(1000 * (time.monotonic() - started_s))
+        self.scrapes_ms.append(1000 * (time.monotonic() - started_s - (waited_seconds(pid) - waited_s)))
         self.scrape_bytes = max(self.scrape_bytes, len(body))
         self.latency.take(body)
         for line in body.splitlines():
@@ -187,6 +189,17 @@ def cpu_seconds(pid: int) -> float:
     """User and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def waited_seconds(pid: int) -> float:
+    """Time that the main thread of a process was ready to run and had no processor; 0 if the kernel does not say it.
+
+    Source: the kernel's Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat".
+    """
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except FileNotFoundError:
+        return 0.0
 
 
 def peak_mib(pid: int) -> float:

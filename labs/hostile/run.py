@@ -18,7 +18,7 @@ from labs.hostile import audit, honest, rejecting_kubelet
 from labs.hostile.audit import Requests
 from labs.hostile.environment import FOREIGN_NODE, HOSTILE, Environment
 from labs.hostile.honest import PROBE, Life, team_of
-from labs.hostile.meter import JobWatch, Latency, Meter, Yardstick
+from labs.hostile.meter import JobWatch, Latency, Meter, Yardstick, waited_seconds
 from labs.hostile.questions import Questions, flood
 from labs.hostile.tenant import Target
 from tests.behaviour.product import Product, Samples
@@ -87,6 +87,8 @@ class Seen:
     requests: Requests
     ready_s: float
     """Duration of the second start."""
+    waited_s: float
+    """Time of the second start in which it was ready to run and had no processor."""
     log: str
     ledger_bytes: int
     cells: list[str]
@@ -157,12 +159,12 @@ async def _load(
     flooding = {name: asyncio.create_task(flood(product)) for name, product in products.items()} if hostile else {}
     acting = asyncio.create_task(honest.live(environment.api, found.plan))
     await asyncio.sleep(size.lasts_s * RESTART_AT)
-    ready_s = await asyncio.gather(*(_restart(product, meters[name]) for name, product in products.items()))
+    starts = await asyncio.gather(*(_restart(product, meters[name]) for name, product in products.items()))
     await acting
     await _until_over(found)
     if attack:
         await attack
-    for (name, product), started_in_s in zip(products.items(), ready_s, strict=True):
+    for (name, product), (ready_s, waited_s) in zip(products.items(), starts, strict=True):
         await product.query_until(OPEN, lambda rows: not {uid for (uid,) in rows} & found.record.forms.keys())
         jobs[name].poll()
         samples, cells = await _last_answers(product, meters[name])
@@ -172,7 +174,8 @@ async def _load(
             jobs=jobs[name],
             samples=samples,
             requests=audit.requests(environment.scratch, name),
-            ready_s=started_in_s,
+            ready_s=ready_s,
+            waited_s=waited_s,
             log=product.log.read_text(),
             ledger_bytes=meters[name].ledger_bytes(),
             cells=cells,
@@ -210,14 +213,14 @@ async def served_cells(product: Product) -> list[str]:
     return found
 
 
-async def _restart(product: Product, meter: Meter) -> float:
-    """Restart as in an upgrade; return the seconds from launch until ready."""
+async def _restart(product: Product, meter: Meter) -> tuple[float, float]:
+    """Restart as in an upgrade; return the seconds from launch until ready, and those of them without a processor."""
     meter.poll()
     assert product.is_alive, product.log.read_text()
     await product.stop()
     started_s = time.monotonic()
     await _come_up(product)
-    return time.monotonic() - started_s
+    return time.monotonic() - started_s, waited_seconds(product.pid)
 
 
 async def _come_up(product: Product) -> None:
