@@ -2,12 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from gputally.model.kube import PodSpec
 from gputally.model.node import NodeRecord
 from gputally.model.objects.affinity import NodeSelectorTerm
 from gputally.shares import gke
+from gputally.shares.schemes import NodeLabels
 
 UNKNOWN = "unknown"
 """The model of GPUs without such a label."""
@@ -36,9 +38,10 @@ def gpu_model_of(node_labels: Mapping[str, str]) -> str:
     return _LAYOUT.sub("", next((name for name in named if name and name.lower() not in VENDORS), UNKNOWN))
 
 
-def model_values(labels: Iterable[tuple[str, str]] | None) -> Iterator[str]:
+@lru_cache(maxsize=1024)
+def model_values(labels: NodeLabels | None) -> tuple[str, ...]:
     """The products that any label for the GPU model of a node names: by each of them, a pod may select the node."""
-    return (_LAYOUT.sub("", value) for key, value in labels or () if key in LABELS and value)
+    return tuple(dict.fromkeys([_LAYOUT.sub("", value) for key, value in labels or () if key in LABELS and value]))
 
 
 def gpu_model_named(name: str) -> str:
@@ -74,25 +77,25 @@ class ModelNames:
     """The models of the existing nodes by the values of their labels for models, counted as nodes change."""
 
     def __init__(self) -> None:
-        self._pairs: dict[str, frozenset[tuple[str, str]]] = {}
+        self._pairs: dict[str, Sequence[tuple[str, str]]] = {}
         """Value and model, by the UID of the node."""
         self._nodes = Counter[tuple[str, str]]()
         self._read: Mapping[str, str] | None = None
 
     def put(self, record: NodeRecord) -> None:
         """A node is new, or has changed."""
-        pairs = frozenset[tuple[str, str]]()
+        pairs: Sequence[tuple[str, str]] = ()
         if record.gone_us is None and record.facts:
             facts = record.facts[-1][1]
-            pairs = frozenset((value, facts.gpu_model) for value in model_values(facts.labels))
-        if pairs != self._pairs.get(record.uid, frozenset()):
+            pairs = tuple([(value, facts.gpu_model) for value in model_values(facts.labels)])
+        if pairs != self._pairs.get(record.uid, ()):
             self.drop(record.uid)
             self._pairs[record.uid] = pairs
             self._count(pairs, 1)
 
     def drop(self, uid: str) -> None:
         """A node does not exist any more, if it did."""
-        self._count(self._pairs.pop(uid, frozenset()), -1)
+        self._count(self._pairs.pop(uid, ()), -1)
 
     def read(self) -> Mapping[str, str]:
         """The model of each value, "" of one that nodes of several models have; a model stands for itself."""
