@@ -98,7 +98,6 @@ def test_the_aggregator_loads_only_these_packages() -> None:
         "files",
         "kube",
         "ledger",
-        "metering",
         "model",
         "pending_api",
         "placement",
