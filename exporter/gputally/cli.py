@@ -5,8 +5,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Final, NamedTuple
 
 from gputally import __version__
@@ -153,8 +153,8 @@ class CommandParser(Parser):
     def complete(self) -> None:
         """Import the command's module, and add its flags; the second time, do nothing."""
         if self.flags:
-            add_flags, self.flags = resolve_name(self.flags), ""
-            add_flags(self)
+            (module, _, name), self.flags = self.flags.partition(":"), ""
+            getattr(import_module(module), name)(self)
 
     def parse_known_args(  # type: ignore[override]  # as in `Parser`
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
