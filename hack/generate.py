@@ -8,7 +8,7 @@ from typing import Final
 
 from gputally.agent import agent_settings
 from gputally.aggregator import settings
-from gputally.catalog.all import GROUPS
+from gputally.catalog.metric_groups import GROUPS
 from gputally.catalog.metrics_page import document
 from gputally.setting import Setting, variable
 from hack import chart

@@ -1,33 +1,18 @@
-"""The command line: read, call, print."""
+"""The command line: a table of the commands, of which only the chosen one is imported."""
 
 import argparse
-import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Final, NamedTuple
 
 from gputally import __version__
-from gputally.agent import agent_settings
-from gputally.aggregator import settings
-from gputally.errors import ConfigError, GputallyError, Problem
-from gputally.ledger_commands.budgets.budgets_flags import add_budgets_command
-from gputally.ledger_commands.explain.explain_flags import add_explain_command
-from gputally.ledger_commands.import_flags import add_import_command
-from gputally.ledger_commands.in_pod import remote_command, run_remotely
-from gputally.ledger_commands.invoices.period_flags import add_periods_command
-from gputally.ledger_commands.ledger_flags import add_ledger_commands
-from gputally.ledger_commands.preemptions.preemption_flags import add_preemptions_command
-from gputally.ledger_commands.report.report_flags import add_report_command
-from gputally.ledger_commands.rerate.rerate_flags import add_rerate_command
-from gputally.ledger_commands.waits.wait_flags import add_waits_command
+from gputally.errors import GputallyError
 from gputally.model.printable import printable
-from gputally.posture_command.posture_flags import add_posture_command
-from gputally.setting import Parser, add_flags
-from gputally.why_command.why_flags import add_fits_command, add_what_if_command, add_why_command
+from gputally.setting import Parser
 
 _PLUGIN = "kubectl gputally"
 _STATUSES = (
@@ -37,13 +22,153 @@ _STATUSES = (
 )
 
 
+class Command(NamedTuple):
+    """A command and its line in `gputally --help`.
+
+    `flags` is the function, as MODULE:NAME, that adds the flags to a parser, and as the default of `run` what gets the
+    parsed flags and returns the exit status.
+    """
+
+    name: str
+    summary: str
+    flags: str
+
+
+COMMANDS: Final = (
+    Command(
+        "aggregator",
+        "watch a cluster, account its GPUs and serve metrics",
+        "gputally.aggregator.aggregator_flags:add_aggregator_flags",
+    ),
+    Command(
+        "agent",
+        "measure the GPUs of this node and their usage by container",
+        "gputally.agent.agent_flags:add_agent_flags",
+    ),
+    Command(
+        "top",
+        "show who holds which GPUs now, and what they cost per hour",
+        "gputally.top.flags:add_top_flags",
+    ),
+    Command(
+        "why",
+        "say why a pod waits for GPUs, and what would help",
+        "gputally.why_command.why_flags:add_why_flags",
+    ),
+    Command(
+        "what-if",
+        "say whether pods would fit now, and whom they would evict",
+        "gputally.why_command.why_flags:add_what_if_flags",
+    ),
+    Command(
+        "fits",
+        "say what pod sizes fit now, and why free GPUs are stranded",
+        "gputally.why_command.why_flags:add_fits_flags",
+    ),
+    Command(
+        "demo",
+        "run the aggregator on a simulated cluster; needs no real one",
+        "gputally.demo.demo_flags:add_demo_flags",
+    ),
+    Command(
+        "report",
+        "report GPU-hours and cost of a period, from a ledger",
+        "gputally.ledger_commands.report.report_flags:add_report_flags",
+    ),
+    Command(
+        "explain",
+        "explain a number of a report: its allocations, prices and dates",
+        "gputally.ledger_commands.explain.explain_flags:add_explain_flags",
+    ),
+    Command(
+        "rerate",
+        "compare what a period costs by another price book, or without spot",
+        "gputally.ledger_commands.rerate.rerate_flags:add_rerate_flags",
+    ),
+    Command(
+        "preemptions",
+        "list pods that were preempted, evicted or lost with their node",
+        "gputally.ledger_commands.preemptions.preemption_flags:add_preemptions_flags",
+    ),
+    Command(
+        "waits",
+        "report how long pods waited for GPUs, for what and at what cost",
+        "gputally.ledger_commands.waits.wait_flags:add_waits_flags",
+    ),
+    Command(
+        "periods",
+        "list closed periods, or show the invoice of one",
+        "gputally.ledger_commands.invoices.period_flags:add_periods_flags",
+    ),
+    Command(
+        "budgets",
+        "show what is spent of each budget, and what is forecast",
+        "gputally.ledger_commands.budgets.budgets_flags:add_budgets_flags",
+    ),
+    Command(
+        "showback",
+        "deliver the report of each tenant, as files or to a webhook",
+        "gputally.showback.showback_flags:add_showback_flags",
+    ),
+    Command(
+        "import",
+        "import jobs of the time before the installation",
+        "gputally.ledger_commands.import_flags:add_import_flags",
+    ),
+    Command(
+        "ledger",
+        "inspect, check and query a ledger, also while it is written",
+        "gputally.ledger_commands.ledger_flags:add_ledger_commands",
+    ),
+    Command(
+        "backup",
+        "back up a ledger, also while it is written",
+        "gputally.ledger_commands.ledger_flags:add_backup_flags",
+    ),
+    Command(
+        "restore",
+        "replace a ledger by its backup",
+        "gputally.ledger_commands.ledger_flags:add_restore_flags",
+    ),
+    Command(
+        "posture",
+        "say who may preempt whom in a cluster or in manifests, and check it",
+        "gputally.posture_command.posture_flags:add_posture_flags",
+    ),
+    Command(
+        "check",
+        "check configurations and price books, report all problems",
+        "gputally.config.check_flags:add_check_flags",
+    ),
+)
+"""In the order of `gputally --help`."""
+
+
+class CommandParser(Parser):
+    """The parser of one command, whose module is imported when there are arguments to parse."""
+
+    flags = ""
+    """Those of its `Command` that are still to add."""
+
+    def complete(self) -> None:
+        """Import the command's module, and add its flags; the second time, do nothing."""
+        if self.flags:
+            (module, _, name), self.flags = self.flags.partition(":"), ""
+            getattr(import_module(module), name)(self)
+
+    def parse_known_args(  # type: ignore[override]  # as in `Parser`
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Add the flags first."""
+        self.complete()
+        return super().parse_known_args(args, namespace)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. A GputallyError becomes one message; all else is a bug."""
     given = sys.argv[1:] if arguments is None else arguments
-    remote = remote_command(given) if _program() == _PLUGIN else None
-    parsed = None if remote else parser().parse_args(given)
     try:
-        status: int = parsed.run(parsed) if parsed else run_remotely(remote or ())
+        return _run_plugin(given) if _program() == _PLUGIN else _run(given)
     except GputallyError as error:
         sys.stderr.write("gputally: " + "".join(f"{printable(line)}\n" for line in str(error).splitlines() or [""]))
         return error.exit_status
@@ -52,244 +177,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    return status
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """The whole command line; each command adds its flags when it is parsed."""
     root = Parser(
         prog=_program(), description="Exact GPU accounting for Kubernetes.", epilog=_STATUSES, allow_abbrev=False
     )
     root.add_argument("--version", action="version", version=f"gputally {__version__}")
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-
-    watch = _command(commands, "aggregator", aggregator, "watch a cluster, account its GPUs and serve metrics")
-    add_flags(watch, settings.SETTINGS)
-    measure = _command(commands, "agent", agent, "measure the GPUs of this node and their usage by container")
-    add_flags(measure, agent_settings.SETTINGS)
-    _add_top_flags(_command(commands, "top", top, "show who holds which GPUs now, and what they cost per hour"))
-    add_why_command(commands)
-    add_what_if_command(commands)
-    add_fits_command(commands)
-    _add_demo_flags(_command(commands, "demo", demo, "run the aggregator on a simulated cluster; needs no real one"))
-    add_report_command(commands)
-    add_explain_command(commands)
-    add_rerate_command(commands)
-    add_preemptions_command(commands)
-    add_waits_command(commands)
-    add_periods_command(commands)
-    add_budgets_command(commands)
-    _add_showback_flags(
-        _command(commands, "showback", showback, "deliver the report of each tenant, as files or to a webhook")
-    )
-    add_import_command(commands)
-    add_ledger_commands(commands)
-    add_posture_command(commands)
-    _add_check_flags(_command(commands, "check", check, "check configurations and price books, report all problems"))
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=CommandParser)
+    for each in COMMANDS:
+        description = f"{each.summary[0].upper()}{each.summary[1:]}."
+        command = commands.add_parser(each.name, help=each.summary, description=description, allow_abbrev=False)
+        command.flags = each.flags
     return root
 
 
-_CHECK_EXAMPLES = """\
-examples:
-  gputally check config.yaml prices.yaml
-  helm template . --show-only templates/files.yaml | yq '.data["config.yaml"]' | gputally check -
-  gputally check --output json *.yaml | jq '.problems[] | .file + ": " + .text'
-
-Price books are also checked against the tiers of a configuration that is named beside them.
-"""
+def _run(given: Sequence[str]) -> int:
+    parsed = parser().parse_args(given)
+    status: int = parsed.run(parsed)
+    return status
 
 
-def _add_check_flags(command: argparse.ArgumentParser) -> None:
-    command.epilog, command.formatter_class = _CHECK_EXAMPLES, argparse.RawDescriptionHelpFormatter
-    add = command.add_argument
-    add("--output", choices=("text", "json"), default="text", help="json prints one document [default: text]")
-    add("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML); - is standard input")
+def _run_plugin(given: Sequence[str]) -> int:
+    """Run the command in the aggregator's pod, if it needs the ledger there; otherwise here."""
+    from gputally.ledger_commands.in_pod import remote_command, run_remotely  # noqa: PLC0415 - only the plugin does so
+
+    remote = remote_command(given)
+    return run_remotely(remote) if remote else _run(given)
 
 
 def _program() -> str:
     """`kubectl gputally` if kubectl runs it as its plugin."""
     return _PLUGIN if Path(sys.argv[0]).name == "kubectl-gputally" else "gputally"
-
-
-def _add_demo_flags(command: argparse.ArgumentParser) -> None:
-    add = command.add_argument
-    add("--for", dest="duration", metavar="TIME", default="", help="stop after e.g. 30s or 5m; without it, at Ctrl-C")
-    add(
-        "--web.listen-address",
-        dest="address",
-        metavar="HOST:PORT",
-        default="127.0.0.1:0",
-        help="address that serves /metrics; port 0 selects a free port [default: %(default)s]",
-    )
-    add(
-        "--ledger", metavar="FILE", type=Path, help="keep the ledger in this file; by default, it is deleted at the end"
-    )
-    add("--seed", type=int, metavar="N", default=1, help="random seed of the simulation [default: 1]")
-    add(
-        "--speed",
-        type=float,
-        metavar="X",
-        default=600.0,
-        help="simulated seconds per second; 600 is a day in 2.4 minutes [default: 600]",
-    )
-    shown = command.add_mutually_exclusive_group().add_argument
-    shown(
-        "--scenario",
-        choices=("s1", "s2", "waits"),
-        default="s1",
-        help="s1: inference by day, training by night; s2: four tiers, tenants with quotas; waits: pods that wait for "
-        "different reasons, such as deadlocked gangs and inverted priorities [default: s1]",
-    )
-    shown("--trace", metavar="FILE", type=Path, help="replay the pods of this CSV instead, to its end")
-    add(
-        "--trace-nodes",
-        metavar="FILE",
-        type=Path,
-        help="nodes for the replay (CSV); without it, they join when needed",
-    )
-    add("--chaos", action="store_true", help="inject random faults of connections, API server, nodes and clocks")
-
-
-def aggregator(parsed: argparse.Namespace) -> int:
-    """Run the aggregator until it is asked to stop."""
-    from gputally.process.freed_memory import return_freed_memory  # noqa: PLC0415 - not needed by other commands
-
-    return_freed_memory()
-    from gputally.aggregator.aggregator import aggregate  # noqa: PLC0415 - heavy
-    from gputally.process.log import configure  # noqa: PLC0415
-
-    chosen = settings.settings_from(vars(parsed))
-    configure(level=chosen.log_level, form=chosen.log_format)
-    return _until_stopped(lambda: aggregate(chosen))
-
-
-@contextmanager
-def _needing(remedy: str) -> Iterator[None]:
-    """Import an optional dependency. Raises: ConfigError with the package and the `remedy`."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        problem = Problem("", f"Python package {error.name}", f"is not installed; {remedy}")
-        raise ConfigError([problem]) from None
-
-
-def agent(parsed: argparse.Namespace) -> int:
-    """Run the agent of this node until it is asked to stop."""
-    with _needing("the agent needs it: pip install 'gputally[agent]'"):
-        from gputally.agent.agent import run_agent  # noqa: PLC0415 - heavy, and needs the extra `agent`
-    from gputally.process.log import configure  # noqa: PLC0415 - as above
-
-    chosen = agent_settings.agent_settings_from(vars(parsed))
-    configure(level=chosen.log_level, form=chosen.log_format)
-    return _until_stopped(lambda: run_agent(chosen))
-
-
-def demo(parsed: argparse.Namespace) -> int:
-    """Run the demo until it is over or asked to stop."""
-    with _needing("the demo needs it: in a clone of gputally, pip install ./simulator"):
-        from gputally.demo.demo import run, seconds  # noqa: PLC0415 - heavy, and needs the simulator
-        from gputally.demo.plan import Demo  # noqa: PLC0415
-
-    plan = Demo(
-        address=parsed.address,
-        ledger=parsed.ledger,
-        seed=parsed.seed,
-        speed=parsed.speed,
-        scenario=parsed.scenario,
-        duration_s=seconds(parsed.duration),
-        trace=parsed.trace,
-        trace_nodes=parsed.trace_nodes,
-        chaos=parsed.chaos,
-    )
-    return _until_stopped(lambda: run(plan))
-
-
-def _add_top_flags(command: argparse.ArgumentParser) -> None:
-    from gputally.top.flags import add_flags as add_top_flags  # noqa: PLC0415 - other commands need none of it
-
-    add_top_flags(command)
-
-
-def top(parsed: argparse.Namespace) -> int:
-    """Show the allocations, once or live."""
-    with _needing("gputally top needs it: pip install 'gputally[terminal]'"):
-        from gputally.top.top import run  # noqa: PLC0415 - heavy, and needs the extra `terminal`
-    from gputally.top.flags import options_from  # noqa: PLC0415
-
-    options = options_from(parsed)
-    return _until_stopped(lambda: run(options))
-
-
-def _add_showback_flags(command: argparse.ArgumentParser) -> None:
-    from gputally.showback.showback_flags import add_showback_flags  # noqa: PLC0415 - other commands need none of it
-
-    add_showback_flags(command)
-
-
-def showback(parsed: argparse.Namespace) -> int:
-    """Deliver the report of each tenant."""
-    from gputally.showback.showback import showback as deliver  # noqa: PLC0415 - heavy
-    from gputally.showback.showback_flags import showback_options  # noqa: PLC0415
-
-    options = showback_options(parsed)
-    return _until_stopped(lambda: deliver(options))
-
-
-def check(parsed: argparse.Namespace) -> int:
-    """Report all problems of the files."""
-    from gputally.config.check import check as problems_of  # noqa: PLC0415 - heavy
-    from gputally.config.check import document_of  # noqa: PLC0415
-
-    problems = problems_of(parsed.files)
-    count = len(parsed.files)
-    if parsed.output == "json":
-        sys.stdout.write(document_of(problems, files=count))
-        return 2 if problems else 0
-    for problem in problems:
-        sys.stderr.write(f"{printable(str(problem))}\n")
-    if not problems:
-        sys.stdout.write(f"{count} file{'s' if count > 1 else ''} checked, no problems\n")
-    return 2 if problems else 0
-
-
-def _command(
-    commands: "argparse._SubParsersAction[Parser]",
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    summary: str,
-) -> argparse.ArgumentParser:
-    command = commands.add_parser(
-        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False
-    )
-    command.set_defaults(run=run)
-    return command
-
-
-def _until_stopped(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
-    """Run `work` to its end, or until SIGINT, SIGTERM or a closed terminal (SIGHUP) asks it to end cleanly."""
-
-    async def stoppable() -> None:
-        task = asyncio.create_task(work(), name="main")
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(each, task.cancel)
-        try:
-            await task
-        except asyncio.CancelledError:
-            if not task.cancelling():
-                raise  # not cancelled by a signal
-        except BaseExceptionGroup as group:
-            raise _single_error(group) from None
-
-    asyncio.run(stoppable())
-    return 0
-
-
-def _single_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to report to the user, if the group contains only such errors; otherwise the group."""
-    fixable, bugs = group.split((GputallyError, BrokenPipeError))
-    if fixable is None or bugs:
-        return group
-    error: BaseException = fixable
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

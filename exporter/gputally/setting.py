@@ -69,6 +69,11 @@ def add_flags(
         )
 
 
+def add_epilog(parser: argparse.ArgumentParser, text: str) -> None:
+    """Print `text`, such as examples, below the flags, with its own line breaks."""
+    parser.epilog, parser.formatter_class = text, argparse.RawDescriptionHelpFormatter
+
+
 def variable(name: str) -> str:
     """The environment variable of a setting: GPUTALLY_WEB_LISTEN_ADDRESS for web.listen-address."""
     return "GPUTALLY_" + name.upper().replace(".", "_").replace("-", "_")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gputally.ledger.open import open_ledger, open_reader
+from gputally.ledger.open import open_reader
+from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.protocol import Ledger, LedgerReader
 
 

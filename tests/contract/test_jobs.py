@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.ledger.joined import JoinedReader
-from gputally.ledger.open import open_ledger, open_reader
+from gputally.ledger.open import open_reader
+from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import JOB, JobSet, Window
 from gputally.model.allocation import State

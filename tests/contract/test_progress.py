@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gputally.accounting.jobs.job_progress import PodProgress
 from gputally.ledger.joined import JoinedReader
-from gputally.ledger.open import open_ledger
+from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import ReachedProgress, Window
 from gputally.model.units import MICRO

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from gputally.agent import agent_settings
-from gputally.aggregator import settings
 from gputally.cli import parser
 from gputally.config.check import check
 from gputally.config.presets import PRESETS
@@ -14,6 +12,7 @@ from gputally.config.web_file import read_web_config
 from gputally.errors import AddressTaken, ApiError, ConfigError, LedgerError
 from hack.generate import outdated
 from tests.docs.pages import ROOT, TEXTS, blocks, commands, table
+from tests.fakes.whole_parser import whole_parser
 
 USED = sorted({(page, command) for page, text in TEXTS.items() for command in commands(text, "gputally")})
 YAML = [(page, block) for page, text in TEXTS.items() for block in blocks(text, "yaml") if block.startswith("kind:")]
@@ -46,7 +45,7 @@ def test_every_make_target_mentioned_exists(page: str) -> None:
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_flag_mentioned_exists(page: str) -> None:
-    known = {f"--{each.name}" for each in (*settings.SETTINGS, *agent_settings.SETTINGS)} | SLURM | flags(parser())
+    known = SLURM | flags(whole_parser())
     kubectl = {
         "--clusterrole",
         "--from",

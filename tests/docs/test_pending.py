@@ -11,6 +11,7 @@ from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.what_if_text import what_if_lines
 from gputally.why_command.why_text import why_lines
 from tests.docs.pages import TEXTS, blocks, table
+from tests.fakes.whole_parser import whole_parser
 from tests.unit.why_command.fits_documents import FINDINGS, FITS
 from tests.unit.why_command.what_if_documents import EXAMPLE
 from tests.unit.why_command.why_documents import ANSWER, why
@@ -51,7 +52,7 @@ def test_every_kind_of_manifest_is_named() -> None:
 
 def test_the_examples_of_the_help_parse() -> None:
     for name in ("why", "what-if", "fits"):
-        [commands] = [each for each in parser()._actions if isinstance(each, argparse._SubParsersAction)]
+        [commands] = [each for each in whole_parser()._actions if isinstance(each, argparse._SubParsersAction)]
         lines = (commands.choices[name].epilog or "").splitlines()
         shown = [line.split("  ", 3)[1].strip() for line in lines if line.startswith("  ") and "gputally" in line]
         assert len(shown) >= 4

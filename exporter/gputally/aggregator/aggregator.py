@@ -38,7 +38,7 @@ from gputally.kube.reflector.resource import Resource
 from gputally.kube.reflector.watch import Batches, run_reflector
 from gputally.kube.server_time import CONFIRMED_US, ServerTime, keep_confirmed, wait_until_confirmed
 from gputally.kube.watched import unwatched
-from gputally.ledger.open import open_ledger
+from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.protocol import Ledger
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND

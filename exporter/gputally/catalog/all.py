@@ -1,10 +1,8 @@
-"""The whole catalog, in the order it is exposed and documented."""
+"""The metrics of the aggregator, in the order they are exposed."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from gputally.accounting.snapshot import Snapshot
-from gputally.catalog.agent.node_metrics import NODE_GROUPS
 from gputally.catalog.aggregator import accounting_metrics as accounting
 from gputally.catalog.aggregator import agent_metrics as agents
 from gputally.catalog.aggregator import allocation_metrics as allocation
@@ -46,18 +44,3 @@ HEALTH: Final = (*health.METRICS, *verdicts.METRICS, *closing.METRICS, *agents.M
 """Metrics of the exporter's own health: rows from a Health."""
 BUDGETS: Final = budgets.METRICS
 """Metrics of budgets, if any are configured: rows from a BudgetsHealth."""
-GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
-    "Allocation": allocation.METRICS,
-    "Jobs": jobs.METRICS,
-    "Usage": usage.METRICS,
-    "Capacity": capacity.METRICS,
-    "Tiers": tiers.METRICS,
-    "Pending": (*pending.METRICS, *waits.METRICS, *uncreated.METRICS),
-    "Preemption": (*preemption.METRICS, *lost_work.METRICS),
-    "Pods and nodes": PODS,
-    "Prices": prices.METRICS,
-    "Budgets": BUDGETS,
-    "Accounting": accounting.METRICS,
-    "Exporter health": HEALTH,
-    **NODE_GROUPS,
-}

@@ -1,34 +1,16 @@
-"""Opens ledgers by URL or path."""
+"""Opens ledgers to read, by URL or path."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from gputally.errors import LedgerError
-from gputally.ledger.protocol import Ledger, LedgerReader
-from gputally.ledger.sqlite.import_ledger import SqliteImportLedger
+from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.sqlite.maintenance.read_only import reading
 from gputally.ledger.sqlite.schema import expect_current, version_of
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.ledger.sqlite.sqlite_reader import SqliteLedgerReader
 
 _SQLITE = "sqlite:///"
-
-
-def open_ledger(url: str) -> Ledger:
-    """Open the ledger at `url`, a path or `sqlite:///` and a path; creates it if needed. This process then owns it.
-
-    Raises: LedgerError if it cannot be opened; it is left untouched.
-    """
-    return SqliteLedger(path_of(url))
-
-
-def open_import_ledger(url: str) -> SqliteImportLedger:
-    """Open the ledger of imported jobs at `url`; creates it if needed. This process then owns it.
-
-    Raises: LedgerError as `open_ledger` does, and for the ledger of a cluster.
-    """
-    return SqliteImportLedger(path_of(url))
 
 
 def open_reader(url: str) -> LedgerReader:

@@ -15,7 +15,7 @@ from gputally.importing.imported_job import JobClassifier
 from gputally.importing.job_file import CSV_DELIMITER, Format, JobFile, csv_format, sacct_format
 from gputally.importing.row_cells import Rejected, TimeBase, readings
 from gputally.importing.slurm_gpus import SlurmShares
-from gputally.ledger.open import open_import_ledger
+from gputally.ledger.open_to_write import open_import_ledger
 from gputally.ledger.records import Window
 from gputally.ledger_commands.import_output import NOT_ALL_STATUS, ImportOutput, finish_import
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly

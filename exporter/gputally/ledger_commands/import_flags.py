@@ -4,14 +4,12 @@ import argparse
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gputally.errors import ConfigError, Problem
-from gputally.ledger_commands.ledger_flags import add_command
+from gputally.ledger_commands.import_command import ImportOptions, import_file
 from gputally.model.units import GPU
-
-if TYPE_CHECKING:
-    from gputally.setting import Parser
+from gputally.setting import add_epilog
 
 _EXAMPLES: Final = """\
 The ledger of the import is a file of its own; 'gputally report --history' reads it together with the live one, up to
@@ -53,10 +51,10 @@ _UNUSED: Final = {
 """Flags that a format does not have."""
 
 
-def add_import_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `import`."""
-    command = add_command(commands, "import", "import jobs of the time before the installation", _EXAMPLES)
+def add_import_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
     command.set_defaults(run=_import)
+    add_epilog(command, _EXAMPLES)
     _add_flags(command)
 
 
@@ -118,15 +116,13 @@ def _parts(text: str) -> int:
 def _import(parsed: Namespace) -> int:
     _expect_unused(parsed, _UNUSED[parsed.format])
     if parsed.format == "prometheus":
-        from gputally.ledger_commands.import_prometheus import (  # noqa: PLC0415 - imports aiohttp and SQLite
+        from gputally.ledger_commands.import_prometheus import (  # noqa: PLC0415 - imports aiohttp
             PrometheusImport,
             import_prometheus,
         )
 
         flags = {name: getattr(parsed, name) for name in (*_COMMON, *_PROMETHEUS)}
         return import_prometheus(PrometheusImport(**flags, url=parsed.file))
-    from gputally.ledger_commands.import_command import ImportOptions, import_file  # noqa: PLC0415 - imports SQLite
-
     if "://" in parsed.file:
         text = f"'{parsed.file}' is a URL; add --format prometheus, or name a file"
         raise ConfigError([Problem("", "FILE", text)])

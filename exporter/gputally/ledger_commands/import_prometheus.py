@@ -24,7 +24,8 @@ from gputally.importing.kube_state.node_lives import NodeAllocations
 from gputally.importing.kube_state.pod_classifier import PodClassifier
 from gputally.importing.kube_state.pod_samples import RejectedSeries
 from gputally.importing.kube_state.prometheus_api import PrometheusAccess, PrometheusApi, TimeSpan, us_of
-from gputally.ledger.open import open_import_ledger, reading_once
+from gputally.ledger.open import reading_once
+from gputally.ledger.open_to_write import open_import_ledger
 from gputally.ledger.records import Window
 from gputally.ledger_commands.import_output import NOT_ALL_STATUS, ImportOutput, finish_import
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly

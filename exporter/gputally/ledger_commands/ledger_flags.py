@@ -7,7 +7,7 @@ from math import inf
 from typing import Final
 
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.setting import Parser, Setting, add_flags
+from gputally.setting import Parser, Setting, add_epilog, add_flags
 
 LEDGER: Final = Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH")
 """The flag of all commands that read a ledger."""
@@ -61,46 +61,47 @@ example, in a pod that mounts the volume of the ledger, while the aggregator is 
 """
 
 
-def add_ledger_commands(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `ledger` with its commands, `backup` and `restore`."""
-    ledger = add_command(commands, "ledger", "inspect, check and query a ledger, also while it is written", "")
-    inner = ledger.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+def add_ledger_commands(command: ArgumentParser) -> None:
+    """Add `info`, `check` and `query`, with their flags."""
+    add_epilog(command, "")
+    inner = command.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
 
-    info = add_command(inner, "info", "show the state of a ledger: cluster, times, sizes, free space, counts", _INFO)
+    info = _command(inner, "info", "show the state of a ledger: cluster, times, sizes, free space, counts", _INFO)
     _finish(info, _info, output=("table", "json"))
-    check = add_command(inner, "check", "check a whole ledger for damage", _CHECK)
+    check = _command(inner, "check", "check a whole ledger for damage", _CHECK)
     _finish(check, _check, output=("table", "json"))
-    query = add_command(inner, "query", "run an SQL query on a ledger; it cannot change anything", _QUERY)
+    query = _command(inner, "query", "run an SQL query on a ledger; it cannot change anything", _QUERY)
     _finish(query, _query, output=("table", "csv", "json"))
     query.add_argument(
         "--timeout", type=_seconds, metavar="SECONDS", default=30.0, help="stop a query that takes longer [default: 30]"
     )
     query.add_argument("sql", metavar="SQL", help="one SELECT statement; - reads it from standard input")
 
-    backup = add_command(commands, "backup", "back up a ledger, also while it is written", _BACKUP)
-    _finish(backup, _backup)
-    backup.add_argument("--force", action="store_true", help="overwrite TARGET")
-    backup.add_argument("--no-check", action="store_true", help="copy a damaged ledger too, as evidence")
-    backup.add_argument("target", metavar="TARGET", help="file to write; - is standard output")
 
-    restore = add_command(commands, "restore", "replace a ledger by its backup", _RESTORE)
-    _finish(restore, _restore)
-    restore.add_argument(
+def add_backup_flags(command: ArgumentParser) -> None:
+    """Add the flags of `backup`, with examples."""
+    add_epilog(command, _BACKUP)
+    _finish(command, _backup)
+    command.add_argument("--force", action="store_true", help="overwrite TARGET")
+    command.add_argument("--no-check", action="store_true", help="copy a damaged ledger too, as evidence")
+    command.add_argument("target", metavar="TARGET", help="file to write; - is standard output")
+
+
+def add_restore_flags(command: ArgumentParser) -> None:
+    """Add the flags of `restore`, with an example."""
+    add_epilog(command, _RESTORE)
+    _finish(command, _restore)
+    command.add_argument(
         "--force", action="store_true", help="replace the ledger of another cluster, or a file that is no ledger"
     )
-    restore.add_argument("backup", metavar="BACKUP", help="file that 'gputally backup' wrote; - is standard input")
+    command.add_argument("backup", metavar="BACKUP", help="file that 'gputally backup' wrote; - is standard input")
 
 
-def add_command(commands: "argparse._SubParsersAction[Parser]", name: str, summary: str, epilog: str) -> ArgumentParser:
-    """Add a command; its description is `summary`, and `epilog` follows its flags as it is."""
-    return commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def _command(commands: "argparse._SubParsersAction[Parser]", name: str, summary: str, examples: str) -> ArgumentParser:
+    description = f"{summary[0].upper()}{summary[1:]}."
+    command = commands.add_parser(name, help=summary, description=description, allow_abbrev=False)
+    add_epilog(command, examples)
+    return command
 
 
 def _finish(command: ArgumentParser, run: Callable[[Namespace], int], *, output: tuple[str, ...] = ()) -> None:
@@ -121,7 +122,7 @@ def _seconds(text: str) -> float:
 
 
 def _info(parsed: Namespace) -> int:
-    from gputally.ledger_commands.info_command import info  # noqa: PLC0415 - imports SQLite, as those below
+    from gputally.ledger_commands.info_command import info  # noqa: PLC0415 - other commands have LEDGER from here, without SQLite
 
     return info(parsed.ledger, output=parsed.output)
 

@@ -1,11 +1,11 @@
 """The flags of `gputally posture`."""
 
-import argparse
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from gputally.setting import Parser, Setting, add_flags, file
+from gputally.posture_command.run_posture import PostureOptions, posture
+from gputally.setting import Setting, add_epilog, add_flags, file
 
 OUTPUTS: Final = ("table", "markdown", "html", "json")
 _EXAMPLES: Final = """\
@@ -37,18 +37,10 @@ _CONFIGURATION: Final = Setting(
 )
 
 
-def add_posture_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `posture`."""
-    summary = "say who may preempt whom in a cluster or in manifests, and check it"
-    command = commands.add_parser(
-        "posture",
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_posture_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
     command.set_defaults(run=_posture)
+    add_epilog(command, _EXAMPLES)
     add = command.add_argument
     add(
         "files",
@@ -66,8 +58,6 @@ def add_posture_command(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _posture(parsed: Namespace) -> int:
-    from gputally.posture_command.run_posture import PostureOptions, posture  # noqa: PLC0415 - heavy
-
     options = PostureOptions(
         files=tuple(parsed.files),
         kubeconfig=parsed.kubeconfig,

@@ -1,12 +1,14 @@
 """The flags of `gputally showback`."""
 
-import argparse
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Final
 
 from gputally.errors import ConfigError, Problem
+from gputally.process.until_stopped import run_until_stopped
+from gputally.setting import add_epilog
+from gputally.showback.showback import showback
 from gputally.showback.showback_options import FORMATS, ShowbackOptions
 from gputally.top.flags import add_credentials, credentials_from, is_url
 
@@ -25,7 +27,8 @@ Mattermost show it, beside `tenant`, `from` and `to`. A failed request is repeat
 
 def add_showback_flags(command: ArgumentParser) -> None:
     """Add all flags, with examples."""
-    command.epilog, command.formatter_class = _EXAMPLES, argparse.RawDescriptionHelpFormatter
+    command.set_defaults(run=_showback)
+    add_epilog(command, _EXAMPLES)
     add = command.add_argument
     url = os.environ.get("GPUTALLY_URL", "")
     add("--url", metavar="URL", default=url, help="address of the aggregator, such as http://localhost:9836")
@@ -76,3 +79,8 @@ def showback_options(parsed: Namespace) -> ShowbackOptions:
         formats=parsed.formats,
         webhook_url_file=parsed.webhook_url_file,
     )
+
+
+def _showback(parsed: Namespace) -> int:
+    options = showback_options(parsed)
+    return run_until_stopped(lambda: showback(options))

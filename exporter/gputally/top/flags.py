@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gputally.errors import ConfigError, Problem
+from gputally.process.optional_package import needing
+from gputally.process.until_stopped import run_until_stopped
+from gputally.setting import add_epilog
 from gputally.top.authorization import Credentials
 from gputally.top.groups import BY
 from gputally.top.options import Options, Service
@@ -21,9 +24,10 @@ keys: t tier, e tenant, j job, n node, m model, p pod, q quit
 """
 
 
-def add_flags(command: argparse.ArgumentParser) -> None:
+def add_top_flags(command: argparse.ArgumentParser) -> None:
     """Add all flags, with examples."""
-    command.epilog, command.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
+    command.set_defaults(run=_top)
+    add_epilog(command, EXAMPLES)
     add = command.add_argument
     add("--by", choices=tuple(BY), default="tier", help="what a row stands for [default: tier]")
     add("--once", action="store_true", help="print one table and exit; so does output to a file or pipe")
@@ -112,3 +116,12 @@ def credentials_from(parsed: argparse.Namespace) -> Credentials:
     return Credentials(
         user=parsed.user, password_file=parsed.password_file, token_file=parsed.token_file, ca_file=parsed.ca_file
     )
+
+
+def _top(parsed: argparse.Namespace) -> int:
+    """Show the allocations, once or live."""
+    with needing("gputally top needs it: pip install 'gputally[terminal]'"):
+        from gputally.top.top import run  # noqa: PLC0415 - needs the extra `terminal`
+
+    options = options_from(parsed)
+    return run_until_stopped(lambda: run(options))

@@ -1,15 +1,11 @@
 """The flags of `gputally why`, `gputally what-if` and `gputally fits`."""
 
-import argparse
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from gputally.ledger_commands.ledger_flags import add_command
+from gputally.setting import add_epilog
 from gputally.top.flags import add_access
-
-if TYPE_CHECKING:
-    from gputally.setting import Parser
 
 OUTPUTS: Final = ("text", "json")
 _WHY_EXAMPLES: Final = """\
@@ -64,10 +60,10 @@ exit status: 0 answered; 2 flags; 8 aggregator not reached
 """
 
 
-def add_why_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `why`."""
-    command = add_command(commands, "why", "say why a pod waits for GPUs, and what would help", _WHY_EXAMPLES)
+def add_why_flags(command: ArgumentParser) -> None:
+    """Add the flags of `why`, with examples."""
     command.set_defaults(run=_why)
+    add_epilog(command, _WHY_EXAMPLES)
     add = command.add_argument
     add(
         "what",
@@ -84,12 +80,10 @@ def add_why_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_access(command, namespace_flags=("--aggregator-namespace",))
 
 
-def add_what_if_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `what-if`."""
-    command = add_command(
-        commands, "what-if", "say whether pods would fit now, and whom they would evict", _WHAT_IF_EXAMPLES
-    )
+def add_what_if_flags(command: ArgumentParser) -> None:
+    """Add the flags of `what-if`, with examples."""
     command.set_defaults(run=_what_if)
+    add_epilog(command, _WHAT_IF_EXAMPLES)
     add = command.add_argument
     add("file", nargs="?", type=Path, metavar="FILE", help="a manifest (YAML, JSON); - is standard input")
     pod = command.add_argument_group("instead of FILE").add_argument
@@ -104,12 +98,10 @@ def add_what_if_command(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_access(command, namespace_flags=("--aggregator-namespace",))
 
 
-def add_fits_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `fits`."""
-    command = add_command(
-        commands, "fits", "say what pod sizes fit now, and why free GPUs are stranded", _FITS_EXAMPLES
-    )
+def add_fits_flags(command: ArgumentParser) -> None:
+    """Add the flags of `fits`, with examples."""
     command.set_defaults(run=_fits)
+    add_epilog(command, _FITS_EXAMPLES)
     add = command.add_argument
     add("--model", metavar="MODEL", default="", help="only GPU models of this name, or a part of it, such as H100")
     add("--cpu", metavar="CPUS", default="", help="CPUs of a pod for each GPU, such as 8 [default: 1]")
@@ -119,18 +111,18 @@ def add_fits_command(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _why(parsed: Namespace) -> int:
-    from gputally.why_command.run_why import run_why  # noqa: PLC0415 - heavy
+    from gputally.why_command.run_why import run_why  # noqa: PLC0415 - the other two commands need none of it
 
     return run_why(parsed)
 
 
 def _what_if(parsed: Namespace) -> int:
-    from gputally.why_command.run_what_if import run_what_if  # noqa: PLC0415 - heavy
+    from gputally.why_command.run_what_if import run_what_if  # noqa: PLC0415 - as above
 
     return run_what_if(parsed)
 
 
 def _fits(parsed: Namespace) -> int:
-    from gputally.why_command.run_fits import run_fits  # noqa: PLC0415 - heavy
+    from gputally.why_command.run_fits import run_fits  # noqa: PLC0415 - as above
 
     return run_fits(parsed)

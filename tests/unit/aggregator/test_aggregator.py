@@ -20,7 +20,8 @@ from gputally.kube.api import Api
 from gputally.kube.reflector.resource import Resource
 from gputally.kube.reflector.watch import Batches
 from gputally.kube.watched import resources
-from gputally.ledger.open import open_ledger, open_reader
+from gputally.ledger.open import open_reader
+from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind

@@ -4,7 +4,6 @@ import asyncio
 import re
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -14,7 +13,6 @@ import pytest
 
 from gputally import cli
 from gputally.accounting.fleet import Fleet
-from gputally.errors import AddressTaken, LedgerError
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally_sim.cluster import SimCluster
 from tests.fakes.certificates import Certificates
@@ -258,19 +256,6 @@ def test_a_bug_shows_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     assert raised.group_contains(ZeroDivisionError)
 
 
-def test_an_error_beside_a_bug_does_not_hide_it() -> None:
-    bug = ZeroDivisionError()
-    group = ExceptionGroup("", [LedgerError("full"), ExceptionGroup("", [bug])])
-
-    assert cli._single_error(group) is group
-
-
-def test_of_several_errors_the_first_is_told() -> None:
-    first = LedgerError("full")
-
-    assert cli._single_error(ExceptionGroup("", [ExceptionGroup("", [first]), AddressTaken("x")])) is first
-
-
 def test_the_demo_says_how_to_get_the_simulator(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -280,12 +265,3 @@ def test_the_demo_says_how_to_get_the_simulator(
 
     assert cli.main(["demo"]) == 2
     assert "pip install ./simulator" in capsys.readouterr().err
-
-
-def test_the_cluster_client_is_not_loaded_by_commands_that_need_none(tmp_path: Path) -> None:
-    code = "import sys; from gputally.cli import main; main(sys.argv[1:])\n"
-    code += "print(sorted({'aiohttp', 'kubernetes', 'sqlite3'} & set(sys.modules)))"
-    (tmp_path / "a.yaml").write_text("kind: Configuration\n")
-    command = [sys.executable, "-c", code, "check", str(tmp_path / "a.yaml")]
-
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("\n[]\n")

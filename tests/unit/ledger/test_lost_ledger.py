@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import LedgerError
-from gputally.ledger.open import open_import_ledger, open_reader
+from gputally.ledger.open import open_reader
+from gputally.ledger.open_to_write import open_import_ledger
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.maintenance.facts import accounted_us

@@ -10,7 +10,8 @@ import pytest
 
 from gputally.accounting.changes import Changes
 from gputally.errors import LedgerError
-from gputally.ledger.open import open_ledger, open_reader
+from gputally.ledger.open import open_reader
+from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.units import GPU_SECOND

@@ -17,10 +17,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import gputally
-from gputally.cli import parser
 from gputally.ledger_commands.plain_text import csv_line, markdown_table
 from gputally.report_api.openapi import openapi
 from tests.fakes.named_ledger import named_ledger
+from tests.fakes.whole_parser import whole_parser
 from tests.unit.ledger_commands.sample import Runner
 from tests.unit.report_api.test_report_route import served
 
@@ -85,12 +85,12 @@ def test_every_command_that_writes_csv_is_tested_here() -> None:
     """`import` writes rejected rows, `showback` what the report command writes."""
     writing = {
         name
-        for name, each in leaves(parser())
+        for name, each in leaves(whole_parser())
         for action in each._actions
         if {"csv", "focus"} & set(map(str, action.choices or ())) or "csv" in f"{action.help}{action.default}".split()
     }
     assert writing - {"import"} - {"showback"} == set(COMMANDS)
-    assert "--rejected" in dict(leaves(parser()))["import"].format_help()
+    assert "--rejected" in dict(leaves(whole_parser()))["import"].format_help()
 
 
 def test_only_one_module_writes_csv() -> None:
@@ -143,7 +143,7 @@ def test_no_command_prints_a_control_code_or_markup(
     run: Runner, tmp_path: Path, files: Mapping[str, Path], name: str
 ) -> None:
     ledger = named_ledger(tmp_path, name)
-    commands = dict(leaves(parser()))
+    commands = dict(leaves(whole_parser()))
     for command, variants in COMMANDS.items():
         [outputs] = [each.choices for each in commands[command]._actions if "--output" in each.option_strings]
         for arguments in variants:

@@ -1,12 +1,12 @@
 """The flags of `gputally budgets`."""
 
-import argparse
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from typing import Final
 
+from gputally.ledger_commands.budgets.budgets_command import show_budgets
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER, add_command
-from gputally.setting import Parser, Setting, add_flags
+from gputally.ledger_commands.ledger_flags import LEDGER
+from gputally.setting import Setting, add_epilog, add_flags
 
 _FILES: Final = (
     Setting("config.file", "", "FILE", "the configuration with the budgets (YAML)"),
@@ -24,10 +24,10 @@ examples:
 """
 
 
-def add_budgets_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `budgets`."""
-    command = add_command(commands, "budgets", "show what is spent of each budget, and what is forecast", _EXAMPLES)
+def add_budgets_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
     command.set_defaults(run=_budgets)
+    add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER, *_FILES))
     add = command.add_argument
     add("--output", choices=("table", "markdown", "csv", "json"), default="table", help="[default: table]")
@@ -35,8 +35,6 @@ def add_budgets_command(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _budgets(parsed: Namespace) -> int:
-    from gputally.ledger_commands.budgets.budgets_command import show_budgets  # noqa: PLC0415 - imports SQLite
-
     values = vars(parsed)
     files = values["config.file"], values["prices.file"]
     return show_budgets(parsed.ledger, *files, output=parsed.output, decimals=parsed.decimals)

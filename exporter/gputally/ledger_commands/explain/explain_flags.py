@@ -1,13 +1,14 @@
 """The flags of `gputally explain`."""
 
-import argparse
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from typing import Final
 
+from gputally.ledger_commands.explain.explain_command import ExplainOptions, explain_numbers
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.ledger_commands.ledger_flags import LEDGER
 from gputally.ledger_commands.report.report_flags import PERIODS, add_rows_flags, add_scope_flags
-from gputally.setting import Parser, add_flags
+from gputally.ledger_commands.report.report_scope import ScopeOptions
+from gputally.setting import add_epilog, add_flags
 
 _EXAMPLES: Final = f"""\
 Use the flags of 'gputally report', and one --where for each column of the row that you ask about, such as tenant or
@@ -24,11 +25,10 @@ examples:
 """
 
 
-def add_explain_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `explain`."""
-    summary = "explain a number of a report: its allocations, prices and dates"
-    command = add_command(commands, "explain", summary, _EXAMPLES)
+def add_explain_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
     command.set_defaults(run=_explain)
+    add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER,))
     add_scope_flags(command)
     add_rows_flags(command, top="pods with the highest cost, the highest first")
@@ -36,11 +36,5 @@ def add_explain_command(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _explain(parsed: Namespace) -> int:
-    from gputally.ledger_commands.explain.explain_command import (  # noqa: PLC0415 - imports SQLite
-        ExplainOptions,
-        explain_numbers,
-    )
-    from gputally.ledger_commands.report.report_scope import ScopeOptions  # noqa: PLC0415 - as above
-
     scope = ScopeOptions.of(parsed)
     return explain_numbers(ExplainOptions(scope=scope, top=parsed.top, output=parsed.output, decimals=parsed.decimals))

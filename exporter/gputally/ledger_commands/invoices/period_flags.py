@@ -1,13 +1,13 @@
 """The flags of `gputally periods`."""
 
-import argparse
-from argparse import ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Final
 
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.ledger_commands.invoices.periods_command import PeriodOptions, periods
+from gputally.ledger_commands.ledger_flags import LEDGER
 from gputally.report.closing.invoice import INVOICE_DIMENSIONS
-from gputally.setting import Parser, add_flags
+from gputally.setting import add_epilog, add_flags
 
 _DIMENSIONS: Final = ", ".join(INVOICE_DIMENSIONS)
 _EXAMPLES: Final = f"""\
@@ -28,10 +28,10 @@ examples:
 """
 
 
-def add_periods_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `periods`."""
-    command = add_command(commands, "periods", "list closed periods, or show the invoice of one", _EXAMPLES)
+def add_periods_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
     command.set_defaults(run=_periods)
+    add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER,))
     add = command.add_argument
     add("period", nargs="?", metavar="PERIOD", help="the name of a closed period, such as 2026-10")
@@ -60,11 +60,6 @@ def _dimensions(text: str) -> tuple[str, ...]:
 
 
 def _periods(parsed: Namespace) -> int:
-    from gputally.ledger_commands.invoices.periods_command import (  # noqa: PLC0415 - imports SQLite
-        PeriodOptions,
-        periods,
-    )
-
     options = PeriodOptions(
         period=parsed.period,
         by=parsed.by,

@@ -1,14 +1,15 @@
 """The flags of `gputally preemptions`."""
 
-import argparse
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.ledger_commands.ledger_flags import LEDGER
+from gputally.ledger_commands.preemptions.preemptions_command import PreemptionOptions, list_preemptions
 from gputally.ledger_commands.report.report_flags import PERIODS, add_scope_flags
+from gputally.ledger_commands.report.report_scope import ScopeOptions
 from gputally.model.disruptions.disruption import Cause
-from gputally.setting import Parser, add_flags
+from gputally.setting import add_epilog, add_flags
 
 _USUAL: Final = tuple(cause for cause in Cause if cause not in (Cause.DELETION, Cause.CONTAINER_RESTART))
 """Of these two, a cluster may have many: who deletes a pod wants its end, and a pod that restarts keeps its GPUs."""
@@ -33,11 +34,10 @@ examples:
 """
 
 
-def add_preemptions_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `preemptions`."""
-    summary = "list pods that were preempted, evicted or lost with their node"
-    command = add_command(commands, "preemptions", summary, _EXAMPLES)
+def add_preemptions_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
     command.set_defaults(run=_preemptions)
+    add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER,))
     add_scope_flags(command)
     add = command.add_argument
@@ -55,12 +55,6 @@ def add_preemptions_command(commands: "argparse._SubParsersAction[Parser]") -> N
 
 
 def _preemptions(parsed: Namespace) -> int:
-    from gputally.ledger_commands.preemptions.preemptions_command import (  # noqa: PLC0415 - imports SQLite
-        PreemptionOptions,
-        list_preemptions,
-    )
-    from gputally.ledger_commands.report.report_scope import ScopeOptions  # noqa: PLC0415 - as above
-
     options = PreemptionOptions(
         scope=ScopeOptions.of(parsed),
         by=parsed.by,

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Final
 
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.ledger_commands.ledger_flags import LEDGER
 from gputally.report.calendar.named_hours import NamedHours, parse_hours
 from gputally.report.focus import VERSIONS
 from gputally.report.report_query import COLUMNS, FILTERED, Filter
 from gputally.report.shared_capacity import ROWS, SHARINGS
-from gputally.setting import Parser, add_flags
+from gputally.setting import add_epilog, add_flags
 
 PRESETS: Final = ("team",)
 _COMMA: Final = re.compile(r",(?![^\[]*\])")
@@ -50,10 +50,10 @@ examples:
 """
 
 
-def add_report_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `report`."""
-    command = add_command(commands, "report", "report GPU-hours and cost of a period, from a ledger", _EXAMPLES)
+def add_report_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
     command.set_defaults(run=_report)
+    add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER,))
     add_scope_flags(command)
     add_dimensions_flag(command)
@@ -179,7 +179,10 @@ def _count(text: str) -> int:
 
 
 def _report(parsed: Namespace) -> int:
-    from gputally.ledger_commands.report.report_command import ReportOptions, report  # noqa: PLC0415 - imports SQLite
+    from gputally.ledger_commands.report.report_command import (  # noqa: PLC0415 - other commands have flags from here
+        ReportOptions,
+        report,
+    )
     from gputally.ledger_commands.report.report_scope import ScopeOptions  # noqa: PLC0415 - as above
 
     options = ReportOptions(

@@ -1,15 +1,16 @@
 """The flags of `gputally rerate`."""
 
-import argparse
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.ledger_commands.ledger_flags import LEDGER
 from gputally.ledger_commands.report.report_flags import PERIODS, add_dimensions_flag, add_rows_flags, add_scope_flags
+from gputally.ledger_commands.report.report_scope import ScopeOptions
+from gputally.ledger_commands.rerate.rerate_command import RerateOptions, rerate
 from gputally.model.price import Purchase
-from gputally.setting import Parser, add_flags
+from gputally.setting import add_epilog, add_flags
 
 _EXAMPLES: Final = f"""\
 Writes nothing: the ledger keeps the prices that it recorded. Works beside a running aggregator.
@@ -27,11 +28,10 @@ examples:
 """
 
 
-def add_rerate_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `rerate`."""
-    summary = "compare what a period costs by another price book, or without spot"
-    command = add_command(commands, "rerate", summary, _EXAMPLES)
+def add_rerate_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
     command.set_defaults(run=_rerate)
+    add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER,))
     add = command.add_argument
     add("--prices", metavar="FILE", type=Path, required=True, help="price book (YAML); - is standard input")
@@ -55,8 +55,5 @@ def add_rerate_command(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _rerate(parsed: Namespace) -> int:
-    from gputally.ledger_commands.report.report_scope import ScopeOptions  # noqa: PLC0415 - imports SQLite and YAML
-    from gputally.ledger_commands.rerate.rerate_command import RerateOptions, rerate  # noqa: PLC0415 - as above
-
     names = ("prices", "against", "purchase", "by", "top", "output", "decimals")
     return rerate(RerateOptions(**{name: getattr(parsed, name) for name in names}, scope=ScopeOptions.of(parsed)))

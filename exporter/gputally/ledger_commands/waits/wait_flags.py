@@ -1,20 +1,21 @@
 """The flags of `gputally waits`."""
 
-import argparse
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER, add_command
+from gputally.ledger_commands.ledger_flags import LEDGER
 from gputally.ledger_commands.report.report_flags import (
     PERIODS,
     add_dimensions_flag,
     add_rows_flags,
     add_scope_flags,
 )
+from gputally.ledger_commands.report.report_scope import ScopeOptions
+from gputally.ledger_commands.waits.waits_command import WaitOptions, report_waits
 from gputally.model.placement.wait import WaitCause
 from gputally.report.waits.wait_lines import COLUMNS, FILTERED
-from gputally.setting import Parser, add_flags
+from gputally.setting import add_epilog, add_flags
 
 BY: Final = ("tenant", "cause", "occupying_tier")
 FORMATS: Final = ("table", "markdown", "html", "csv", "json")
@@ -36,12 +37,10 @@ examples:
 """
 
 
-def add_waits_command(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add `waits`."""
-    command = add_command(
-        commands, "waits", "report how long pods waited for GPUs, for what and at what cost", _EXAMPLES
-    )
+def add_waits_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
     command.set_defaults(run=_waits, history=None)
+    add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER,))
     add_scope_flags(command, columns=FILTERED, has_history=False)
     add_dimensions_flag(command, columns=COLUMNS, default=BY)
@@ -52,9 +51,6 @@ def add_waits_command(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _waits(parsed: Namespace) -> int:
-    from gputally.ledger_commands.report.report_scope import ScopeOptions  # noqa: PLC0415 - imports SQLite
-    from gputally.ledger_commands.waits.waits_command import WaitOptions, report_waits  # noqa: PLC0415 - as above
-
     options = WaitOptions(
         scope=ScopeOptions.of(parsed),
         by=parsed.by,

@@ -1,0 +1,128 @@
+"""What a command imports of gputally: the chosen one pays for itself alone, in memory and in time."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import contextlib, io, json, sys
+from gputally.cli import main
+unread = io.StringIO()
+with contextlib.redirect_stdout(unread), contextlib.redirect_stderr(unread), contextlib.suppress(SystemExit):
+    main(sys.argv[1:])
+print(json.dumps(sorted(sys.modules)))
+"""
+BARE = {
+    "gputally",
+    "gputally.cli",
+    "gputally.errors",
+    "gputally.export",
+    "gputally.export.listen",
+    "gputally.model",
+    "gputally.model.printable",
+    "gputally.setting",
+}
+"""For the table of commands, their parser and an error."""
+WRONG_LEVEL = "--log.level=wrong"
+"""Is rejected after all modules of the aggregator or the agent are imported."""
+
+
+def loaded(*arguments: str) -> set[str]:
+    """All modules that are loaded at the end of `gputally ARGUMENTS`, in a process of its own."""
+    command = (sys.executable, "-c", PROGRAM, *arguments)
+    return set(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.partition(".")[0] == "gputally"}
+
+
+def packages(modules: set[str]) -> set[str]:
+    """`gputally.kube` for all of its modules."""
+    return {name.split(".")[1] for name in ours(modules) if "." in name}
+
+
+@pytest.mark.parametrize("arguments", [(), ("--version",), ("--help",), ("no-command",)])
+def test_without_a_command_only_the_table_is_loaded(arguments: tuple[str, ...]) -> None:
+    assert ours(loaded(*arguments)) == BARE
+
+
+@pytest.mark.parametrize(
+    ("command", "most"), [("why", 25), ("what-if", 25), ("fits", 25), ("top", 25), ("agent", 25), ("demo", 25)]
+)
+def test_the_flags_of_these_commands_need_few_modules(command: str, most: int) -> None:
+    modules = loaded(command, "--help")
+
+    assert len(ours(modules)) <= most
+    assert {"aiohttp", "grpc", "rich", "sqlite3", "yaml"}.isdisjoint(modules)
+
+
+def test_the_agent_loads_only_these_packages() -> None:
+    modules = loaded("agent", WRONG_LEVEL)
+
+    assert packages(modules) == {
+        "accounting",
+        "agent",
+        "catalog",
+        "cli",
+        "devices",
+        "errors",
+        "export",
+        "files",
+        "metering",
+        "model",
+        "process",
+        "serving",
+        "setting",
+        "shares",
+    }
+    names = {name for name in modules if name.startswith("gputally.accounting.")}
+    assert names == {"gputally.accounting.nodes", "gputally.accounting.nodes.gpu_model"}
+    assert len(ours(modules)) <= 150
+
+
+def test_the_aggregator_loads_only_these_packages() -> None:
+    modules = loaded("aggregator", WRONG_LEVEL)
+
+    assert packages(modules) == {
+        "accounting",
+        "aggregator",
+        "catalog",
+        "cli",
+        "config",
+        "errors",
+        "export",
+        "files",
+        "kube",
+        "ledger",
+        "model",
+        "pending_api",
+        "placement",
+        "process",
+        "pulling",
+        "report",
+        "report_api",
+        "serving",
+        "setting",
+        "shares",
+        "webhook",
+    }
+    assert {"grpc", "jinja2", "kubernetes", "pynvml", "rich"}.isdisjoint(modules)
+
+
+def test_a_report_loads_nothing_of_the_cluster() -> None:
+    modules = loaded("report", "--ledger=/nonexistent/gputally.db")
+
+    assert {"agent", "aggregator", "demo", "importing", "kube", "showback", "top"}.isdisjoint(packages(modules))
+    assert {"gputally.accounting.fleet", "gputally.ledger.sqlite.sqlite_ledger"}.isdisjoint(modules)  # it never writes
+    assert {"aiohttp", "kubernetes", "rich"}.isdisjoint(modules)
+    assert len(ours(modules)) <= 195
+
+
+def test_a_check_loads_no_cluster_client_and_no_ledger(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: Configuration\n")
+
+    assert {"aiohttp", "kubernetes", "sqlite3"}.isdisjoint(loaded("check", str(tmp_path / "a.yaml")))
