@@ -102,13 +102,13 @@ def _has(machine: Machine, at: int) -> bool:
 
 
 @st.composite
-def machines(draw: st.DrawFn, node: str, *, around: float | None) -> list[Machine]:
-    """One after the other; the first one was there long before the window. One may leave `around` a time."""
+def machines(draw: st.DrawFn, node: str, *, moving: Sequence[float]) -> list[Machine]:
+    """One after the other; the first one was there long before the window. Some leave within the times `moving`."""
     found, since = list[Machine](), START - 86_400
     has_machine = draw(st.booleans())
     cuts = st.integers(600, LENGTH - 600)
-    if around is not None:
-        cuts |= st.integers(int(around) - START - 300, int(around) - START + 600)
+    if moving:
+        cuts |= st.integers(int(moving[0]) - START, int(moving[-1]) - START)
     for cut in sorted(draw(st.lists(cuts, max_size=3, unique=True))):
         if START + cut - since > 100:
             found.append(_machine(draw, node, since, START + cut, has_machine=has_machine))
@@ -188,8 +188,9 @@ def clusters(draw: st.DrawFn) -> Cluster:
     times, moved = draw(scrapes()), draw(st.none() | st.floats(START + 1000, START + LENGTH - 2000))
     late = draw(st.sampled_from([(NODE,), (POD,), PROGRAMS, ()]))
     cluster = Cluster(machines=[], pods=[], scrapes=times, moved=moved, late=late)
-    showing = cluster.showing(NODE)
-    found = [each for node in NODES for each in draw(machines(node, around=moved))]
+    showing, (first, second) = cluster.showing(NODE), cluster.targets
+    moving = [first[-1], *second[:2]] if first and second else []
+    found = [each for node in NODES for each in draw(machines(node, moving=moving))]
     found = [each for each in found if each.since > times[-1] or is_scraped(showing, each.since, each.until)]
     cluster = replace(cluster, machines=found, pods=draw(st.lists(lives(found), min_size=1, max_size=5)))
     return replace(cluster, pods=[_with_loss(draw, cluster, pod) for pod in cluster.pods])
