@@ -44,12 +44,22 @@ class LifeOfPod(Struct, frozen=True, kw_only=True):
 
 
 class KubeState:
-    """Writes samples of pods and nodes at the times of `scrapes` (s, ascending)."""
+    """Writes samples of pods and nodes at the times of `scrapes` (s, ascending).
 
-    def __init__(self, history: FakePrometheus, scrapes: Sequence[float], target: Mapping[str, str] = TARGET) -> None:
+    The first scrape has no series with the prefixes `late`: their objects are not listed yet.
+    """
+
+    def __init__(
+        self,
+        history: FakePrometheus,
+        scrapes: Sequence[float],
+        target: Mapping[str, str] = TARGET,
+        late: tuple[str, ...] = (),
+    ) -> None:
         self._history = history
         self._scrapes = scrapes
         self._target = target
+        self._late = late
         history.add("up", target, [(at_s, 1.0) for at_s in scrapes])
 
     def node(  # noqa: PLR0913 - a node has that many independent properties
@@ -79,7 +89,7 @@ class KubeState:
         self, name: str, labels: Mapping[str, str], value: float = 1, *, since: float = 0, until: float | None = None
     ) -> None:
         """A series with the same value in [since, until)."""
-        first = bisect_left(self._scrapes, since)
+        first = max(bisect_left(self._scrapes, since), int(name.startswith(self._late)))
         end = len(self._scrapes) if until is None else bisect_left(self._scrapes, until)
         if first < end:
             self._history.add(name, {**labels, **self._target}, [(at_s, value) for at_s in self._scrapes[first:end]])

@@ -1,7 +1,7 @@
 """Random clusters, scraped with pauses, imported again: exact where the API has a time, else within the stated error.
 
 Pods have sidecars, nodes leave and return, as the same machine or another one, kube-state-metrics moves to another
-address, where it lists pods before nodes, and any series may have a value that cannot be.
+address, where it may list pods before nodes or nodes before pods, and any series may have a value that cannot be.
 """
 
 import asyncio
@@ -26,14 +26,16 @@ from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
 from tests.fakes.kube_state import TARGET, KubeState, LifeOfPod
 from tests.fakes.prometheus_history import DirectApi, FakePrometheus
+from tests.property.examples import examples
 
 START = 1_759_276_800
 LENGTH = 3 * 7200
 RULES = default_rules()
+EXAMPLES = examples(100)
 WINDOW = TimeSpan(START, START + LENGTH)
 NODES = ("n1", "n2")
 HOSTILE = ("+Inf", "-Inf", "NaN", "1e+300", "-1", "0.5", "9223372036854775808", "3", "253402300799")
-PROGRAMS = ("kube_pod_", "kube_node_")
+PROGRAMS = POD, NODE = "kube_pod_", "kube_node_"
 
 
 class Machine(Struct, frozen=True, kw_only=True):
@@ -48,20 +50,40 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """Machines and pods, the times of scrapes, and when kube-state-metrics moved."""
+    """Machines and pods, the times of scrapes, and when kube-state-metrics moved.
+
+    The first scrape after that has no series with the prefixes `late`: their objects are not listed yet.
+    """
 
     machines: list[Machine]
     pods: list[LifeOfPod]
     scrapes: list[float]
     moved: float | None = None
+    late: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[list[float], list[float]]:
+        """The scrapes before and after kube-state-metrics moved."""
+        first = [at for at in self.scrapes if self.moved is None or at < self.moved]
+        return first, self.scrapes[len(first) :]
+
+    def showing(self, prefix: str) -> list[float]:
+        """The scrapes that show the series with this prefix."""
+        first, second = self.targets
+        return [*first, *second[int(prefix in self.late) :]]
 
     @property
     def known_until(self) -> float:
-        """The last scrape of a kube-state-metrics that shows any of the pods: another one may not watch pods."""
-        first = [at for at in self.scrapes if self.moved is None or at < self.moved]
-        second = self.scrapes[len(first) :]
-        is_shown = any(is_scraped(second, each.scheduled or 0, each.removed) for each in self.pods)
-        return (second if is_shown or not first else first)[-1]
+        """The last scrape of a kube-state-metrics that shows any of the pods: another one may not watch pods.
+
+        The first scrape of one shows no end, and one that was not scraped for five minutes may still be there.
+        """
+        first, second = self.targets
+        if not first:
+            return second[-1]
+        shown = second[int(POD in self.late) :]
+        is_shown = any(is_scraped(shown, each.scheduled or 0, each.removed) for each in self.pods)
+        return second[-1] if is_shown and second[1:] and second[-1] > first[-1] + 300 else first[-1]
 
     def end_of(self, pod: LifeOfPod) -> int | None:
         """When the pod truly ended: at the latest with its machine, unless a scrape showed that it returned."""
@@ -80,11 +102,14 @@ def _has(machine: Machine, at: int) -> bool:
 
 
 @st.composite
-def machines(draw: st.DrawFn, node: str) -> list[Machine]:
-    """One after the other; the first one was there long before the window."""
+def machines(draw: st.DrawFn, node: str, *, moving: Sequence[float]) -> list[Machine]:
+    """One after the other; the first one was there long before the window. Some leave within the times `moving`."""
     found, since = list[Machine](), START - 86_400
     has_machine = draw(st.booleans())
-    for cut in sorted(draw(st.lists(st.integers(600, LENGTH - 600), max_size=3, unique=True))):
+    cuts = st.integers(600, LENGTH - 600)
+    if moving:
+        cuts |= st.integers(int(moving[0]) - START, int(moving[-1]) - START)
+    for cut in sorted(draw(st.lists(cuts, max_size=3, unique=True))):
         if START + cut - since > 100:
             found.append(_machine(draw, node, since, START + cut, has_machine=has_machine))
             since = START + cut + draw(st.sampled_from([5, 40, 700, 8000]))
@@ -161,12 +186,14 @@ def clusters(draw: st.DrawFn) -> Cluster:
     Each machine that comes or goes before the last scrape is shown by one: of others, nothing is known.
     """
     times, moved = draw(scrapes()), draw(st.none() | st.floats(START + 1000, START + LENGTH - 2000))
-    showing = [at for at in times if moved is None or at < moved] + [at for at in times if moved and at >= moved][1:]
-    found = [each for node in NODES for each in draw(machines(node))]
+    late = draw(st.sampled_from([(NODE,), (POD,), PROGRAMS, ()]))
+    cluster = Cluster(machines=[], pods=[], scrapes=times, moved=moved, late=late)
+    showing, (first, second) = cluster.showing(NODE), cluster.targets
+    moving = [first[-1], *second[:2]] if first and second else []
+    found = [each for node in NODES for each in draw(machines(node, moving=moving))]
     found = [each for each in found if each.since > times[-1] or is_scraped(showing, each.since, each.until)]
-    pods = draw(st.lists(lives(found), min_size=1, max_size=5))
-    cluster = Cluster(machines=found, pods=pods, scrapes=times, moved=moved)
-    return replace(cluster, pods=[_with_loss(draw, cluster, pod) for pod in pods])
+    cluster = replace(cluster, machines=found, pods=draw(st.lists(lives(found), min_size=1, max_size=5)))
+    return replace(cluster, pods=[_with_loss(draw, cluster, pod) for pod in cluster.pods])
 
 
 def _with_loss(draw: st.DrawFn, cluster: Cluster, pod: LifeOfPod) -> LifeOfPod:
@@ -178,25 +205,22 @@ def _with_loss(draw: st.DrawFn, cluster: Cluster, pod: LifeOfPod) -> LifeOfPod:
 
 
 def scraped(cluster: Cluster) -> FakePrometheus:
-    """The samples. After it moved, kube-state-metrics shows pods once before it shows nodes."""
-    history = FakePrometheus()
-    first = [at for at in cluster.scrapes if cluster.moved is None or at < cluster.moved]
-    second = cluster.scrapes[len(first) :]
-    for instance, times, since in (("one", first, 0.0), ("two", second, second[1] if second[1:] else 0.0)):
+    """The samples."""
+    history, (first, second) = FakePrometheus(), cluster.targets
+    for instance, times, late in (("one", first, ()), ("two", second, cluster.late)):
         if not times:
             continue
-        state = KubeState(history, times, TARGET | {"instance": instance})
+        state = KubeState(history, times, TARGET | {"instance": instance}, late)
         for each in cluster.machines:
-            begin, labels = max(float(each.since), since), {"label_nvidia_com_gpu_product": each.model}
             state.node(
-                *(each.node, labels),
+                *(each.node, {"label_nvidia_com_gpu_product": each.model}),
                 gpus=each.gpus,
-                since=begin,
+                since=each.since,
                 until=each.until,
                 created=each.since,
                 machine=each.machine,
             )
-        state.node("always", {}, gpus=8, since=since, created=START - 9)
+        state.node("always", {}, gpus=8, created=START - 9)
         for pod in cluster.pods:
             state.pod(pod)
     return history
@@ -234,6 +258,7 @@ def is_scraped(times: Sequence[float], since: int, until: int | None) -> bool:
     return place < len(times) and (until is None or times[place] < until)
 
 
+@EXAMPLES
 @given(clusters())
 def test_imported_times_are_exact_or_within_the_stated_error(cluster: Cluster) -> None:
     found = imported(scraped(cluster))
@@ -244,14 +269,14 @@ def test_imported_times_are_exact_or_within_the_stated_error(cluster: Cluster) -
         if pod.accepted is not None:
             check_rejected(cluster, pod, found.pods.get(pod.uid))
             continue
-        assert (pod.uid in found.pods) is is_scraped(cluster.scrapes, pod.scheduled, pod.removed)
+        assert (pod.uid in found.pods) is is_scraped(cluster.showing(POD), pod.scheduled, pod.removed)
         if pod.uid in found.pods:
             check(cluster, pod, found.pods[pod.uid])
 
 
 def check_rejected(cluster: Cluster, pod: LifeOfPod, record: PodRecord | None) -> None:
     """It held its GPUs if scrapes showed that it was accepted before, two seconds of clock skew aside."""
-    times = cluster.scrapes
+    times = cluster.showing(POD)
     scheduled, accepted, ended = pod.scheduled or 0, pod.accepted or 0, pod.ended or 0
     leaves = cluster.end_of(replace(pod, ended=None))
     if record is None or not is_scraped(times, ended, pod.removed) or not is_scraped(times, ended, leaves):
@@ -266,7 +291,7 @@ def check_rejected(cluster: Cluster, pod: LifeOfPod, record: PodRecord | None) -
 
 def check(cluster: Cluster, pod: LifeOfPod, record: PodRecord) -> None:
     """Compare the record with the truth."""
-    times, ended = cluster.scrapes, cluster.end_of(pod)
+    times, ended = cluster.showing(POD), cluster.end_of(pod)
     on = next(each for each in cluster.machines if each.node == pod.node and _has(each, pod.scheduled or 0))
     assert record.terms[0].gpu_model == on.model
     assert record.units == (("nvidia.com/gpu", pod.gpus),)
@@ -300,6 +325,7 @@ def most_allocated(records: Mapping[str, PodRecord], node: str, until_us: int) -
     return most or min(8, max(held, default=0))
 
 
+@EXAMPLES
 @given(clusters())
 def test_more_than_a_node_has_is_always_named(cluster: Cluster) -> None:
     found = imported(scraped(cluster))
@@ -311,6 +337,7 @@ def test_more_than_a_node_has_is_always_named(cluster: Cluster) -> None:
         assert named == (most if most > 8 else 0)
 
 
+@EXAMPLES
 @given(clusters(), st.data())
 def test_a_value_that_cannot_be_costs_at_most_its_own_pod(cluster: Cluster, data: st.DataObject) -> None:
     history = scraped(cluster)

@@ -29,6 +29,28 @@ def test_after_a_replacement_the_scrapes_of_the_new_target_count() -> None:
     assert scrapes.all_seen_s == 600
 
 
+def test_the_first_scrape_of_a_new_target_shows_no_end() -> None:
+    """kube-state-metrics may be scraped while it still lists what is there."""
+    scrapes = Scrapes([up(OLD, 10, 40), up(NEW, 65, 95, 125)], [OLD, NEW])
+
+    assert scrapes.next_after([OLD], 40) == 95
+    assert scrapes.next_after([OLD, NEW], 40) == 95
+    assert scrapes.next_after([OLD, NEW], 65) == 95
+
+
+def test_the_first_scrapes_of_a_new_target_by_both_servers_show_no_end() -> None:
+    pair = [up(NEW, 65, 95, 125), up(NEW, 66, 96, 126)]
+
+    assert Scrapes([up(OLD, 10, 40), *pair], [OLD, NEW]).next_after([OLD], 40) == 95
+
+
+def test_a_new_target_with_a_single_scrape_ends_nothing() -> None:
+    scrapes = Scrapes([up(OLD, 10, 40), up(NEW, 600)], [OLD, NEW])
+
+    assert scrapes.next_after([OLD], 40) is None
+    assert (scrapes.all_seen_s, scrapes.last_s) == (40, 600)
+
+
 def test_two_targets_were_both_scraped_by_the_earlier_of_their_last_scrapes() -> None:
     scrapes = Scrapes([up(OLD, 10, 40), up(NEW, 25, 55)], [OLD, NEW])
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from gputally.model.allocation import End
-from tests.fakes.kube_state import KubeState
+from tests.fakes.kube_state import TARGET, KubeState
 from tests.fakes.prometheus_history import FakePrometheus
 from tests.unit.ledger_commands.pod_history import (
     PRICES,
@@ -26,6 +26,8 @@ from tests.unit.ledger_commands.sample import Runner
 
 THREE = T0 + 3 * 3600
 A100, H100 = ({"label_nvidia_com_gpu_product": model} for model in ("A100", "H100"))
+BEFORE, AFTER = ([at for at in SCRAPES if (at < THREE) is is_before] for is_before in (True, False))
+"""The scrapes of a kube-state-metrics that moves at 3:00: until 10777, then at 10807 and 10837."""
 MACHINE = "4c4c4544-0035-3510-8056-c7c04f505432"
 
 
@@ -155,6 +157,59 @@ def test_scrapes_without_any_node_end_no_pod(run: Runner, history: FakePrometheu
 
     assert imported(run, history, ledger).err == ""
     assert [each.end_us for each in allocations(ledger).values()] == [None, None]
+
+
+@pytest.mark.parametrize("left_s", [10_783, 10_810])
+@pytest.mark.parametrize("others", [{"b": "other"}, {}])
+def test_a_node_that_leaves_while_kube_state_metrics_moves_ends_its_pods_before_the_second_scrape_of_the_new_one(
+    run: Runner, history: FakePrometheus, ledger: Path, left_s: int, others: dict[str, str]
+) -> None:
+    """The first scrape of the new one has no nodes; there may be no other node with GPU pods."""
+    for instance, times, late in (("old", BEFORE, ()), ("new", AFTER, ("kube_node_",))):
+        state = KubeState(history, times, TARGET | {"instance": instance}, late)
+        state.node("other", H100, created=T0 - 9)
+        state.node("n1", A100, until=T0 + left_s, created=T0 - 9)
+        state.pod(running("a", removed=15_000))
+        for uid, node in others.items():
+            state.pod(running(uid, node=node))
+
+    imported(run, history, ledger)
+
+    found = allocations(ledger)
+    gap = found["a"].gap
+    assert gap is not None
+    assert (found["a"].end_by, [gap.from_us, gap.to_us]) == (End.NODE, us(10_777, 10_837))
+    assert {uid: each.end_us for uid, each in found.items() if uid != "a"} == dict.fromkeys(others)
+
+
+def test_a_pod_that_ends_while_kube_state_metrics_moves_ends_before_the_second_scrape_of_the_new_one(
+    run: Runner, history: FakePrometheus, ledger: Path
+) -> None:
+    """The first scrape of the new one has no pods."""
+    for instance, times, late in (("old", BEFORE, ()), ("new", AFTER, ("kube_pod_",))):
+        state = KubeState(history, times, TARGET | {"instance": instance}, late)
+        state.pod(vanishing("a", 10_820))
+        state.pod(running("b"))
+
+    imported(run, history, ledger)
+
+    found = allocations(ledger)
+    assert found["a"].gap is not None
+    assert [found["a"].gap.from_us, found["a"].gap.to_us, found["b"].end_us] == us(10_777, 10_837, None)
+
+
+def test_a_node_that_leaves_after_the_last_scrape_of_pods_ends_none(
+    run: Runner, history: FakePrometheus, ledger: Path
+) -> None:
+    """From then on, another kube-state-metrics shows nodes, but no pods: nobody knows whether the pod was there."""
+    old, new = KubeState(history, BEFORE), KubeState(history, AFTER, TARGET | {"instance": "new"})
+    old.pod(running("a"))
+    for state in (old, new):
+        state.node("n1", A100, until=T0 + 15_000, created=T0 - 9)
+
+    imported(run, history, ledger)
+
+    assert allocations(ledger)["a"].end_us is None
 
 
 def test_nodes_that_are_no_longer_exported_end_no_pod_and_are_noted(

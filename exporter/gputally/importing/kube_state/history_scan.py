@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from gputally.errors import PrometheusError
 from gputally.importing.kube_state import pod_samples, series_names
 from gputally.importing.kube_state.node_lives import MachineLife, NodeLives
-from gputally.importing.kube_state.node_scan import limits_of, read_lives, scan_nodes
+from gputally.importing.kube_state.node_scan import limits_of, node_targets, read_lives, scan_nodes
 from gputally.importing.kube_state.pod_samples import RejectedSeries
 from gputally.importing.kube_state.prometheus_api import PrometheusApi, SampledSeries, TimeSpan
 from gputally.importing.kube_state.scrapes import Scrapes, ScrapeTarget, target_of
@@ -129,11 +129,11 @@ async def scan_history(api: PrometheusApi, window: TimeSpan, rules: Rules, progr
         return None
     progress(f"looking for {len(pods.nodes):,} nodes ...")
     nodes = await scan_nodes(api, pods.nodes, chunks, rules)
-    of_nodes = frozenset().union(*nodes.targets.values())
-    up = await _up(api, frozenset(pods.known) | of_nodes, chunks)
+    up = await _up(api, frozenset(pods.known).union(*nodes.targets.values()), chunks)
     if not (scrapes := Scrapes(up, pods.known)):
         jobs = series_names.any_of({target.job for target in pods.known})
         raise PrometheusError(f"there is no series up with job={jobs}; it says when kube-state-metrics was scraped")
+    of_nodes = await node_targets(api, nodes, scrapes, rules)
     lives = await read_lives(api, nodes, chunks, Scrapes(up, of_nodes), rules)
     late_s = scrapes.first_s - window.start_s
     start_s = scrapes.first_s if late_s > _PAUSES * scrapes.interval_s else window.start_s

@@ -128,12 +128,13 @@ class NodeLives(Struct, kw_only=True):
     def limited(self, record: PodRecord, scrapes: Scrapes) -> PodRecord:
         """`record`, which ends at the latest between the last scrape with its machine and the next one.
 
-        A node that no scrape showed limits nothing: it may not be exported.
+        A node that no scrape showed limits nothing: it may not be exported. Nor does one that was there in the last of
+        the `scrapes`, which are those of pods.
         """
         start_us = record.scheduled_us or 0
-        if record.node not in self.lives:
-            return record
         life = self.of_pod(record.node, start_us)
+        if record.node not in self.lives or (life and life.seen_s >= scrapes.last_s):
+            return record
         next_s = scrapes.next_after((), start_us / US_PER_SECOND)
         absent_s = life.absent_s if life else next_s
         if absent_s is None:

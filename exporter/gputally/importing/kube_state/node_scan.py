@@ -42,6 +42,19 @@ async def scan_nodes(api: PrometheusApi, nodes: Collection[str], chunks: Sequenc
     return scan
 
 
+async def node_targets(api: PrometheusApi, scan: NodeScan, scrapes: Scrapes, rules: Rules) -> frozenset[ScrapeTarget]:
+    """The targets that show nodes: one of the `scrapes` of pods may only show nodes that were not scanned.
+
+    So does a kube-state-metrics that moved because its node, the only one with GPUs, left. Raises: PrometheusError.
+    """
+    found = frozenset[ScrapeTarget]().union(*scan.targets.values())
+    unknown = {target: last_s for target, last_s in scrapes.lasts.items() if target not in found}
+    for target, last_s in sorted(unknown.items()) if found else ():
+        shown = await api.last(_selector((), rules, target), TimeSpan(last_s - 0.001, last_s))
+        found |= {target} if shown else frozenset()
+    return found
+
+
 async def read_lives(
     api: PrometheusApi, scan: NodeScan, chunks: Sequence[TimeSpan], scrapes: Scrapes, rules: Rules
 ) -> dict[str, list[MachineLife]]:
@@ -82,10 +95,12 @@ def limits_of(lives: Mapping[str, Sequence[MachineLife]], pods_began_s: float, s
     return found
 
 
-def _selector(nodes: Collection[str], rules: Rules) -> str:
+def _selector(nodes: Collection[str], rules: Rules, target: ScrapeTarget | None = None) -> str:
     """The series of these nodes, or of all: without times of creation, it counts that others were shown."""
     names, resources = f"{CREATED}|{INFO}|{CAPACITY}", series_names.quoted(f"|{series_names.gpu_pattern(rules)}")
     which = f",node=~{series_names.any_of(nodes)}" if nodes else ""
+    if target:
+        which += "".join(f",{name}=~{series_names.any_of([value])}" for name, value in target._asdict().items())
     return f'{{__name__=~"{names}"{which},resource=~{resources}}}'
 
 

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Final, NamedTuple
@@ -52,23 +52,38 @@ class Scrapes:
     @property
     def last_s(self) -> float:
         """The last scrape of any target."""
-        return max(times[-1] for times in self._times.values())
+        return max(self.lasts.values())
+
+    @property
+    def lasts(self) -> Mapping[ScrapeTarget, float]:
+        """The last scrape of each target."""
+        return {target: times[-1] for target, times in self._times.items()}
 
     @property
     def all_seen_s(self) -> float:
         """The time since which every present target was scraped: what is missing since then has ended."""
-        lasts = [times[-1] for times in self._times.values()]
-        return min(last for last in lasts if last >= max(lasts) - _LAPSED_S)
+        lasts = [times[-1] for times in self._times.values() if times[-1] > self._new_until(times)]
+        return min((last for last in lasts if last >= max(lasts) - _LAPSED_S), default=self.first_s)
 
     def next_after(self, targets: Collection[ScrapeTarget], at_s: float) -> float | None:
-        """The first scrape after `at_s` of these targets, or, if they were replaced, of others; None without one."""
+        """The first scrape after `at_s` of these targets, or, if they were replaced, of others; None without one.
+
+        It shows what has ended, so it is not the first one of a target.
+        """
         own = self._first_after(targets, at_s)
         return self._first_after(self._times, at_s) if own is None else own
 
     def _first_after(self, targets: Iterable[ScrapeTarget], at_s: float) -> float | None:
         found = []
         for target in targets:
-            times = self._times.get(target, [])
-            if (place := bisect_right(times, at_s)) < len(times):
+            times = self._times.get(target, [0.0])
+            if (place := bisect_right(times, max(at_s, self._new_until(times)))) < len(times):
                 found.append(times[place])
         return min(found, default=None)
+
+    def _new_until(self, times: Sequence[float]) -> float:
+        """Until then, a target may lack what is there: a kube-state-metrics is scraped while it still lists objects.
+
+        Two servers scrape it one after the other, so its second scrape may be as early as its first.
+        """
+        return times[0] + self.interval_s / 2
