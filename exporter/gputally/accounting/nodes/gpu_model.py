@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from gputally.accounting.shared import shared
 from gputally.model.kube import PodSpec
 from gputally.model.node import NodeRecord
 from gputally.model.objects.affinity import NodeSelectorTerm
@@ -87,7 +88,7 @@ class ModelNames:
         pairs: Sequence[tuple[str, str]] = ()
         if record.gone_us is None and record.facts:
             facts = record.facts[-1][1]
-            pairs = tuple([(value, facts.gpu_model) for value in model_values(facts.labels)])
+            pairs = shared(tuple([(value, facts.gpu_model) for value in model_values(facts.labels)]))
         if pairs != self._pairs.get(record.uid, ()):
             self.drop(record.uid)
             self._pairs[record.uid] = pairs

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.nodes.gpu_model import model_values
+from gputally.accounting.shared import shared
 from gputally.accounting.state_part import KeyedPart
 from gputally.model.node import NodeRecord
 from gputally.model.rules import Rules
@@ -88,4 +89,4 @@ class MostCapacity(KeyedPart[ModelCapacity]):
         offer = tuple([(name, max(amounts)) for name, *amounts in facts.units])
         quantity = max(facts.physical, requested(offer, self._rules))
         models = {ALL, facts.gpu_model, *model_values(facts.labels)}
-        return (tuple(sorted(models)), quantity) if quantity else None
+        return shared((tuple(sorted(models)), quantity)) if quantity else None

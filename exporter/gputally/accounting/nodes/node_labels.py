@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from gputally.accounting.nodes import gpu_model, purchase
+from gputally.accounting.shared import shared
 from gputally.model.node import LostLabel, NodeRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR
@@ -95,7 +96,7 @@ def looked_at(
 ) -> tuple[tuple[str, int], ...]:
     """Since when each configurable key is read; new keys from `at_us` on."""
     since, from_us = dict(record.looked_at), at_us if record.facts else record.created_us
-    return tuple([(key, since.get(key, from_us)) for key in _may_be_late(rules.pool_labels, price_labels)])
+    return shared(tuple([(key, since.get(key, from_us)) for key in _may_be_late(rules.pool_labels, price_labels)]))
 
 
 @lru_cache(maxsize=8)
