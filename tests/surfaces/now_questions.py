@@ -13,10 +13,12 @@ from tests.surfaces.now_readers import (
     api_rows,
     by_state,
     command_rows,
+    costliest,
     fitting,
+    fitting_in_words,
     full_names,
     growth,
-    longest_wait,
+    metric_ages,
     node_states,
     page_rows,
     renamed,
@@ -26,13 +28,15 @@ from tests.surfaces.now_readers import (
     top_rows,
     waits_so_far,
 )
-from tests.surfaces.readers import COUNT, HOUR_S, command, difference, metric
+from tests.surfaces.readers import COUNT, HOUR_S, difference, metric
 
 GROUP: Final = ("tier", "tenant")
 TIER: Final = ("tier",)
 NAME: Final = ("name",)
 REASON: Final = ("reason",)
 STATE: Final = ("state",)
+FINDING: Final = ("finding",)
+SIZE: Final = ("gpus",)
 WHY: Final = ("tier", "reason")
 FITS: Final = ("gpu_model", "pool", "gpus")
 STRANDED: Final = ("gpu_model", "pool", "reason")
@@ -46,6 +50,8 @@ TOP: Final = command_rows("pods", "top")
 PENDING: Final = full_names(api_rows(f"/api/v1/pending?{MOST}", "pods"))
 PENDING_REASONS: Final = api_rows(f"/api/v1/pending?{MOST}", "reasons")
 PENDING_TENANTS: Final = api_rows(f"/api/v1/pending?{MOST}", "tenants")
+FINDINGS: Final = api_rows(f"/api/v1/pending?{MOST}", "findings")
+GANGS: Final = api_rows(f"/api/v1/pending?{MOST}", "gangs")
 LACKING: Final = api_rows(f"/api/v1/pending?{MOST}", "workloads")
 WHY_ALL: Final = full_names(command_rows("pods", "why", "--all"))
 _WHY_ALL_COLUMNS: Final = {"gpus": "GPUS", "tier": "TIER", "created_s": "WAITED", "reason": "REASON", "name": "POD"}
@@ -80,7 +86,15 @@ _PAGE: Final = {
 }
 PAGE_PATH: Final = f"/pending?{MOST}"
 PAGE: Final = renamed(page_rows(PAGE_PATH, "Pods, the oldest first"), **_PAGE)
-_PAGE_REASONS: Final = {"reason": "Reason", "pods": "Pods", "gpus": "GPUs", "cost_per_hour": "USD per hour"}
+_PAGE_FINDINGS: Final = renamed(
+    page_rows(PAGE_PATH, "Priority inversions", may_lack=True), finding="Finding", pods="Pods"
+)
+PAGE_GANGS: Final = renamed(page_rows(PAGE_PATH, "Partial gangs", may_lack=True), tier="Tier", gpus="GPUs")
+PAGE_REASONS: Final = {"reason": "Reason", "pods": "Pods", "gpus": "GPUs", "cost_per_hour": "USD per hour"}
+PAGE_FINDINGS: Final = renamed(
+    page_rows(PAGE_PATH, "Priority inversions", may_lack=True), finding="Finding", pods="Pods"
+)
+PAGE_GANGS: Final = renamed(page_rows(PAGE_PATH, "Partial gangs", may_lack=True), tier="Tier", gpus="GPUs")
 PAGE_REASONS: Final = renamed(page_rows(PAGE_PATH, "Reasons"), oldest_s="Oldest", **_PAGE_REASONS)
 FITS_ROWS: Final = api_rows("/api/v1/fits", "pools")
 FITS_COMMAND: Final = command_rows("pools", "fits")
@@ -263,6 +277,7 @@ PODS_THAT_WAIT: Final = (
     Question(
         "seconds that pods have waited",
         {
+            "metrics of pods": metric_ages("gputally_pod_pending_timestamp_seconds", PODS),
             "SQL": sql.now(sql.WAITED_SINCE, "since_s", NAME),
             "/api/v1/pending": amounts(PENDING, "created_s", NAME),
             "/api/v1/allocations": amounts(full_names(ALLOCATIONS), "since_s", NAME, where=WAITS),
@@ -315,11 +330,35 @@ PODS_THAT_WAIT: Final = (
         },
     ),
     Question(
-        "cost of the longest wait so far",
+        "cost of the costliest wait so far",
         {
-            "SQL": longest_wait(reader=sql.waited_so_far()),
-            "why POD": longest_wait("why", reader=sql.waited_so_far()),
-            "waits": longest_wait(reader=command("waits", "cost", ("pod",), "--by=pod", where={"pods": "pending"})),
+            "SQL": costliest(sql.waited_so_far()),
+            "why POD": costliest(sql.waited_so_far(), "why"),
+            "page of the pod": costliest(waits_so_far(on_page=True)),
+        },
+    ),
+    Question(
+        "pods that others should not precede, by finding",
+        {
+            "metrics": metric("gputally_pending_finding_pods", FINDING),
+            "/api/v1/pending": amounts(FINDINGS, "pods", FINDING),
+            "page": amounts(PAGE_FINDINGS, "pods", FINDING),
+        },
+    ),
+    Question(
+        "partial gangs now, by tier",
+        {
+            "metrics": metric("gputally_partial_gangs", TIER),
+            "/api/v1/pending": amounts(GANGS, COUNT, TIER),
+            "page": amounts(PAGE_GANGS, COUNT, TIER),
+        },
+    ),
+    Question(
+        "GPUs that partial gangs hold now, by tier",
+        {
+            "metrics": metric("gputally_partial_gang_gpus", TIER),
+            "/api/v1/pending": amounts(GANGS, "gpus", TIER),
+            "page": amounts(PAGE_GANGS, "gpus", TIER),
         },
     ),
     Question(
@@ -349,6 +388,10 @@ ROOM: Final = (
             "/api/v1/fits": amounts(fitting(FITS_ROWS), "count", FITS),
             "fits --output json": amounts(fitting(FITS_COMMAND), "count", FITS),
         },
+    ),
+    Question(
+        "pods that fit now, by size",
+        {"metrics": metric("gputally_fitting_pods", SIZE), "fits": amounts(fitting_in_words(), "count", SIZE)},
     ),
     Question(
         "stranded GPUs now, by model, pool and reason",

@@ -36,17 +36,6 @@ def amounts(source: Source, value: str, by: Sequence[str], *, exact_to: str = "0
     return read
 
 
-def combined(*readers: Reader) -> Reader:
-    """The sum of several answers."""
-
-    async def read(book: Book) -> Answer:
-        found = [await each(book) for each in readers]
-        shown = answer(((key, each) for one in found for key, each in one.amounts.items()), exact_to="0")
-        return shown._replace(exact_to=sum((each.exact_to for each in found), Decimal()))
-
-    return read
-
-
 def growth(name: str, by: Sequence[str], *, per_s: int) -> Reader:
     """How much a counter grows, at the end, in `per_s` seconds."""
 
@@ -144,18 +133,21 @@ def top_capacity() -> Source:
     return read
 
 
-def page_rows(path: str, caption: str) -> Source:
-    """The rows of a table on a page, by its heads."""
+def page_rows(path: str, caption: str, *, may_lack: bool = False) -> Source:
+    """The rows of a table on a page, by its heads; one that a page `may_lack` has no rows then."""
 
     async def read(book: Book) -> Iterable[Row]:
-        rows = rows_of_page(await book.get(path), caption)
+        text = await book.get(path)
+        rows = [] if may_lack and f"<caption>{caption}" not in text else rows_of_page(text, caption)
         return [{head: _plain(cell) for head, cell in row.items()} for row in rows]
 
     return read
 
 
 def _plain(cell: str) -> str:
-    """A number without separators, the lower end of a range, and a duration in seconds."""
+    """A number without separators, the lower end of a range, 0 without a price, and a duration in seconds."""
+    if cell in ("unpriced", "no price"):
+        return "0"
     if re.fullmatch(r"[\d,]+(\.\d+)?( to [\d,.]+)?( [A-Z]{3})?", cell):
         return cell.split(" ", maxsplit=1)[0].replace(",", "")
     if parts := _DURATION.findall(cell):
@@ -225,17 +217,16 @@ async def _so_far(book: Book, place: str, pod: str, *, on_page: bool) -> Decimal
     return Decimal(found["waited_cost"] or 0)
 
 
-def longest_wait(*arguments: str, reader: Reader) -> Reader:
-    """Of another answer, the pod that waits for the longest time; with arguments, what `gputally why POD` says."""
+def costliest(reader: Reader, *arguments: str) -> Reader:
+    """The highest of these costs; with arguments, what `gputally ARGUMENTS POD` says of that pod."""
 
     async def read(book: Book) -> Answer:
-        oldest, *_ = await full_names(api_rows("/api/v1/pending?limit=1000", "pods"))(book)
-        if arguments:
-            text = await book.asked(*arguments, str(oldest["name"]))
-            return answer([((oldest["name"],), cost_in(text))], exact_to=CENT)
         found = await reader(book)
-        kept = {key: amount for key, amount in found.amounts.items() if key == (oldest["name"],)}
-        return found._replace(amounts=kept)
+        ranked = sorted(found.amounts, key=lambda key: (-found.amounts[key], key))[:1]
+        if not arguments:
+            return found._replace(amounts={key: found.amounts[key] for key in ranked})
+        texts = [(key, await book.asked(*arguments, *key)) for key in ranked]
+        return answer(((key, cost_in(text)) for key, text in texts), exact_to=CENT)
 
     return read
 
@@ -251,6 +242,29 @@ def fitting(source: Source) -> Source:
 
     async def read(book: Book) -> Iterable[Row]:
         return [row | {"gpus": size, "count": each} for row in await source(book) for size, each in row["fits"].items()]
+
+    return read
+
+
+def fitting_in_words() -> Source:
+    """The table of `gputally fits`, with a row for each size of pods."""
+    sizes = {"1": "1 GPU", "2": "2 GPUS", "4": "4 GPUS", "8": "8 GPUS"}
+    table = table_rows(("FREE", *sizes.values()), "fits")
+
+    async def read(book: Book) -> Iterable[Row]:
+        return [{"gpus": size, "count": row[head]} for row in await table(book) for size, head in sizes.items()]
+
+    return read
+
+
+def metric_ages(name: str, path: str) -> Reader:
+    """The ages in seconds that the timestamps of pods mean."""
+
+    async def read(book: Book) -> Answer:
+        now = Decimal(book.now_us) / _US
+        samples = await book.samples(name, path)
+        ages = (((f"{labels['namespace']}/{labels['pod']}",), now - value) for labels, value in samples)
+        return answer(ages, exact_to="0.000001")
 
     return read
 

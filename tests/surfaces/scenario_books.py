@@ -113,10 +113,10 @@ async def closed_at(stepping: SteppedCluster, settings: Settings, scratch: Path)
     The metrics are read first, since each scrape moves the end of the ledger by a microsecond.
     """
     running = stepping.running
+    await _accounted(stepping)
     lately = await fetched(stepping.url, "/metrics")
     await stepping.advance(stepping.now_us() + LATELY_US)
-    await until(lambda: running.pipeline.exposition.has_caught_up)
-    running.pipeline.accountant.advance(now_us=stepping.now_us())
+    await _accounted(stepping)
     await _evaluate_budgets(settings, running)
     scraped: dict[tuple[str, ...], str] = {
         (path,): await fetched(stepping.url, path) for path in ("/metrics", "/metrics/pods")
@@ -135,6 +135,13 @@ async def closed_at(stepping: SteppedCluster, settings: Settings, scratch: Path)
         scratch=scratch,
         texts=scraped,
     )
+
+
+async def _accounted(stepping: SteppedCluster) -> None:
+    """All that was reported is in the metrics."""
+    pipeline = stepping.running.pipeline
+    await until(lambda: pipeline.exposition.has_caught_up)
+    pipeline.accountant.advance(now_us=stepping.now_us())
 
 
 async def _evaluate_budgets(settings: Settings, running: RunningAggregator) -> None:
