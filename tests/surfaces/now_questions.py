@@ -86,16 +86,13 @@ _PAGE: Final = {
 }
 PAGE_PATH: Final = f"/pending?{MOST}"
 PAGE: Final = renamed(page_rows(PAGE_PATH, "Pods, the oldest first"), **_PAGE)
-_PAGE_FINDINGS: Final = renamed(
-    page_rows(PAGE_PATH, "Priority inversions", may_lack=True), finding="Finding", pods="Pods"
-)
-PAGE_GANGS: Final = renamed(page_rows(PAGE_PATH, "Partial gangs", may_lack=True), tier="Tier", gpus="GPUs")
-PAGE_REASONS: Final = {"reason": "Reason", "pods": "Pods", "gpus": "GPUs", "cost_per_hour": "USD per hour"}
 PAGE_FINDINGS: Final = renamed(
     page_rows(PAGE_PATH, "Priority inversions", may_lack=True), finding="Finding", pods="Pods"
 )
 PAGE_GANGS: Final = renamed(page_rows(PAGE_PATH, "Partial gangs", may_lack=True), tier="Tier", gpus="GPUs")
-PAGE_REASONS: Final = renamed(page_rows(PAGE_PATH, "Reasons"), oldest_s="Oldest", **_PAGE_REASONS)
+PAGE_REASONS: Final = renamed(
+    page_rows(PAGE_PATH, "Reasons"), reason="Reason", pods="Pods", gpus="GPUs", cost_per_hour="USD per hour"
+)
 FITS_ROWS: Final = api_rows("/api/v1/fits", "pools")
 FITS_COMMAND: Final = command_rows("pools", "fits")
 
@@ -247,9 +244,9 @@ PODS_THAT_WAIT: Final = (
     Question(
         "GPUs that pods wait for, by GPU model",
         {
-            "metrics": metric("gputally_pending_model_gpus", ("gpu_model",)),
             "/api/v1/pending": amounts(PENDING, "gpus", ("gpu_model",)),
             "/api/v1/allocations": amounts(ALLOCATIONS, "gpus", ("gpu_model",), where=WAITS),
+            "metrics": metric("gputally_pending_model_gpus", ("gpu_model",)),
         },
     ),
     Question(
@@ -340,9 +337,9 @@ PODS_THAT_WAIT: Final = (
     Question(
         "pods that others should not precede, by finding",
         {
-            "metrics": metric("gputally_pending_finding_pods", FINDING),
             "/api/v1/pending": amounts(FINDINGS, "pods", FINDING),
             "page": amounts(PAGE_FINDINGS, "pods", FINDING),
+            "metrics": metric("gputally_pending_finding_pods", FINDING),
         },
     ),
     Question(
