@@ -45,7 +45,7 @@ DIFFERENCES: Final = (
         ("GPUs that pods wait for, by GPU model",),
         ("metrics",),
         ("waits",),
-        "a model that no node has is `other` in metrics: docs/top.md",
+        "a model that no node has is `other` in metrics, and names are in full elsewhere: docs/top.md",
     ),
     Difference(
         ("seconds that pods have waited",),
