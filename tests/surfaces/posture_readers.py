@@ -1,7 +1,7 @@
 """How surfaces are asked who may preempt whom: PriorityClasses and their order."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -35,13 +35,13 @@ class Class(NamedTuple):
         return self.policy == "PreemptLowerPriority" and self.value > victim.value
 
 
-Classes = Callable[[Book], Any]
+Classes = Callable[[Book], Awaitable[list[Class]]]
 
 
-def posture(book: Book, *, output: str) -> Any:  # noqa: ANN401 - an awaitable text
+async def posture(book: Book, *, output: str) -> str:
     """What `gputally posture` prints of the cluster, with what the ledger has."""
     arguments = (f"--output={output}", "--exit-zero", f"--config.file={book.config}", f"--ledger={book.ledger}")
-    return book.asked("posture", *arguments, "--window=all")
+    return await book.asked("posture", *arguments, "--window=all")
 
 
 async def document(book: Book) -> Any:  # noqa: ANN401 - JSON
@@ -118,12 +118,8 @@ def _table_matrix(text: str) -> Iterator[list[str]]:
 def _markdown_matrix(text: str) -> Iterator[list[str]]:
     plain = re.sub(r"\\(.)", r"\1", text)
     lines = plain[plain.index(MATRIX) :].partition("\n\n")[0].splitlines()
-    for line in (lines[0], *lines[2:]):
-        yield [cell.strip() for cell in line.strip("| ").split(" | ")] if line is lines[0] else _markdown_row(line)
-
-
-def _markdown_row(line: str) -> list[str]:
-    return [cell.strip() for cell in line[1:-1].split("|")]
+    for line in (f"| {lines[0]}", *lines[2:]):
+        yield [cell.strip() for cell in line.strip()[1:-1].split("|")]
 
 
 def _html_matrix(text: str) -> Iterator[list[str]]:
