@@ -150,7 +150,7 @@ def restart_in(form: Json) -> Restart | None:
     [status] = form["status"].get("containerStatuses") or [{"state": {}, "lastState": {}}]
     run: Json | None = status["lastState"].get("terminated")
     now = status["state"].get("running") or status["state"].get("terminated")
-    if now and not now["startedAt"]:  # the container was lost with its node
+    if now and not now.get("startedAt"):  # the container was lost with its node
         return None
     all_of_them = [each for each in form["status"]["conditions"] if each["type"] == "AllContainersRestarting"]
     if all_of_them and all_of_them[0]["status"] == "True":
