@@ -331,7 +331,6 @@ PODS_THAT_WAIT: Final = (
         {
             "SQL": costliest(sql.waited_so_far()),
             "why POD": costliest(sql.waited_so_far(), "why"),
-            "page of the pod": costliest(waits_so_far(on_page=True)),
         },
     ),
     Question(
