@@ -16,7 +16,7 @@ from gputally.cli import main
 from gputally.showback.showback import showback
 from gputally.showback.showback_options import ShowbackOptions
 from gputally.top.authorization import Credentials
-from tests.fakes.command import run
+from tests.fakes.command import start
 
 Json = Any
 Sample = tuple[Mapping[str, str], Decimal]
@@ -54,9 +54,10 @@ class Book:
         if arguments not in self.texts:
             of_cluster = arguments[0] == "posture"
             where = f"--kubeconfig={self.kubeconfig}" if of_cluster else f"--url={self.url}"
-            done = await run(*arguments, where)
-            assert done.status == 0, f"{' '.join(arguments)}: {done.err}"
-            self.texts[arguments] = done.out
+            process = await start(*arguments, where)
+            out, errors = await process.communicate()
+            assert process.returncode == 0, f"{' '.join(arguments)}: {errors.decode()}"
+            self.texts[arguments] = out.decode()
         return self.texts[arguments]
 
     def query(self, sql: str) -> list[Json]:

@@ -428,13 +428,6 @@ POSTURE: Final = (
         },
     ),
     Question(
-        "preemptions that no class permits, by tier of victim and preemptor",
-        {
-            "metrics": metric("gputally_forbidden_preemptions_total", ("victim_tier", "preemptor_tier")),
-            "posture": posture.forbidden(),
-        },
-    ),
-    Question(
         "GPUs that quotas allow, in all",
         {"posture": posture.quotas("hard"), "metrics": metric("gputally_quota_hard_gpus", ())},
     ),

@@ -143,17 +143,6 @@ def observed(tiers: Callable[[Row], Key]) -> Reader:
     return read
 
 
-def forbidden() -> Reader:
-    """Those that no class permits."""
-
-    async def read(book: Book) -> Answer:
-        pairs = (await document(book))["observed"]["pairs"]
-        found = ((row["victim"], row["preemptor"], row["observed"]) for row in pairs if row["permitted"] is False)
-        return answer((((victim, by), count) for victim, by, count in found), exact_to="0")
-
-    return read
-
-
 def of_holders(classes: Classes) -> Reader:
     """The pairs of classes of which pods of the second hold GPUs, and the first may preempt them."""
 
@@ -172,7 +161,8 @@ def what_if_victims() -> Reader:
         class_of = {row["pod_uid"]: row["class_name"] for row in book.query(HOLDERS_SQL)}
         names = [each.name for each in _own(await ledger_classes(book))]
         found = [(name, each) for name in names for each in await _victims(book, name)]
-        return _marked((name, class_of[victim["uid"]]) for name, victim in found)
+        pairs = ((name, class_of[victim["uid"]]) for name, victim in found)
+        return _marked(pair for pair in pairs if pair[1])  # pods without a class have no place in the matrix
 
     return read
 
