@@ -159,7 +159,7 @@ def renamed(source: Source, **names: str) -> Source:
     """The rows with other names of columns: `tier="TIER"` calls that column tier."""
 
     async def read(book: Book) -> Iterable[Row]:
-        return [row | {new: row[old] for new, old in names.items() if old in row} for row in await source(book)]
+        return [{**row, **{new: row[old] for new, old in names.items() if old in row}} for row in await source(book)]
 
     return read
 
@@ -168,7 +168,7 @@ def full_names(source: Source) -> Source:
     """The rows of pods, with namespace and name as one column `name`."""
 
     async def read(book: Book) -> Iterable[Row]:
-        return [row | {"name": f"{row['namespace']}/{row['pod']}"} for row in await source(book)]
+        return [{**row, "name": f"{row['namespace']}/{row['pod']}"} for row in await source(book)]
 
     return read
 
@@ -177,7 +177,7 @@ def by_state(source: Source, states: Sequence[str]) -> Source:
     """A row for each state of a row that has a column for each."""
 
     async def read(book: Book) -> Iterable[Row]:
-        return [row | {"state": each, "gpus": row[each]} for row in await source(book) for each in states]
+        return [{**row, "state": each, "gpus": row[each]} for row in await source(book) for each in states]
 
     return read
 
@@ -187,7 +187,7 @@ def node_states() -> Source:
     nodes = api_rows("/api/v1/allocations", "nodes")
 
     async def read(book: Book) -> Iterable[Row]:
-        return [node | {"state": state, "gpus": gpus} for node in await nodes(book) for state, gpus in _of(node)]
+        return [{**node, "state": state, "gpus": gpus} for node in await nodes(book) for state, gpus in _of(node)]
 
     return read
 
@@ -241,7 +241,9 @@ def fitting(source: Source) -> Source:
     """The pools of `gputally fits`, with a row for each size of pods."""
 
     async def read(book: Book) -> Iterable[Row]:
-        return [row | {"gpus": size, "count": each} for row in await source(book) for size, each in row["fits"].items()]
+        return [
+            {**row, "gpus": size, "count": each} for row in await source(book) for size, each in row["fits"].items()
+        ]
 
     return read
 
@@ -274,6 +276,6 @@ def stranded(source: Source) -> Source:
 
     async def read(book: Book) -> Iterable[Row]:
         pools = await source(book)
-        return [row | {"reason": why, "count": each} for row in pools for why, each in row["stranded"].items()]
+        return [{**row, "reason": why, "count": each} for row in pools for why, each in row["stranded"].items()]
 
     return read
