@@ -29,3 +29,10 @@ def answer(found: Iterable[tuple[Key, Decimal]], *, exact_to: str) -> Answer:
         counts[key] += 1
     shown = {key: amount for key, amount in sums.items() if amount}
     return Answer(shown, Decimal(exact_to) * max(counts.values(), default=1))
+
+
+class Question(NamedTuple):
+    """A question, and how each surface answers it."""
+
+    name: str
+    surfaces: Mapping[str, Reader]

@@ -16,6 +16,7 @@ from gputally.cli import main
 from gputally.showback.showback import showback
 from gputally.showback.showback_options import ShowbackOptions
 from gputally.top.authorization import Credentials
+from tests.fakes.command import start
 
 Json = Any
 Sample = tuple[Mapping[str, str], Decimal]
@@ -34,6 +35,7 @@ class Book:
 
     ledger: Path
     config: Path
+    kubeconfig: Path
     url: str
     start_us: int
     now_us: int
@@ -45,6 +47,17 @@ class Book:
         """What `gputally ARGUMENTS` prints about this ledger."""
         if arguments not in self.texts:
             self.texts[arguments] = _printed(*arguments, f"--ledger={self.ledger}")
+        return self.texts[arguments]
+
+    async def asked(self, *arguments: str) -> str:
+        """What `gputally ARGUMENTS` prints of this aggregator or its cluster."""
+        if arguments not in self.texts:
+            of_cluster = arguments[0] == "posture"
+            where = f"--kubeconfig={self.kubeconfig}" if of_cluster else f"--url={self.url}"
+            process = await start(*arguments, where)
+            out, errors = await process.communicate()
+            assert process.returncode == 0, f"{' '.join(arguments)}: {errors.decode()}"
+            self.texts[arguments] = out.decode()
         return self.texts[arguments]
 
     def query(self, sql: str) -> list[Json]:

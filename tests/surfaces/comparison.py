@@ -4,9 +4,8 @@ from collections.abc import AsyncIterator, Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
-from tests.surfaces.answer import Answer, Key
+from tests.surfaces.answer import Answer, Key, Question
 from tests.surfaces.book import Book
-from tests.surfaces.questions import Question
 
 
 class Compared(NamedTuple):

@@ -26,7 +26,11 @@ DIFFERENCES: Final = (
         "a tier that no pod has and nothing names is `other` in metrics until a pod of it is bound: docs/pending.md",
     ),
     Difference(
-        ("GPU-hours of pods that do not exist, by tier and cause",),
+        (
+            "GPU-hours of pods that do not exist, by tier and cause",
+            "pods that do not exist now, by tier and reason",
+            "GPUs of pods that do not exist now, by tier and reason",
+        ),
         ("metrics",),
         ("waits",),
         "as for pending GPU-hours",
@@ -36,6 +40,24 @@ DIFFERENCES: Final = (
         ("waterfall",),
         (*SCENARIOS, "campaign"),
         "a waterfall counts time before and after running as such, not as idle: docs/reports.md",
+    ),
+    Difference(
+        ("GPUs that pods wait for, by GPU model",),
+        ("metrics",),
+        ("waits",),
+        "a model that no node has is `other` in metrics, and names are in full elsewhere: docs/top.md",
+    ),
+    Difference(
+        ("seconds that pods have waited",),
+        ("SQL",),
+        (*SCENARIOS, "campaign"),
+        "the ledger has waits from the accounting start on, the others the creation of the pods: docs/pending.md",
+    ),
+    Difference(
+        ("pods that others should not precede, by finding",),
+        ("metrics",),
+        ("waits",),
+        "a starved pod is listed as such alone, and the metric counts it as outranked, too: docs/pending.md",
     ),
 )
 

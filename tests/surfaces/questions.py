@@ -5,12 +5,14 @@ compared with the first one. docs/contributing/surfaces.md explains both.
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from tests.fakes.stepped import EXAMPLES
 from tests.surfaces import sql
-from tests.surfaces.answer import Key, Reader
+from tests.surfaces.answer import Key, Question, Reader
 from tests.surfaces.budget_readers import budget_command, budget_metric, budget_report
+from tests.surfaces.now_questions import NOW
+from tests.surfaces.posture_readers import observed
 from tests.surfaces.readers import (
     COUNT,
     HOUR_S,
@@ -91,25 +93,6 @@ def unallocated_metrics(name: str, counter: str, *, per: int = 1) -> Reader:
     return difference(metric(name, (), per=per, overcount=counter), held)
 
 
-def held_pods() -> Reader:
-    """The GPUs of pods; the others have the state pending."""
-    every = metric("gputally_pod_gpus", GROUP, path="/metrics/pods")
-    return difference(every, metric("gputally_pod_gpus", GROUP, path="/metrics/pods", where={"state": "pending"}))
-
-
-def listed_pods() -> Reader:
-    """The same in the list of allocations, with the pods that wait."""
-    every = api("/api/v1/allocations", "gpus", GROUP, rows="pods")
-    return difference(every, api("/api/v1/allocations", "gpus", GROUP, rows="pods", where={"state": "pending"}))
-
-
-class Question(NamedTuple):
-    """A question, and how each surface answers it."""
-
-    name: str
-    surfaces: Mapping[str, Reader]
-
-
 GPU_HOURS: Final = (
     Question(
         "GPU-hours by tier and tenant",
@@ -165,15 +148,6 @@ GPU_HOURS: Final = (
             "SQL": total(sql.allocated(TENANT)),
             "waterfall": waterfall("gpu_hours", {("allocated", ""): ()}),
             "metrics": counted(ALLOCATED, "allocated", per=HOUR_S),
-        },
-    ),
-    Question(
-        "GPUs held now, by tier and tenant",
-        {
-            "SQL": sql.held(GROUP),
-            "/api/v1/allocations": listed_pods(),
-            "metrics": metric("gputally_allocated_gpus", GROUP),
-            "metrics of pods": held_pods(),
         },
     ),
 )
@@ -339,6 +313,7 @@ PREEMPTIONS: Final = (
             "SQL": sql.preempted(("victim_tier", "preemptor_tier")),
             "preemptions": preemption_rows(COUNT, ("tier", "preemptor_tier"), "--cause=preemption"),
             "metrics": metric("gputally_preemptions_total", ("victim_tier", "preemptor_tier")),
+            "posture": observed(lambda row: (row["victim"], row["preemptor"])),
         },
     ),
     Question(
@@ -393,13 +368,6 @@ WAITS: Final = (
             "report": report("pods", ("tier",)),
         },
     ),
-    Question(
-        "pods that wait now, by tier and tenant",
-        {
-            "metrics": metric("gputally_pending_pods", GROUP),
-            "/api/v1/pending": api("/api/v1/pending", COUNT, GROUP, rows="pods"),
-        },
-    ),
 )
 CAPACITY: Final = (
     Question(
@@ -441,4 +409,4 @@ CAPACITY: Final = (
         },
     ),
 )
-QUESTIONS: Final = (*GPU_HOURS, *COSTS, *USE, *LOST, *PREEMPTIONS, *WAITS, *CAPACITY)
+QUESTIONS: Final = (*GPU_HOURS, *COSTS, *USE, *LOST, *PREEMPTIONS, *WAITS, *CAPACITY, *NOW)

@@ -86,25 +86,27 @@ def page_days(head: str) -> Reader:
 
 def _page_table(caption: str, head: str, by: Sequence[str], *, query: Mapping[str, str]) -> Reader:
     async def read(book: Book) -> Answer:
-        rows = _table(await book.get(f"/report?{urlencode(query)}"), caption)
+        rows = rows_of_page(await book.get(f"/report?{urlencode(query)}"), caption)
         shown = [row | {head: row[head].replace(",", "")} for row in rows if head in row]
         return sums(shown, by, head, exact_to=PAGE)
 
     return read
 
 
-def _table(text: str, caption: str) -> list[dict[str, str]]:
+def rows_of_page(text: str, caption: str) -> list[dict[str, str]]:
     """The rows of the first table with a caption that begins so, by heads."""
     found = re.search(rf"<caption>{re.escape(caption)}.*?</table>", text, re.DOTALL)
     assert found, f"the page has no table {caption}"
-    heads = _cells(found[0].partition("<thead>")[2].partition("</thead>")[0])
+    heads = cells(found[0].partition("<thead>")[2].partition("</thead>")[0])
     body = found[0].partition("<tbody>")[2].partition("</tbody>")[0]
-    return [dict(zip(heads, _cells(row), strict=True)) for row in re.findall(r"<tr>.*?</tr>", body, re.DOTALL)]
+    rows = [row for row in re.findall(r"<tr>.*?</tr>", body, re.DOTALL) if "colspan" not in row]  # that says: none
+    return [dict(zip(heads, cells(row), strict=True)) for row in rows]
 
 
-def _cells(row: str) -> list[str]:
-    cells = re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", row, re.DOTALL)
-    return [unescape(re.sub("<[^>]*>", "", cell)).strip() for cell in cells]
+def cells(row: str) -> list[str]:
+    """The texts of a row in HTML."""
+    found = re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", row, re.DOTALL)
+    return [unescape(re.sub("<[^>]*>", "", cell)).strip() for cell in found]
 
 
 def focus(value: str, by: Callable[[Row], Key], window: str = "all") -> Reader:

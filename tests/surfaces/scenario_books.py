@@ -28,6 +28,10 @@ WATCHED: Final = (Kind.DISRUPTION_BUDGETS, Kind.QUOTAS, Kind.FAILED_CREATES)
 BEFORE_US: Final = 1_234_500_000
 """Pods and nodes are older than the accounting, which does not start in a whole second."""
 NEVER_S: Final = 10**9
+LATELY_US: Final = 200_000
+"""The time before the cut-off from which counters grow steadily; nothing happens in it."""
+LATELY: Final = "/metrics, lately"
+"""The metrics at its beginning."""
 
 
 async def nothing(_: SteppedCluster) -> None:
@@ -104,29 +108,40 @@ def settings_of(name: str, scratch: Path, cluster: SimCluster, agents: SimAgents
 
 
 async def closed_at(stepping: SteppedCluster, settings: Settings, scratch: Path) -> Book:
-    """The book at the present time: all that was reported is accounted, written, and in the budgets.
+    """The book some moments later: all that was reported is accounted, written, and in the budgets.
 
     The metrics are read first, since each scrape moves the end of the ledger by a microsecond.
     """
     running = stepping.running
-    await until(lambda: running.pipeline.exposition.has_caught_up)
-    running.pipeline.accountant.advance(now_us=stepping.now_us())
+    await _accounted(stepping)
+    lately = await fetched(stepping.url, "/metrics")
+    await stepping.advance(stepping.now_us() + LATELY_US)
+    await _accounted(stepping)
     await _evaluate_budgets(settings, running)
     scraped: dict[tuple[str, ...], str] = {
         (path,): await fetched(stepping.url, path) for path in ("/metrics", "/metrics/pods")
     }
+    scraped[LATELY,] = lately
     await stepping.written()
     with open_reader(settings.ledger) as reader:
         state = reader.state()
     return Book(
         ledger=Path(settings.ledger),
         config=Path(str(settings.config)),
+        kubeconfig=Path(str(settings.kubeconfig)),
         url=stepping.url,
         start_us=state.accounting_start_us,
         now_us=state.accounted_us,
         scratch=scratch,
         texts=scraped,
     )
+
+
+async def _accounted(stepping: SteppedCluster) -> None:
+    """All that was reported is in the metrics."""
+    pipeline = stepping.running.pipeline
+    await until(lambda: pipeline.exposition.has_caught_up)
+    pipeline.accountant.advance(now_us=stepping.now_us())
 
 
 async def _evaluate_budgets(settings: Settings, running: RunningAggregator) -> None:

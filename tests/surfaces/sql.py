@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from tests.docs.pages import TEXTS, blocks
 from tests.surfaces.answer import Answer, Key, Reader, answer
 from tests.surfaces.book import Book, Json
-from tests.surfaces.readers import GPU_HOUR
+from tests.surfaces.readers import GPU_HOUR, sums
 
 EXACT: Final = "0.000000001"
 COST_UNIT: Final = GPU_HOUR * 10**12
@@ -50,9 +50,36 @@ USED: Final = """
 SELECT s.tier, s.tenant, u.measured, u.used, u.burst FROM usage_by_pod u
 JOIN (SELECT DISTINCT pod_uid, tier, tenant FROM allocation_segments) s USING (pod_uid)
 """
-HELD: Final = (
-    "SELECT tier, tenant, sum(quantity) AS quantity FROM allocation_segments WHERE end_us IS NULL GROUP BY 1, 2"
-)
+HELD: Final = """
+SELECT tier, tenant, node, gpu_model, state, quantity, start_us AS from_us, per_gpu_hour, pod_uid
+FROM allocation_segments WHERE end_us IS NULL
+"""
+PENDING: Final = """
+SELECT w.namespace || '/' || w.name AS name, w.pod_uid, w.tier, w.tenant, w.reason, w.quantity, w.from_us,
+       p.per_gpu_hour
+FROM waits w LEFT JOIN prices p ON p.price_key = w.price_key WHERE w.to_us IS NULL
+"""
+WAITED_SINCE: Final = """
+SELECT w.namespace || '/' || w.name AS name, 0 AS quantity, min(w.from_us) AS from_us, NULL AS per_gpu_hour
+FROM waits w GROUP BY w.pod_uid HAVING sum(w.to_us IS NULL)
+"""
+SAME_REASON_SINCE: Final = """
+SELECT now.namespace || '/' || now.name AS name, 0 AS quantity, NULL AS per_gpu_hour,
+       min(before.from_us) AS from_us
+FROM waits now JOIN waits before USING (pod_uid)
+WHERE now.to_us IS NULL AND before.reason = now.reason AND before.from_us >= ifnull(
+    (SELECT max(other.to_us) FROM waits other WHERE other.pod_uid = now.pod_uid AND other.reason <> now.reason), 0)
+GROUP BY now.pod_uid
+"""
+WAITED: Final = """
+SELECT w.namespace || '/' || w.name AS name, w.quantity, w.from_us, w.to_us, p.per_gpu_hour
+FROM waits w LEFT JOIN prices p ON p.price_key = w.price_key
+WHERE w.pod_uid IN (SELECT pod_uid FROM waits WHERE to_us IS NULL)
+"""
+LACKING: Final = """
+SELECT w.tier, w.tenant, w.reason, w.pods AS count, w.pods * w.quantity AS quantity, w.from_us, p.per_gpu_hour
+FROM uncreated_waits w LEFT JOIN prices p ON p.price_key = w.price_key WHERE w.to_us IS NULL
+"""
 OFFERED: Final = """
 SELECT c.node_uid, c.from_us, c.physical, e.gone_us FROM capacity c LEFT JOIN node_ends e USING (node_uid)
 ORDER BY c.node_uid, c.from_us
@@ -170,11 +197,29 @@ def used(of: str, by: Sequence[str]) -> Reader:
     return read
 
 
-def held(by: Sequence[str]) -> Reader:
-    """GPUs of open allocations."""
+def now(sql: str, value: str, by: Sequence[str]) -> Reader:
+    """The sums of `gpus`, `cost_per_hour`, `since_s` or a column, or with `COUNT` the number of open rows."""
 
     async def read(book: Book) -> Answer:
-        return answer(((_key(row, by), row["quantity"] / 10**6) for row in book.query(HELD)), exact_to=EXACT)
+        return sums(_measured(book, sql), by, value, exact_to=EXACT)
+
+    return read
+
+
+def _measured(book: Book, sql: str) -> Iterator[Json]:
+    for row in book.query(sql):
+        gpus = Decimal(row["quantity"]) / 10**6
+        cost = gpus * Decimal(row["per_gpu_hour"] or 0)
+        yield row | {"gpus": gpus, "cost_per_hour": cost, "since_s": (book.now_us - row["from_us"]) / 10**6}
+
+
+def waited_so_far() -> Reader:
+    """What the waits of the pods that wait now have cost."""
+
+    async def read(book: Book) -> Answer:
+        rows = ((each, (each["to_us"] or book.now_us) - each["from_us"]) for each in book.query(WAITED))
+        costs = (((row["name"],), row["quantity"] * us / GPU_HOUR * _price(row, cost=True)) for row, us in rows)
+        return answer(costs, exact_to=EXACT)
 
     return read
 

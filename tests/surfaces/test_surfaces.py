@@ -11,15 +11,42 @@ from tests.surfaces.differences import DIFFERENCES, reason_of
 from tests.surfaces.questions import QUESTIONS
 from tests.surfaces.scenes import SCENES
 
+BUDGETS: Final = "what is spent of budgets"
+UNCREATED: Final = {
+    "GPU-hours of pods that do not exist, by tier and cause",
+    "pods that do not exist now, by tier and reason",
+    "GPUs of pods that do not exist now, by tier and reason",
+}
+EXAMPLES: Final = {
+    *UNCREATED,
+    "pods that others should not precede, by finding",
+    "partial gangs now, by tier",
+    "GPUs that partial gangs hold now, by tier",
+    "stranded GPUs now, by model, pool and reason",
+}
+"""What only the scenario of pods that wait has examples of."""
+QUOTAS: Final = {"GPUs that quotas allow, in all", "GPUs that quotas have used, in all"}
 UNANSWERED: Final = {
-    "s1": {"what is spent of budgets", "GPU-hours of pods that do not exist, by tier and cause"},
-    "s2": {"GPU-hours of pods that do not exist, by tier and cause"},
+    "s1": {
+        *(BUDGETS, *EXAMPLES, *QUOTAS),
+        "pods that fit now, by model, pool and size",
+        "pods that fit now, by size",
+    },
+    "s2": EXAMPLES,
     "waits": {
-        "what is spent of budgets",
+        BUDGETS,
         *(question.name for question in QUESTIONS if question.name.startswith(("lost", "GPU-hours lost", "preempted"))),
         "disrupted pods by tier, tenant and cause",
+        "GPUs that quotas have used, in all",
     },
-    "campaign": {"what is spent of budgets", "GPU-hours of pods that do not exist, by tier and cause"},
+    "campaign": {
+        *(BUDGETS, *EXAMPLES, *QUOTAS),
+        "cost per hour of GPUs that pods wait for, by pod",
+        "cost per hour of GPUs that pods wait for, by reason",
+        "cost per hour of GPUs that pods wait for, in all",
+        "cost of waits so far, by pod",
+        "cost of the costliest wait so far",
+    },
 }
 """The questions about which a ledger has nothing to say."""
 

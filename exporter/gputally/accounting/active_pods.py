@@ -29,8 +29,8 @@ class ActivePod(Struct, frozen=True, kw_only=True, gc=False):
     """A pod that holds GPUs, or waits for them in state `pending`.
 
     `quantity` is µGPU. `since_us` is the creation of a pending pod, and the start of the current state of others.
-    `gpu_model` of a pending pod is the one that it requires, `any` for none, `other` for one that no node has.
-    `tier` and `tenant` are complete, `shown` are the exported ones, which limits may have replaced by `other`.
+    `gpu_model` of a pending pod is the one that it requires, `any` for none. `tier`, `tenant` and `gpu_model` are
+    complete; `shown` are the exported ones, which limits may have replaced by `other`, as a model that no node has.
     `prices` are those of its resources, with their µGPU; None if unpriced.
     """
 
@@ -39,7 +39,7 @@ class ActivePod(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     tier: str
     tenant: str
-    shown: tuple[str, str]
+    shown: tuple[str, str, str]
     job_kind: str
     job: str
     node: str = ""
@@ -106,7 +106,7 @@ def holding(record: PodRecord) -> ActivePod:
         name=record.name,
         tier=last[0].tier,
         tenant=last[0].tenant,
-        shown=last[0].labels[:2],
+        shown=last[0].labels[:3],
         job_kind=record.job_kind,
         job=record.job,
         node=record.node,
@@ -135,10 +135,10 @@ def _pending(record: PodRecord, shown: "PendingShown", fleet: Fleet) -> ActivePo
         name=record.name,
         tier=group.tier,
         tenant=group.tenant,
-        shown=shown.labels(group),
+        shown=(*shown.labels(group), shown.model(record.selected_model)),
         job_kind=record.job_kind,
         job=record.job,
-        gpu_model=shown.model(record.selected_model),
+        gpu_model=shown.required(record.selected_model) or ANY,
         quantity=quantity,
         since_us=record.created_us,
     )
@@ -161,9 +161,13 @@ class PendingShown:
         """The exported tier and tenant of a group."""
         return self._tiers[group.tier], self._tenants[group.tenant]
 
-    def model(self, required: str) -> str:
+    def required(self, model: str) -> str:
         """The GPU model that a pod requires, as the nodes with it are accounted; "" for none."""
-        model = self._models.get(required, required)
+        return self._models.get(model, model)
+
+    def model(self, required: str) -> str:
+        """The exported name of that model."""
+        model = self.required(required)
         return self._shown("gpu_model", model) if model else ANY
 
 

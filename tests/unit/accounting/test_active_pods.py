@@ -78,7 +78,7 @@ def test_limited_labels_are_exported_and_complete_ones_are_kept() -> None:
 
     pods = {pod.name: pod for pod in read(replay, 20).pods()}
 
-    assert (pods["w"].tier, pods["w"].shown) == ("low", ("other", "ml"))
+    assert (pods["w"].tier, pods["w"].shown) == ("low", ("other", "ml", "any"))
 
 
 def test_a_pod_has_the_price_that_applies_now() -> None:
@@ -92,15 +92,20 @@ def test_a_pod_has_the_price_that_applies_now() -> None:
     assert pods["w"].prices == ()
 
 
-def test_a_pending_pod_shows_the_known_model_that_it_requires() -> None:
+def test_a_pending_pod_names_the_model_that_it_requires_and_metrics_only_known_ones() -> None:
     replay = Replay()
     selected = {"h": {"nvidia.com/gpu.product": "H100"}, "x": {"nvidia.com/gpu.product": "never-seen"}, "any": {}}
     pods = (PodForm(name=name, created=5, node_selector=labels) for name, labels in selected.items())
     replay.see(NODE, *pods, at=10)
 
-    snapshot = replay.scrape(20)
+    snapshot, active = replay.scrape(20), read(replay, 20)
 
-    assert {pod.name: pod.gpu_model for pod in read(replay, 20).pods()} == {"h": "H100", "x": "other", "any": "any"}
+    assert {pod.name: pod.gpu_model for pod in active.pods()} == {"h": "H100", "x": "never-seen", "any": "any"}
+    assert {pod.name: pod.shown[2] for pod in active.pods()} == {"h": "H100", "x": "other", "any": "any"}
+    assert (
+        'gputally_pod_gpus{gpu_model="other",namespace="ml",pod="x",state="pending",tenant="ml",tier="none"} 1.0'
+        in (text(active))
+    )
     assert snapshot.wanted == {"H100": GPU, "other": GPU, "any": GPU}
 
 

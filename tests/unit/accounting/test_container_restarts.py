@@ -328,6 +328,21 @@ def test_the_end_of_a_pod_whose_containers_were_all_restarted_is_no_restart() ->
     assert lost(replay, 1100) == restarts(4 * 600)
 
 
+def test_a_pod_that_is_lost_with_its_node_after_a_restart_of_all_containers_loses_what_it_did_since() -> None:
+    replay = cluster()
+    replay.see(RUNNING, at=100)
+    again = replace(RUNNING, version=3, started=703, restarting=702, restarting_status="False", removed=True)
+    replay.see(again, at=703)
+    victim = replace(again, version=4, marked=800, deleted=800, restart_policy="Always")
+    replay.see(victim, at=800)
+    ended = replace(victim, version=5, phase="Failed", lost=True)  # its kubelet cannot find the container any more
+    replay.see(ended, at=801)
+    replay.lose(ended, at=802)
+
+    found = lost(replay, 900)
+    assert found == restarts(4 * 602) | {(*LOW, "preemption"): 4 * (801 - 703)}
+
+
 def test_a_second_restart_of_all_containers_ends_the_run_since_the_first() -> None:
     replay = cluster()
     replay.see(RUNNING, at=100)

@@ -80,7 +80,7 @@ def price(per_gpu_hour: str) -> Price:
 )
 def test_the_cost_is_exact_or_missing(prices: tuple[tuple[int, Price | None], ...], cost: str | None) -> None:
     pod = ActivePod(
-        uid="", namespace="", name="", tier="", tenant="", shown=("", ""), job_kind="", job="",
+        uid="", namespace="", name="", tier="", tenant="", shown=("", "", ""), job_kind="", job="",
         quantity=GPU, since_us=0, prices=prices,
     )  # fmt: skip
 

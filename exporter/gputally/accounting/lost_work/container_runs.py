@@ -63,9 +63,11 @@ def last_restart(pod: Pod, rules: Rules) -> Restart | None:
     """The last restart of the containers with GPUs; None without one, or if the pod does not show which run ended.
 
     Of several containers with GPUs, one that restarts alone says nothing about the work of the others: only the restart
-    of all does.
+    of all does. Containers that were lost with their node say nothing new.
     """
     statuses = _with_gpus(pod, rules)
+    if statuses and all(map(_is_unknown, statuses)):
+        return None
     lasts = [each.last_state.terminated for each in statuses if each.last_state and each.last_state.terminated]
     restarting = next((each for each in pod.status.conditions or () if each.type == _ALL), None)
     is_under_way = restarting is not None and restarting.status == "True"
@@ -74,7 +76,7 @@ def last_restart(pod: Pod, rules: Rules) -> Restart | None:
         if is_under_way:
             return Restart(None, _stopped(statuses, at))
         return Restart(_runs_since(statuses, pod), EndedRun(None, at, None) if at else None)
-    if len(statuses) != 1 or not lasts or _is_unknown(statuses[0]):
+    if len(statuses) != 1 or not lasts:
         return None
     return Restart(_runs_since(statuses, pod), _ended(lasts[0], pod))
 

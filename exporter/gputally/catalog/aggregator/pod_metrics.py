@@ -34,19 +34,19 @@ def view_of(active: Active) -> PodsView:
 def pod_info(view: PodsView) -> Iterator[Row]:
     """A row for each pod; node is empty while it is pending."""
     for pod in view.pods:
-        yield Row((pod.namespace, pod.name, *pod.shown, pod.job_kind, pod.job, pod.node), 1)
+        yield Row((pod.namespace, pod.name, *pod.shown[:2], pod.job_kind, pod.job, pod.node), 1)
 
 
 def pod_gpus(view: PodsView) -> Iterator[Row]:
     """A row for each pod, with the GPUs that it holds or requests."""
     for pod in view.pods:
-        yield Row((pod.namespace, pod.name, *pod.shown, pod.gpu_model, pod.state), pod.quantity / GPU)
+        yield Row((pod.namespace, pod.name, *pod.shown, pod.state), pod.quantity / GPU)
 
 
 def pod_pending(view: PodsView) -> Iterator[Row]:
     """A row for each pending pod."""
     pending = (pod for pod in view.pods if pod.state == PENDING)
-    return (Row((pod.namespace, pod.name, *pod.shown), pod.since_us / US_PER_SECOND) for pod in pending)
+    return (Row((pod.namespace, pod.name, *pod.shown[:2]), pod.since_us / US_PER_SECOND) for pod in pending)
 
 
 def node_gpus(view: PodsView) -> Iterator[Row]:
