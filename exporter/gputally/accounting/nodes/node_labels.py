@@ -96,7 +96,9 @@ def looked_at(
 ) -> tuple[tuple[str, int], ...]:
     """Since when each configurable key is read; new keys from `at_us` on."""
     since, from_us = dict(record.looked_at), at_us if record.facts else record.created_us
-    return shared(tuple([(key, since.get(key, from_us)) for key in _may_be_late(rules.pool_labels, price_labels)]))
+    found = tuple([(key, since.get(key, from_us)) for key in _may_be_late(rules.pool_labels, price_labels)])
+    same: tuple[tuple[str, int], ...] = shared(found)
+    return same
 
 
 @lru_cache(maxsize=8)
