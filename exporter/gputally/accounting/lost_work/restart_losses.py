@@ -90,7 +90,7 @@ class RestartLosses:
 
     def _add(self, run: LostRun, record: PodRecord, at_us: int) -> None:
         work = self._work_of(run, record)
-        if not work.spans or run.to_us <= self._totals.accounting_start_us or work.uid in self._book.known:
+        if not work.has_work or run.to_us <= self._totals.accounting_start_us or work.uid in self._book.known:
             return
         shared = [each for each in self._shared(run.uid) if each.at_us <= run.to_us]
         row = self._row_of(work.uid, run, record)
