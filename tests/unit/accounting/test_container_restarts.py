@@ -270,6 +270,14 @@ def test_a_restart_that_is_only_seen_as_the_pod_is_deleted_counts() -> None:
     assert lost(replay, 900) == restarts(4 * 600)
 
 
+def test_a_restart_that_is_seen_with_the_first_start_as_the_pod_is_deleted_counts() -> None:
+    replay = cluster()
+    replay.see(replace(RUNNING, started=None, accepted=96), at=96)
+    replay.lose(replace(AGAIN, phase="Failed", finished=800, deleted=790, exit_code=143), at=801)
+
+    assert lost(replay, 900) == restarts(4 * 600)
+
+
 def test_a_restart_is_accounted_before_a_crash_or_again_after_it() -> None:
     replay = cluster()
     replay.see(RUNNING, at=100)

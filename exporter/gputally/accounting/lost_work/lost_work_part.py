@@ -96,7 +96,7 @@ class LostWorkPart(StatePart[PodLoss]):
 
     def last_seen(self, pod: Pod, *, at_us: int) -> None:
         """The last state of a deleted pod, whose record is still there."""
-        self.container_restarts.seen(pod, at_us=at_us)
+        self.container_restarts.last_seen(pod, at_us=at_us)
         self.checkpoints.seen(pod, at_us=at_us)
 
     def pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
