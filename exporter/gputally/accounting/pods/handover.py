@@ -28,8 +28,6 @@ class Handover:
     def touch(self, before: PodRecord | None, record: PodRecord) -> None:
         """Mark the pod as changed."""
         self.changed[record.uid] = None
-        if record.uid in self.revised:  # as it is now: its start alone may change no segment, and is no new revision
-            self.revised[record.uid] = record
         if before is None:
             self._written[record.uid] = None
         else:
