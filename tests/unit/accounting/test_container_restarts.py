@@ -278,6 +278,15 @@ def test_a_restart_that_is_seen_with_the_first_start_as_the_pod_is_deleted_count
     assert lost(replay, 900) == restarts(4 * 600)
 
 
+def test_a_restart_of_all_containers_that_is_seen_with_the_first_start_after_a_failed_one_counts() -> None:
+    replay = cluster()
+    failed = replace(RUNNING, started=None, start_failed=97, accepted=96)
+    replay.see(failed, at=97)
+    replay.see(replace(failed, version=2, started=100, finished=700, exit_code=42, restarting=700), at=700)
+
+    assert lost(replay, 900) == restarts(4 * 600)
+
+
 def test_a_restart_is_accounted_before_a_crash_or_again_after_it() -> None:
     replay = cluster()
     replay.see(RUNNING, at=100)

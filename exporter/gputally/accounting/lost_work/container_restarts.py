@@ -122,9 +122,9 @@ class ContainerRestarts(KeyedPart[PodRuns]):
 
     def _take(self, found: Pod, record: PodRecord, at_us: int) -> None:
         restart = last_restart(found, self._rules)
-        if restart is None:
+        if restart is None or record.started_us is None:  # what only failed to start has not run
             return
-        known = self.known.get(record.uid, PodRuns(record.uid, record.started_us or 0))
+        known = self.known.get(record.uid, PodRuns(record.uid, record.started_us))
         until_us = known.until_us
         if restart.ended and (run := _lost_run(record, known, restart.ended, at_us)):
             until_us = run.to_us
@@ -151,7 +151,7 @@ def _lost_run(record: PodRecord, known: PodRuns, ended: EndedRun, at_us: int) ->
     """The run of a pod that ended; None if it is known."""
     to_us = _true_us(ended.finished_at, record, at_us)
     from_us = _true_us(ended.started_at, record, at_us) if ended.started_at else known.since_us
-    if record.started_us is None or to_us <= known.until_us or from_us >= to_us:
+    if to_us <= known.until_us or from_us >= to_us:
         return None
     return LostRun(record.uid, max(from_us, known.until_us), to_us, ended.exit_code, at_us)
 
