@@ -29,9 +29,13 @@ def finish(form: Json) -> int | None:
 
 
 def _last(status: Json) -> Iterable[Json]:
-    """The last run of a container, which is to come for one that waits again; a start in 1970 that is over was none."""
+    """The last run of a container, which is to come for one that waits again; a start in 1970 that is over was none.
+
+    A kubelet that has removed a container does not report when it started.
+    """
     now = [run for name, run in status["state"].items() if name in ("running", "terminated")]
-    last: list[Json] = [{} for run in status["lastState"].values() if seconds(run["startedAt"]) > -86400]
+    starts = [run["startedAt"] for run in status["lastState"].values()]
+    last: list[Json] = [{} for start in starts if start is None or seconds(start) > -86400]
     return now or last
 
 

@@ -126,15 +126,44 @@ def pod_changes(draw: Draw, bound: int) -> list[Change]:
 
 @st.composite
 def crashes(draw: Draw, started: int) -> list[Change]:
+    """Once or twice a container ends by itself, or its kubelet restarts all of the pod in place."""
+    changes: list[Change] = []
+    for _ in range(draw(st.integers(1, 2))):
+        changes += draw(crash(started) if draw(st.integers(0, 2)) else restart_of_all(started))
+        last = changes[-1][1]
+        if last["started"] is None or last["finished"] is not None:
+            break
+        started = last["started"]
+    return changes
+
+
+@st.composite
+def crash(draw: Draw, started: int) -> list[Change]:
     """A container fails or succeeds, is seen to wait for its next run or not, and runs again or not."""
     ended, code = min(started + draw(st.integers(1, 20)), LATEST - 1), draw(st.sampled_from([0, 1, 1]))
     run: dict[str, Any] = {"started": started, "finished": ended, "exit_code": code}
-    crash: Change = (ended, run | {"waiting": draw(st.booleans())})
+    ends: Change = (ended, run | {"waiting": draw(st.booleans())})
     if draw(st.booleans()):
-        return [crash]
+        return [ends]
     again = min(ended + draw(st.integers(0, 10)), LATEST - 1)
-    runs = {"started": again, "finished": None, "exit_code": 0, "before": (started, ended, code)}
-    return [crash, (again, runs | {"waiting": False})]
+    runs = {"started": again, "finished": None, "exit_code": 0, "before": (started, ended, code), "removed": False}
+    return [ends, (again, runs | {"waiting": False})]
+
+
+@st.composite
+def restart_of_all(draw: Draw, started: int) -> list[Change]:
+    """A container exits, which its kubelet may notice a second later; it removes all, and starts them again or not."""
+    exited = min(started + draw(st.integers(1, 20)), LATEST - 3)
+    noticed = exited + draw(st.integers(0, 1))
+    exits = {"started": started, "finished": exited, "exit_code": 42, "waiting": False}
+    under_way: Change = (noticed, exits | {"restarting": noticed, "restarting_status": "True"})
+    nothing: dict[str, Any] = {"started": None, "finished": None, "exit_code": 0, "removed": True, "before": None}
+    removed: Change = (noticed + 1, nothing | {"phase": "Running", "accepted": started})
+    if not draw(st.integers(0, 3)):
+        return [under_way, removed]
+    again = min(noticed + 1 + draw(st.integers(0, 10)), LATEST - 1)
+    runs = {"started": again, "finished": None, "restarting": noticed + 1, "restarting_status": "False"}
+    return [under_way, removed, (again, runs)]
 
 
 @st.composite

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
+from typing import NamedTuple
 
 import msgspec
 from hypothesis import given
@@ -132,11 +133,36 @@ def stated_by(forms: Sequence[Json]) -> list[int]:
     return [seconds(text) for text in texts if text]
 
 
-def run_before(form: Json) -> Json | None:
-    """The last run of a container that runs again, or waits for that."""
-    statuses = form["status"].get("containerStatuses", ())
-    run: Json | None = statuses[0]["lastState"].get("terminated") if statuses else None
-    return run if run and is_time(run["startedAt"]) else None
+class Restart(NamedTuple):
+    """The run from `began` to `ended`, as a form tells of a restart; since when it runs `again`, None while not.
+
+    `began` is None where the form does not tell, as of the restart of all containers.
+    """
+
+    began: int | None
+    ended: int
+    again: int | None
+    is_lost: bool
+
+
+def restart_in(form: Json) -> Restart | None:
+    """The last restart in place that a form tells of, by the clock of its node."""
+    [status] = form["status"].get("containerStatuses") or [{"state": {}, "lastState": {}}]
+    run: Json | None = status["lastState"].get("terminated")
+    now = status["state"].get("running") or status["state"].get("terminated")
+    if now and not now.get("startedAt"):  # the container was lost with its node
+        return None
+    all_of_them = [each for each in form["status"]["conditions"] if each["type"] == "AllContainersRestarting"]
+    if all_of_them and all_of_them[0]["status"] == "True":
+        stopped = status["state"].get("terminated") or {"finishedAt": all_of_them[0]["lastTransitionTime"]}
+        return Restart(None, seconds(stopped["finishedAt"]), None, is_lost=True)
+    again = seconds(now["startedAt"]) if now and is_time(now["startedAt"]) else None
+    if run and run["reason"] == "RestartingAllContainers":
+        return Restart(None, seconds(all_of_them[0]["lastTransitionTime"]), again, is_lost=True)
+    if run and is_time(run["startedAt"]):
+        began, ended = (seconds(run[name]) for name in ("startedAt", "finishedAt"))
+        return Restart(began, ended, again, is_lost=run["exitCode"] != 0)
+    return None
 
 
 def is_time(text: str | None) -> bool:
@@ -144,31 +170,39 @@ def is_time(text: str | None) -> bool:
     return text is not None and seconds(text) > -86400
 
 
+class Runs(NamedTuple):
+    """The runs of a pod's container that are to be done again, from and to, and since when it has work to lose."""
+
+    lost: list[tuple[int, int]]
+    since: int
+
+
+def runs_of(pod: Pod) -> Runs:
+    """A run is lost since the last checkpoint stated by then."""
+    lost, since, until = list[tuple[int, int]](), 0, 0
+    for i, form in enumerate(pod.forms):
+        if restart := restart_in(form):
+            ended = restart.ended - pod.off
+            began = since if restart.began is None else restart.began - pod.off
+            if began < ended and until < ended:
+                saved = max((at for at in stated_by(pod.forms[: i + 1]) if at <= ended), default=0)
+                lost += [(max(began, until, saved), ended)] * restart.is_lost
+                until = ended
+            again = -1 if restart.again is None else restart.again - pod.off
+            since = again if again >= until else HORIZON  # what ends while it waits reports the run before once more
+    return Runs(lost, since)
+
+
 def worked_since(pod: Pod) -> int:
     """Since when its container runs after its last restart: from then on it has work to lose."""
-    since, ended = 0, 0
-    for form in pod.forms:
-        if run := run_before(form):
-            ended = max(ended, seconds(run["finishedAt"]) - pod.off)
-            state = form["status"]["containerStatuses"][0]["state"]
-            present = state.get("running") or state.get("terminated")
-            if present and not present["startedAt"]:  # the container was lost with its node
-                continue
-            again = seconds(present["startedAt"]) - pod.off if present and is_time(present["startedAt"]) else -1
-            since = again if again >= ended else HORIZON  # what ends while it waits reports the run before once more
-    return since
+    return runs_of(pod).since
 
 
 def lost_to_restarts(pod: Pod) -> Counter[tuple[str, str]]:
-    """What the container did in each run before another one that failed, since the last checkpoint stated by then."""
-    found, known = Counter[tuple[str, str]](), set[str]()
-    for i, form in enumerate(pod.forms):
-        run = run_before(form)
-        if run and run["exitCode"] and run["finishedAt"] not in known:
-            known.add(run["finishedAt"])
-            began, ended = (seconds(run[name]) - pod.off for name in ("startedAt", "finishedAt"))
-            saved = max((at for at in stated_by(pod.forms[: i + 1]) if at <= ended), default=0)
-            found.update(ran_since(pod, max(began, saved), ended))
+    """What the container did in the runs that are to be done again."""
+    found = Counter[tuple[str, str]]()
+    for began, ended in runs_of(pod).lost:
+        found.update(ran_since(pod, began, ended))
     return found
 
 

@@ -213,6 +213,26 @@ def test_a_restart_that_is_reported_after_the_pod_ended_with_its_node_counts_its
     assert lost(replay, 1001, Total.LOST) == {}
 
 
+def test_a_restart_of_a_pod_that_seemed_to_have_ended_with_its_node_counts_once_its_end_is_known() -> None:
+    replay = cluster()
+    replay.lose(NODE, at=97)
+    replay.see(WAITS, at=701)
+    replay.see(replace(AGAIN, version=3, phase="Failed", finished=900, exit_code=1), at=901)
+
+    assert lost(replay, 1000) == restarts(4 * 600)
+
+
+def test_a_restart_that_is_the_first_sign_of_a_start_counts_in_a_pod_that_is_being_deleted() -> None:
+    """Its start changes no segment: it is terminating before and after."""
+    replay = cluster()
+    asked = replace(RUNNING, started=None, accepted=96, deleted=99, grace=1000)
+    replay.see(asked, at=99)
+    replay.see(replace(asked, version=2, started=100, finished=700, exit_code=1, waiting=True), at=701)
+    replay.flush()
+
+    assert lost(replay, 1000) == restarts(4 * 600)
+
+
 def test_at_risk_is_what_the_present_run_has_done() -> None:
     replay = cluster()
     replay.see(RUNNING, at=100)
@@ -246,6 +266,23 @@ def test_a_restart_that_is_only_seen_as_the_pod_is_deleted_counts() -> None:
     replay = cluster()
     replay.see(RUNNING, at=100)
     replay.lose(replace(AGAIN, phase="Failed", finished=800, deleted=790, exit_code=143), at=801)
+
+    assert lost(replay, 900) == restarts(4 * 600)
+
+
+def test_a_restart_that_is_seen_with_the_first_start_as_the_pod_is_deleted_counts() -> None:
+    replay = cluster()
+    replay.see(replace(RUNNING, started=None, accepted=96), at=96)
+    replay.lose(replace(AGAIN, phase="Failed", finished=800, deleted=790, exit_code=143), at=801)
+
+    assert lost(replay, 900) == restarts(4 * 600)
+
+
+def test_a_restart_of_all_containers_that_is_seen_with_the_first_start_after_a_failed_one_counts() -> None:
+    replay = cluster()
+    failed = replace(RUNNING, started=None, start_failed=97, accepted=96)
+    replay.see(failed, at=97)
+    replay.see(replace(failed, version=2, started=100, finished=700, exit_code=42, restarting=700), at=700)
 
     assert lost(replay, 900) == restarts(4 * 600)
 

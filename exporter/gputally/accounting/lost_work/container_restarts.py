@@ -10,6 +10,7 @@ from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.checkpoints.stated_checkpoint import stated_by
 from gputally.accounting.lost_work.container_runs import EndedRun, last_restart, may_have_restarted
 from gputally.accounting.nodes.node_clock import true_times
+from gputally.accounting.pods import lifetime
 from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
@@ -77,23 +78,16 @@ class ContainerRestarts(KeyedPart[PodRuns]):
         return known.since_us if known else None
 
     def seen(self, found: Object, *, at_us: int) -> None:
-        """See `StatePart.seen`; also called with the last state of a deleted pod, as long as its record is there."""
+        """See `StatePart.seen`."""
         record = self._pods.get(found.metadata.uid)
-        if record is None or not isinstance(found, Pod) or not may_have_restarted(found):
-            return
-        restart = last_restart(found, self._rules)
-        if restart is None:
-            return
-        known = self.known.get(record.uid, PodRuns(record.uid, record.started_us or 0))
-        until_us = known.until_us
-        if restart.ended and (run := _lost_run(record, known, restart.ended, at_us)):
-            until_us = run.to_us
-            if restart.ended.is_lost and run.to_us > self._start_us:
-                self.lost.setdefault(record.uid, []).append(self._with_checkpoint(run, found, at_us))
-        since_us = _true_us(restart.runs_since, record, at_us) if restart.runs_since else WAITING
-        if since_us < until_us:  # a pod that ends while it waits reports the run before as its last one
-            since_us = WAITING
-        self._keep(PodRuns(record.uid, since_us, until_us))
+        if record is not None and isinstance(found, Pod) and may_have_restarted(found):
+            self._take(found, record, at_us)
+
+    def last_seen(self, pod: Pod, *, at_us: int) -> None:
+        """The last state of a deleted pod, which its record does not have yet: it may be the first with a start."""
+        record = self._pods.get(pod.metadata.uid)
+        if record is not None and may_have_restarted(pod):
+            self._take(pod, lifetime.seen(record, pod, at_us=at_us, since_us=at_us), at_us)
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.gone`."""
@@ -126,6 +120,21 @@ class ContainerRestarts(KeyedPart[PodRuns]):
         self._start_us, self._is_start_written = start.until_us if start else at_us, start is not None
         self.fresh.update(self.known)
 
+    def _take(self, found: Pod, record: PodRecord, at_us: int) -> None:
+        restart = last_restart(found, self._rules)
+        if restart is None or record.started_us is None:  # what only failed to start has not run
+            return
+        known = self.known.get(record.uid, PodRuns(record.uid, record.started_us))
+        until_us = known.until_us
+        if restart.ended and (run := _lost_run(record, known, restart.ended, at_us)):
+            until_us = run.to_us
+            if restart.ended.is_lost and run.to_us > self._start_us:
+                self.lost.setdefault(record.uid, []).append(self._with_checkpoint(run, found, at_us))
+        since_us = _true_us(restart.runs_since, record, at_us) if restart.runs_since else WAITING
+        if since_us < until_us:  # a pod that ends while it waits reports the run before as its last one
+            since_us = WAITING
+        self._keep(PodRuns(record.uid, since_us, until_us))
+
     def _with_checkpoint(self, run: LostRun, pod: Pod, at_us: int) -> LostRun:
         known = self._checkpoints.of(run.uid).stated
         stated = [*stated_by(pod, at_us=at_us), *((known,) if known else ())]
@@ -142,7 +151,7 @@ def _lost_run(record: PodRecord, known: PodRuns, ended: EndedRun, at_us: int) ->
     """The run of a pod that ended; None if it is known."""
     to_us = _true_us(ended.finished_at, record, at_us)
     from_us = _true_us(ended.started_at, record, at_us) if ended.started_at else known.since_us
-    if record.started_us is None or to_us <= known.until_us or from_us >= to_us:
+    if to_us <= known.until_us or from_us >= to_us:
         return None
     return LostRun(record.uid, max(from_us, known.until_us), to_us, ended.exit_code, at_us)
 

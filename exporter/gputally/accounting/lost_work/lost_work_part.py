@@ -96,7 +96,7 @@ class LostWorkPart(StatePart[PodLoss]):
 
     def last_seen(self, pod: Pod, *, at_us: int) -> None:
         """The last state of a deleted pod, whose record is still there."""
-        self.container_restarts.seen(pod, at_us=at_us)
+        self.container_restarts.last_seen(pod, at_us=at_us)
         self.checkpoints.seen(pod, at_us=at_us)
 
     def pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
@@ -348,7 +348,12 @@ def _may_be_lost(work: PodWork) -> bool:
 
 
 def _corrected(old: PodWork, record: PodRecord) -> PodWork | None:
-    """The work of a deleted pod by its corrected allocations; it states nothing any more."""
+    """The work of a deleted pod by its corrected allocations; it states nothing any more.
+
+    Its start may be newer than that revision, as it changes no segment of a pod that is being deleted.
+    """
+    started = [each for each in (old.started_us, record.started_us) if each is not None]
+    record = replace(record, started_us=min(started, default=None))
     kept = {field: getattr(old, field) for field in ("group", "interval_us", "resumed_us", "has_work")}
     work = work_of(record, NOTHING, **kept)
     return replace(work, saved=old.saved) if work else None

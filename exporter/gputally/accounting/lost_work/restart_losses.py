@@ -90,7 +90,7 @@ class RestartLosses:
 
     def _add(self, run: LostRun, record: PodRecord, at_us: int) -> None:
         work = self._work_of(run, record)
-        if not work.spans or run.to_us <= self._totals.accounting_start_us or work.uid in self._book.known:
+        if not work.has_work or run.to_us <= self._totals.accounting_start_us or work.uid in self._book.known:
             return
         shared = [each for each in self._shared(run.uid) if each.at_us <= run.to_us]
         row = self._row_of(work.uid, run, record)
@@ -132,7 +132,8 @@ class RestartLosses:
 
 
 def _spans(record: PodRecord, from_us: int, to_us: int) -> tuple[WorkSpan, ...]:
-    return merged(within(spans_of(record, until_us=to_us), [(from_us, to_us)]))
+    ran = replace(record, started_us=from_us)  # a revision that was handed on may be older than the start
+    return merged(within(spans_of(ran, until_us=to_us), [(from_us, to_us)]))
 
 
 def _terms(row: Disruption) -> tuple[str, ...]:
