@@ -86,6 +86,8 @@ class LostWorkPart(StatePart[PodLoss]):
         """All victims that are known, and why they were disrupted."""
         self._open: set[str] = set()
         """UIDs of victims whose end is not known, or what became of their group."""
+        self._last_revisions: dict[str, int] = {}
+        """Those of the last states of deleted pods while one waits to be written: only a later one corrects them."""
         self._next_forget_us = 0
         self._now_us = 0
 
@@ -108,12 +110,16 @@ class LostWorkPart(StatePart[PodLoss]):
         group = self.groups.of(uid) or group_of(record)
         if uid in self._causes or uid in self.losses or group or self._causes_may_come_late or not record.node_uid:
             self._take(record, group)
+        if uid in self._handover.revised:
+            self._last_revisions[uid] = record.revision
         self._drop(uid)
 
     def revised(self, records: Mapping[str, PodRecord]) -> None:
         """Allocations have new revisions: also those of deleted pods may be corrected, but not what they stated."""
         for uid, record in records.items():
-            self.restart_losses.revise(record, at_us=self._now_us)
+            if record.revision <= self._last_revisions.get(uid, -1):
+                continue  # it waits to be written, and is older than the pod's last state
+            self.restart_losses.revise(self._pods.get(uid, record), at_us=self._now_us)
             if uid in self._pods or (loss := self.losses.get(uid)) is None:
                 continue
             if work := _corrected(loss.work, record):
@@ -324,6 +330,8 @@ class LostWorkPart(StatePart[PodLoss]):
     def _forget(self, now_us: int) -> None:
         """Drop what can change no more, after the revisions that no drain has handed over yet."""
         self.revised(self._handover.revised)
+        waiting = self._last_revisions.keys() & self._handover.revised.keys()
+        self._last_revisions = {uid: self._last_revisions[uid] for uid in waiting}
         known = self._causes.keys() | self._open | self.losses.keys()
         self._victims = {uid: cause for uid, cause in self._victims.items() if uid in known}
         busy = {group for group, _ in self._by_group() if group}
@@ -348,12 +356,7 @@ def _may_be_lost(work: PodWork) -> bool:
 
 
 def _corrected(old: PodWork, record: PodRecord) -> PodWork | None:
-    """The work of a deleted pod by its corrected allocations; it states nothing any more.
-
-    Its start may be newer than that revision, as it changes no segment of a pod that is being deleted.
-    """
-    started = [each for each in (old.started_us, record.started_us) if each is not None]
-    record = replace(record, started_us=min(started, default=None))
+    """The work of a deleted pod by its corrected allocations; it states nothing any more."""
     kept = {field: getattr(old, field) for field in ("group", "interval_us", "resumed_us", "has_work")}
     work = work_of(record, NOTHING, **kept)
     return replace(work, saved=old.saved) if work else None

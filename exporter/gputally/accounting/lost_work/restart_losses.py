@@ -132,8 +132,7 @@ class RestartLosses:
 
 
 def _spans(record: PodRecord, from_us: int, to_us: int) -> tuple[WorkSpan, ...]:
-    ran = replace(record, started_us=from_us)  # a revision that was handed on may be older than the start
-    return merged(within(spans_of(ran, until_us=to_us), [(from_us, to_us)]))
+    return merged(within(spans_of(record, until_us=to_us), [(from_us, to_us)]))
 
 
 def _terms(row: Disruption) -> tuple[str, ...]:
