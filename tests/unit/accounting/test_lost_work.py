@@ -271,3 +271,18 @@ def test_a_scrape_reports_what_the_amendment_of_a_deleted_victim_takes_back() ->
     [row] = replay.scrape(END + 40).totals[Total.LOST]
 
     assert (row.value, row.ahead) == (4 * (6 * HOUR + 30) * GPU_SECOND, 2 * (6 * HOUR + 30) * GPU_SECOND)
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_what_a_pod_told_as_it_was_deleted_outlives_a_revision_that_was_written_later(*, is_written: bool) -> None:
+    """Its end comes with its node; its deletion request is told with the deletion, and changes no allocation."""
+    replay = cluster()
+    member = replace(RUNNING, labels={"batch.kubernetes.io/job-name": "j"}, phase="Failed", started=None)
+    replay.lose(NODE, at=START)
+    replay.see(member, at=START + 1)
+    if is_written:
+        replay.flush()
+    replay.lose(replace(member, version=3, deleted=START), at=START + 2)
+    replay.flush()
+
+    assert replay.fleet.ends.lost_work.losses["uid-a"].work.requested_us == us(START)
