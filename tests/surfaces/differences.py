@@ -53,12 +53,6 @@ DIFFERENCES: Final = (
         (*SCENARIOS, "campaign"),
         "the ledger has waits from the accounting start on, the others the creation of the pods: docs/pending.md",
     ),
-    Difference(
-        ("pods that others should not precede, by finding",),
-        ("metrics",),
-        ("waits",),
-        "a starved pod is listed as such alone, and the metric counts it as outranked, too: docs/pending.md",
-    ),
 )
 
 

@@ -338,8 +338,7 @@ PODS_THAT_WAIT: Final = (
         {
             "/api/v1/pending": amounts(FINDINGS, "pods", FINDING),
             "page": amounts(PAGE_FINDINGS, "pods", FINDING),
-            "metrics": metric("gputally_pending_finding_pods", FINDING),
-        },
+        },  # the metric counts a starved pod as outranked, too, and lags behind by some seconds: docs/pending.md
     ),
     Question(
         "partial gangs now, by tier",

@@ -138,10 +138,13 @@ async def closed_at(stepping: SteppedCluster, settings: Settings, scratch: Path)
 
 
 async def _accounted(stepping: SteppedCluster) -> None:
-    """All that was reported is in the metrics."""
+    """All that was reported is in the metrics, and all classes of waiting pods were looked at since."""
     pipeline = stepping.running.pipeline
     await until(lambda: pipeline.exposition.has_caught_up)
     pipeline.accountant.advance(now_us=stepping.now_us())
+    waiting = pipeline.fleet.waiting
+    for _ in tuple(waiting.verdicts.classes):
+        waiting.findings.step()
 
 
 async def _evaluate_budgets(settings: Settings, running: RunningAggregator) -> None:
