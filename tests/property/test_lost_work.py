@@ -134,9 +134,9 @@ def stated_by(forms: Sequence[Json]) -> list[int]:
 
 
 class Restart(NamedTuple):
-    """The run from `began` to `ended`, as a form tells of a restart; since when it runs `again`, None while not.
+    """A restart as one form of the pod shows it: the run lasted from `began` to `ended`, the next began at `again`.
 
-    `began` is None where the form does not tell, as of the restart of all containers.
+    `again` is None until the container runs again. `began` is None for a restart of all containers: no form shows it.
     """
 
     began: int | None
@@ -146,7 +146,7 @@ class Restart(NamedTuple):
 
 
 def restart_in(form: Json) -> Restart | None:
-    """The last restart in place that a form tells of, by the clock of its node."""
+    """The last restart in place that this form shows, by the clock of its node."""
     [status] = form["status"].get("containerStatuses") or [{"state": {}, "lastState": {}}]
     run: Json | None = status["lastState"].get("terminated")
     now = status["state"].get("running") or status["state"].get("terminated")

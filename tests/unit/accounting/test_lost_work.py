@@ -274,8 +274,8 @@ def test_a_scrape_reports_what_the_amendment_of_a_deleted_victim_takes_back() ->
 
 
 @pytest.mark.parametrize("is_written", [True, False])
-def test_what_a_pod_told_as_it_was_deleted_outlives_a_revision_that_was_written_later(*, is_written: bool) -> None:
-    """Its end comes with its node; its deletion request is told with the deletion, and changes no allocation."""
+def test_a_revision_that_is_written_late_does_not_undo_what_the_deleted_event_showed(*, is_written: bool) -> None:
+    """The pod ended with its node. Only the DELETED event shows the deletion request, which changes no allocation."""
     replay = cluster()
     member = replace(RUNNING, labels={"batch.kubernetes.io/job-name": "j"}, phase="Failed", started=None)
     replay.lose(NODE, at=START)

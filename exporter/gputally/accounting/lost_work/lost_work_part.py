@@ -87,7 +87,7 @@ class LostWorkPart(StatePart[PodLoss]):
         self._open: set[str] = set()
         """UIDs of victims whose end is not known, or what became of their group."""
         self._last_revisions: dict[str, int] = {}
-        """Those of the last states of deleted pods while one waits to be written: only a later one corrects them."""
+        """Revision of a deleted pod's last state, until the ledger has it: only a later one corrects the loss."""
         self._next_forget_us = 0
         self._now_us = 0
 
