@@ -1,13 +1,12 @@
 """The flags of `gputally check`."""
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import Final
 
 from gputally.config.check import check, document_of
 from gputally.model.printable import printable
-from gputally.setting import add_epilog
 
 _EXAMPLES: Final = """\
 examples:
@@ -22,7 +21,7 @@ Price books are also checked against the tiers of a configuration that is named 
 def add_check_flags(command: ArgumentParser) -> None:
     """Add all flags, with examples."""
     command.set_defaults(run=_check)
-    add_epilog(command, _EXAMPLES)
+    command.epilog, command.formatter_class = _EXAMPLES, RawDescriptionHelpFormatter
     add = command.add_argument
     add("--output", choices=("text", "json"), default="text", help="json prints one document [default: text]")
     add("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML); - is standard input")
