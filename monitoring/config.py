@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from gputally.accounting.totals.posting import SCHEDULING_BOUNDS_S
+from gputally.accounting.pods.posting import SCHEDULING_BOUNDS_S
 
 CONFIG: Final = Path(__file__).parents[1] / "alerts" / "config.yaml"
 """The defaults, each with its reason. A file of one's own holds what differs."""

@@ -21,8 +21,8 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gputally.accounting.fleet import Fleet
-from gputally.accounting.snapshot import publish
+from gputally.accounting.fleet.fleet import Fleet
+from gputally.accounting.fleet.snapshot import publish
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Deleted, Observation, Upserted

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from gputally.accounting.fleet import Fleet
+from gputally.accounting.fleet.fleet import Fleet
 from gputally.model.kube import Kind
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.observation import RelistFinished, RelistStarted, Upserted

@@ -6,8 +6,8 @@ from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gputally.accounting.fleet import Fleet
-from gputally.accounting.snapshot import Snapshot, publish
+from gputally.accounting.fleet.fleet import Fleet
+from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.catalog.all import FLEET
 from gputally.catalog.metric import Columns, Metric
 from gputally.config.read import read_files

@@ -11,8 +11,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.prices.price_book import PriceBook
-from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.total import RECONCILED
 from gputally.catalog.all import FLEET
 from gputally.config.prices.price_file import read_price_book

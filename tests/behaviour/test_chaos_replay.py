@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gputally.accounting.nodes.node_clock import OFF_US
+from gputally.accounting.facts.node_clock import OFF_US
 from gputally.kube import backoff
 from gputally_sim.api.store import Change
 from gputally_sim.cluster import SimCluster

@@ -13,7 +13,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from gputally.accounting.fleet import Fleet
+from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.total import RECONCILED, Total
 from gputally.aggregator.intake import LIMIT

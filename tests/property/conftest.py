@@ -5,8 +5,8 @@ from unittest.mock import patch
 
 import pytest
 
+from gputally.accounting.facts import acceptance
 from gputally.accounting.nodes import node_labels
-from gputally.accounting.pods import acceptance
 from gputally.model.units import US_PER_SECOND
 from tests import true_nodes
 from tests.truth import ACCEPTANCE

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.facts.outcome import outcome_of
 from gputally.model.pod import PodRecord
 from tests.core.manifests import PodForm
 from tests.property.node_lives import OPENED, Draw

@@ -9,9 +9,9 @@ import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from gputally.accounting.facts import lifetime
+from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.nodes import node_account
-from gputally.accounting.pods import lifetime
-from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube import (

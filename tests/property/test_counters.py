@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from gputally.accounting.snapshot import Snapshot, publish
+from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.accounting.totals.total import LABELS, Total
 from gputally.model.kube import Job, Kind
 from gputally.model.observation import Deleted, RelistFinished, RelistStarted, Upserted
@@ -20,7 +20,7 @@ from tests.core.replay import Replay
 from tests.property.examples import examples
 
 if TYPE_CHECKING:
-    from gputally.accounting.changes import Changes
+    from gputally.accounting.changes.changes import Changes
 
 LIMIT = 2
 RULES = Rules(

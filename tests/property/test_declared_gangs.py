@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gputally.accounting.snapshot import publish
+from gputally.accounting.fleet.snapshot import publish
 from gputally.model.rules import OPTIONAL_RESOURCES
 from tests.core.gang_pods import TASK
 from tests.core.manifests import Json, NodeForm, instant, us

@@ -9,7 +9,7 @@ from itertools import accumulate, cycle
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gputally.accounting.snapshot import publish
+from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.totals.total import Total
 from tests.core.manifests import Json, NodeForm, PodForm, instant, us
 from tests.core.replay import Replay

@@ -9,7 +9,7 @@ from itertools import cycle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.totals.total import Total
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import NodeForm, instant

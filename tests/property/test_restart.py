@@ -5,7 +5,7 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting import fleet
+from gputally.accounting.fleet import fleet
 from gputally.accounting.pods.pods import Pods
 from gputally.model.pod import PodRecord
 from tests.core.replay import Replay

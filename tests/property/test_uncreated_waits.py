@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gputally.accounting.snapshot import publish
+from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.totals.total import Total
 from gputally.model.kube import Condition, Event, Job, Kind
 from gputally.model.observation import Bookmark

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.snapshot import publish
+from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.totals.total import Total
 from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.units import US_PER_SECOND

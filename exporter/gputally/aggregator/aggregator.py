@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gputally import __version__
-from gputally.accounting.changes import Saved
-from gputally.accounting.fleet import Fleet
-from gputally.accounting.present import at_present
+from gputally.accounting.changes.changes import Saved
+from gputally.accounting.fleet.fleet import Fleet
+from gputally.accounting.fleet.present import at_present
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.aggregator.agent_reports import puller
 from gputally.aggregator.intake import Intake

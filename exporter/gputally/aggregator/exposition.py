@@ -2,9 +2,9 @@
 
 import asyncio
 
-from gputally.accounting.active_pods import Active
 from gputally.accounting.disruptions.reclaim_events import EVENT_KINDS
-from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.fleet.active_pods import Active
+from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_writer import LedgerWriter

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gputally import __version__
-from gputally.accounting.fleet import Fleet
+from gputally.accounting.fleet.fleet import Fleet
 from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.exposition import Exposition
 from gputally.aggregator.intake import LIMIT, Intake

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from gputally.accounting.active_pods import PENDING, ActivePod
+from gputally.accounting.fleet.active_pods import PENDING, ActivePod
 from gputally.export.live.allocations_route import AllocationsNow
 from gputally.export.status_page import StatusTable
 from gputally.model.health import AgentsHealth, Health, LedgerHealth, WatchHealth

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.catalog.aggregator import accounting_metrics as accounting
 from gputally.catalog.aggregator import agent_metrics as agents
 from gputally.catalog.aggregator import allocation_metrics as allocation

@@ -8,8 +8,8 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from gputally.accounting.active_pods import pending
-from gputally.accounting.fleet import Fleet
+from gputally.accounting.fleet.active_pods import pending
+from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.preemption import Preemption

@@ -5,8 +5,8 @@ from typing import Final
 
 from gputally.accounting.disruptions.reclaim_events import NAMESPACE, SENDERS
 from gputally.accounting.jobs.job_record import is_gpu_job
-from gputally.accounting.relevant_pods import is_watched
 from gputally.accounting.waiting.others import Matters, other_pod
+from gputally.accounting.watched.relevant_pods import is_watched
 from gputally.kube.reflector.resource import Resource
 from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.health import WatchHealth

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from gputally.accounting.active_pods import ActivePod, holding
-from gputally.accounting.lost_work.risk_lines import line_of
+from gputally.accounting.fleet.active_pods import ActivePod, holding
+from gputally.accounting.fleet.risk_lines import line_of
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.export.live.allocations_route import cost_per_hour
 from gputally.model.placement.why_document import OccupantPod

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from gputally.accounting.active_pods import ANY, holding
+from gputally.accounting.fleet.active_pods import ANY, holding
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.wait_record import WaitRecord

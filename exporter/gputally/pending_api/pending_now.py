@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from gputally.accounting.fleet import Fleet
+from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import RunningPods
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.tenant import UNASSIGNED

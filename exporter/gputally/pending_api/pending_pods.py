@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from gputally.accounting.active_pods import ANY
+from gputally.accounting.fleet.active_pods import ANY
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.export.live.allocations_route import hourly_text
 from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason, PendingTenant

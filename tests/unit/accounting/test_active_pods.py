@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from gputally.accounting.active_pods import Active, read_active
+from gputally.accounting.fleet.active_pods import Active, read_active
 from gputally.catalog.aggregator.pod_metrics import METRICS, view_of
 from gputally.export.text import render
 from gputally.model.rules import Limits, Rules

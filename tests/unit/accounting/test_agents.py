@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gputally.accounting.agents import Agents
-from gputally.accounting.relevant_pods import is_watched
+from gputally.accounting.watched.agents import Agents
+from gputally.accounting.watched.relevant_pods import is_watched
 from gputally.model.agent_pod import AgentPod
 from gputally.model.kube import Kind, Pod
 from gputally.model.observation import Deleted, Upserted

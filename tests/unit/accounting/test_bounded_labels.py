@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.accounting.snapshot import Snapshot, publish
+from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.accounting.totals.total import Total
 from gputally.model.rules import Limits, Rules, TenantRule, TenantSource
 from gputally.model.units import GPU_SECOND

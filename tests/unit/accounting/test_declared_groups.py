@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gputally.accounting.groups.declared_groups import COSCHEDULING_NAMES
+from gputally.accounting.frameworks.declared_groups import COSCHEDULING_NAMES
 from gputally.errors import MalformedObject
 from gputally.model.custom_resources.pod_groups import PodGroupObject
 from gputally.model.kube import Kind

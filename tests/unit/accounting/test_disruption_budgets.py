@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from gputally.accounting.limits import KEPT, SELECTOR_CHARACTERS
+from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.disruption import Disruption
 from gputally.model.kube import Kind, PodDisruptionBudget

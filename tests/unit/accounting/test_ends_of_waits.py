@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.accounting.fleet import Fleet
-from gputally.accounting.present import at_present
+from gputally.accounting.fleet.fleet import Fleet
+from gputally.accounting.fleet.present import at_present
 from gputally.model.kube import Kind
 from gputally.model.placement.priority_finding import FindingKind
 from tests.core.manifests import PodForm, us

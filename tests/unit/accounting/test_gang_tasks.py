@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gputally.accounting.groups.declared_groups import MOST_TASKS, declared_by
+from gputally.accounting.frameworks.declared_groups import MOST_TASKS, declared_by
 from gputally.accounting.waiting.gangs import task_of
 from gputally.errors import MalformedObject
 from gputally.model.kube import Kind

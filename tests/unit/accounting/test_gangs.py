@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gputally.accounting.groups.declared_groups import GROUP_KINDS, Declared
+from gputally.accounting.frameworks.declared_groups import GROUP_KINDS, Declared
 from gputally.accounting.waiting.gangs import MOST_KINDS, Gangs, gang_of
 from gputally.accounting.waiting.plea import Plea
 from gputally.model.kube import Kind

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 from msgspec import structs
 
-from gputally.accounting.active_pods import read_active
+from gputally.accounting.fleet.active_pods import read_active
 from gputally.accounting.jobs import job_costs
 from gputally.accounting.jobs.job_costs import JobCosts
 from gputally.catalog.aggregator.pod_metrics import JOB_COST, MOST_JOBS, view_of

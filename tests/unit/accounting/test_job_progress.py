@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.changes import Changes
+from gputally.accounting.changes.changes import Changes
 from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.stated_progress import PROGRESS, PROGRESS_UNIT
 from gputally.model.kube import Kind

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.snapshot import publish
+from gputally.accounting.fleet.snapshot import publish
 from gputally.model.node import LabelConflict, NodeRecord
 from gputally.model.rules import ResourceRule, Rules
 from tests.core.manifests import NodeForm, PodForm, us

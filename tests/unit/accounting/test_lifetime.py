@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from gputally.accounting.pods import lifetime
-from gputally.accounting.pods.lifetime import created_us, marks
-from gputally.accounting.pods.release import released
+from gputally.accounting.facts import lifetime
+from gputally.accounting.facts.lifetime import created_us, marks
+from gputally.accounting.facts.release import released
 from gputally.model.allocation import End, Gap
 from gputally.model.pod import PodRecord
 from tests.core.manifests import NEVER, PodForm, as_pod, us

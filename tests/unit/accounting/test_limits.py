@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, structs
 
-from gputally.accounting import limits
+from gputally.accounting.base import limits
+from gputally.accounting.base.limits import KEPT, NONE, STORED, Beyond, Limit, NamespaceLimit
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.disruptions import preempted_events
 from gputally.accounting.disruptions.queues import queue_preemptors
-from gputally.accounting.documents import DOCUMENTS
-from gputally.accounting.limits import KEPT, NONE, STORED, Beyond, Limit, NamespaceLimit
+from gputally.accounting.fleet.documents import DOCUMENTS
 from gputally.accounting.nodes.most_capacity import MOST_MODELS, MostCapacity
-from gputally.accounting.state_part import StatePart
-from gputally.accounting.unaccounted_pods import MOST_DAYS, UnaccountedDays
 from gputally.accounting.uncreated import failed_creates
 from gputally.accounting.waiting.fit.asked_sizes import MOST_SIZES, AskedSizes
+from gputally.accounting.watched.unaccounted_pods import MOST_DAYS, UnaccountedDays
 from gputally.aggregator.accountant import Accountant
 from gputally.kube.watched import ON_REQUEST, resources
 from gputally.model.health import Health, LedgerHealth

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gputally.accounting import limits
-from gputally.accounting.groups.declared_groups import Declared, DeclaredGroups
-from gputally.accounting.limits import Limit
+from gputally.accounting.base import limits
+from gputally.accounting.base.limits import Limit
+from gputally.accounting.frameworks.declared_groups import Declared, DeclaredGroups
 from gputally.model.kube import Kind
 from tests.core.gang_pods import group
 

@@ -3,8 +3,8 @@ from fractions import Fraction
 
 import pytest
 
+from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.nodes import node_account
-from gputally.accounting.snapshot import publish
 from gputally.accounting.totals.total import Total
 from gputally.model.kube import Kind
 from tests.core.manifests import NodeForm, PodForm, us

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.snapshot import publish
+from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Gap
 from tests.core.manifests import NodeForm, PodForm, us

@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
+from gputally.accounting.facts.release import NodeLife
 from gputally.accounting.nodes.lineage import Lineage
 from gputally.accounting.nodes.nodes import Nodes
-from gputally.accounting.pods.release import NodeLife
 from gputally.accounting.totals.total import Total
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Form, Replay

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.facts.outcome import outcome_of
 from gputally.model.allocation import Outcome, Result
 from gputally.model.kube import Kind
 from gputally.model.pod import PodRecord

@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
-from gputally.accounting.groups.deadlocks import MOST_GANGS, MOST_OF_TENANT
+from gputally.accounting.waiting.deadlocks import MOST_GANGS, MOST_OF_TENANT
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.model.kube import Kind
 from gputally.model.placement.partial_gang import NotCompared, PartialGang, PartialSum

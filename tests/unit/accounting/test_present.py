@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from gputally.accounting.changes import Saved
-from gputally.accounting.present import WAITED_US, at_present
-from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.changes.changes import Saved
+from gputally.accounting.fleet.present import WAITED_US, at_present
+from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.kube import Kind

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.accounting.snapshot import publish
+from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Gap
 from gputally.model.kube import Kind

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from gputally.accounting import fleet
+from gputally.accounting.fleet import fleet
 from gputally.accounting.pods.pods import Pods
 from gputally.model.kube import Kind
 from gputally.model.observation import Bookmark

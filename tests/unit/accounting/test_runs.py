@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.pods import lifetime
-from gputally.accounting.pods.release import released
+from gputally.accounting.facts import lifetime
+from gputally.accounting.facts.release import released
 from gputally.model.allocation import End
 from gputally.model.pod import PodRecord
 from tests.core.manifests import PodForm, as_pod, us

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.accounting.snapshot import Serving
+from gputally.accounting.fleet.snapshot import Serving
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.time_limits import PENDING_US, STARTING_US, TierLimits
 from gputally.model.rules import Limits, Rules

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from gputally.accounting.snapshot import PendingPods, publish
+from gputally.accounting.fleet.snapshot import PendingPods, publish
 from gputally.accounting.totals.total import Total
 from gputally.model.rules import Limits, Rules
 from tests.core.manifests import NodeForm, PodForm, us

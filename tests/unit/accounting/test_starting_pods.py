@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.snapshot import publish
+from gputally.accounting.fleet.snapshot import publish
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 

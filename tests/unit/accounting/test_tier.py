@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 from msgspec import structs
 
-from gputally.accounting.pods.lifetime import born
+from gputally.accounting.facts.lifetime import born
 from gputally.accounting.terms.tier import tier_labels, tier_of, tier_of_pod
 from gputally.model.rules import Rules, TierRule
 from tests.core.manifests import NodeForm, PodForm, as_pod

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gputally.accounting import unaccounted_pods
-from gputally.accounting.pods.acceptance import ACCEPTANCE_US
-from gputally.accounting.relevant_pods import is_watched
-from gputally.accounting.snapshot import publish
-from gputally.accounting.unaccounted_pods import UnaccountedDays, UnaccountedPods
+from gputally.accounting.facts.acceptance import ACCEPTANCE_US
+from gputally.accounting.fleet.snapshot import publish
+from gputally.accounting.watched import unaccounted_pods
+from gputally.accounting.watched.relevant_pods import is_watched
+from gputally.accounting.watched.unaccounted_pods import UnaccountedDays, UnaccountedPods
 from gputally.model.kube import Kind
 from gputally.model.rules import ResourceRule, Rules
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from msgspec import structs
 
-from gputally.accounting.snapshot import Snapshot, publish
+from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.waits.uncreated_metrics import UNCREATED_GPU_SECONDS, UNCREATED_GPUS
 from gputally.catalog.aggregator.waits.wait_metrics import NOT_CHARGED, REASON_GPUS, REASON_PODS

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from gputally.accounting.active_pods import pending
-from gputally.accounting.fleet import Fleet
+from gputally.accounting.fleet.active_pods import pending
+from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import Total
+from gputally.accounting.wait_book.wait_book import MOST_WAITS
 from gputally.accounting.waiting.blame import Blame
 from gputally.accounting.waiting.blame_shares import BlameShares
-from gputally.accounting.waiting.wait_book import MOST_WAITS
 from gputally.model.kube import Kind, Pod
 from gputally.model.observation import RelistFinished, RelistStarted
 from gputally.model.placement.needs import Needs

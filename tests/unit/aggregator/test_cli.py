@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gputally import cli
-from gputally.accounting.fleet import Fleet
+from gputally.accounting.fleet.fleet import Fleet
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally_sim.cluster import SimCluster
 from tests.fakes.certificates import Certificates

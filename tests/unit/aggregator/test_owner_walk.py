@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.changes import new_accounts
-from gputally.accounting.fleet import Fleet
+from gputally.accounting.changes.changes import new_accounts
+from gputally.accounting.fleet.fleet import Fleet
 from gputally.aggregator import owner_walk
 from gputally.aggregator.owner_queue import MAX_LOOKUPS, MAX_PER_NAMESPACE
 from gputally.aggregator.owner_walk import MAX_FAILURES, OwnerWalk

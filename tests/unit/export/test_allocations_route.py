@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from msgspec import structs
 
-from gputally.accounting.active_pods import Active, ActivePod, read_active
+from gputally.accounting.fleet.active_pods import Active, ActivePod, read_active
 from gputally.accounting.waiting.fit.packing import JobNodes
 from gputally.export.live.allocations_route import AllocationsNow, cost_per_hour, document
 from gputally.model.price import Basis, Price, Purchase

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
-from gputally.accounting.lost_work.risk_lines import RiskNow, read_risk
+from gputally.accounting.fleet.risk_lines import RiskNow, read_risk
 from gputally.export.live.at_risk_route import document
 from gputally.model.at_risk_document import AtRiskDocument, NotAtRisk
 from gputally.model.rules import Rules

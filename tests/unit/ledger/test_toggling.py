@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.fleet import Fleet
+from gputally.accounting.fleet.fleet import Fleet
 from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from tests.core.manifests import NodeForm, us
 from tests.core.one_pod import A100, BY_LABEL, NODE, RUNNING

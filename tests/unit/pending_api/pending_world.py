@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gputally.accounting.active_pods import read_active
+from gputally.accounting.fleet.active_pods import read_active
 from gputally.accounting.nodes.node_facts import asset_of
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.waiting_pod import WaitingPod

@@ -5,9 +5,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.base.state_part import KeyedPart
 from gputally.accounting.checkpoints.stated_checkpoint import checkpoint_of
 from gputally.accounting.checkpoints.work_to_lose import runs_placeholders
-from gputally.accounting.state_part import KeyedPart
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.totals.posting import BEYOND
+from gputally.accounting.pods.posting import BEYOND
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import Cause, Disruption

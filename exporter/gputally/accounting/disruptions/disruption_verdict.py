@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Final
 
 from gputally.accounting.disruptions.node_signals import NodeSignal
-from gputally.accounting.nodes.node_clock import OFF_US
-from gputally.accounting.pods.lifetime import never_held
-from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.facts.lifetime import never_held
+from gputally.accounting.facts.node_clock import OFF_US
+from gputally.accounting.facts.outcome import outcome_of
 from gputally.model.allocation import Outcome
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, Disrupted
 from gputally.model.pod import PodRecord

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.aftermath import Aftermath
 from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
 from gputally.accounting.disruptions.disruption_verdict import SuspendedUs, reported_of, verdict_of
@@ -13,11 +14,10 @@ from gputally.accounting.disruptions.node_signals import NodeSignals
 from gputally.accounting.disruptions.queues.deleting_pods import DeletingPods
 from gputally.accounting.disruptions.queues.queue_evictions import QueueEvictions
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
-from gputally.accounting.groups.pod_group import group_of
+from gputally.accounting.facts.segments import held
+from gputally.accounting.frameworks.pod_group import group_of
 from gputally.accounting.jobs.job_policy import JobPolicy, uses_retry
 from gputally.accounting.pods.pods import Pods
-from gputally.accounting.pods.segments import held
-from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import End
 from gputally.model.disruptions.disruption import JOB_PREEMPTIONS, OWN_JOB, QUEUE_CAUSES, Cause, Disrupted, Disruption

@@ -2,7 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from gputally.accounting.coverage import Coverage
+from gputally.accounting.base.coverage import Coverage
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.disruptions.disruptions import Disruptions, Surroundings
 from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.queues.queue_evictions import QueueEvictions
@@ -16,7 +17,6 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.policy.covered_pods import CoveredPods
 from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
 from gputally.accounting.policy.policy import Policy
-from gputally.accounting.state_part import StatePart
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import Disruption

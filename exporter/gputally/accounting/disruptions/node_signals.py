@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.state_part import KeyedPart, no_later
+from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.node import NodeRecord
 from gputally.model.units import US_PER_HOUR, dated_us

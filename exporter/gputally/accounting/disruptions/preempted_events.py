@@ -3,9 +3,9 @@
 import re
 from typing import Final, NamedTuple
 
+from gputally.accounting.base.limits import KEPT, Beyond
 from gputally.accounting.disruptions.group_preemptors import POD_GROUP, as_group
-from gputally.accounting.limits import KEPT, Beyond
-from gputally.accounting.pods.outcome import is_preemption
+from gputally.accounting.facts.outcome import is_preemption
 from gputally.errors import MalformedObject
 from gputally.model.disruptions.kai_eviction import kai_eviction_in
 from gputally.model.disruptions.preemption import Preemptor

@@ -13,6 +13,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.base.limits import Beyond
+from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.group_preemptors import POD_GROUP, GroupPreemptors, group_named
 from gputally.accounting.disruptions.nominations import Nomination, Nominations
 from gputally.accounting.disruptions.preempted_events import (
@@ -23,10 +25,8 @@ from gputally.accounting.disruptions.preempted_events import (
 )
 from gputally.accounting.disruptions.queues.queue_preemption import by_queue
 from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
-from gputally.accounting.limits import Beyond
-from gputally.accounting.pods.outcome import target_of
-from gputally.accounting.pods.segments import held
-from gputally.accounting.state_part import KeyedPart, no_later
+from gputally.accounting.facts.outcome import target_of
+from gputally.accounting.facts.segments import held
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import Disruption

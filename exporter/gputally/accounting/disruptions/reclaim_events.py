@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.stand_in import is_stand_in
-from gputally.accounting.state_part import StatePart
 from gputally.model.kube import Event, Kind, Object
 from gputally.model.node import NodeRecord
 from gputally.model.units import to_us

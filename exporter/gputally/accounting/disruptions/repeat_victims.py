@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.limits import STORED
-from gputally.accounting.state_part import KeyedPart
+from gputally.accounting.base.limits import STORED
+from gputally.accounting.base.state_part import KeyedPart
 from gputally.model.disruptions.disruption import OWN_JOB, Disruption
 from gputally.model.units import US_PER_DAY
 

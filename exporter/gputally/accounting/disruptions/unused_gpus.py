@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from msgspec import Struct
 
-from gputally.accounting.pods.segments import held
+from gputally.accounting.facts.segments import held
 from gputally.model.disruptions.disruption import PREEMPTIONS, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND

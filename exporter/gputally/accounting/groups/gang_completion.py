@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from gputally.accounting.groups.pod_group import task_of
-from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.facts.outcome import outcome_of
+from gputally.accounting.frameworks.pod_group import task_of
 from gputally.model.allocation import Outcome
 from gputally.model.pod import INCOMPLETE, PodRecord
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from gputally.accounting.few_uids import with_uid, without_uid
+from gputally.accounting.base.few_uids import with_uid, without_uid
 
 
 class GangJobs:

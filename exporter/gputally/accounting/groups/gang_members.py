@@ -6,9 +6,9 @@ from enum import IntEnum
 
 from msgspec import Struct, field
 
-from gputally.accounting.groups.declared_groups import MOST_TASKS
+from gputally.accounting.frameworks.declared_groups import MOST_TASKS
+from gputally.accounting.frameworks.pod_group import PodGroup, task_of
 from gputally.accounting.groups.gang_completion import until_us
-from gputally.accounting.groups.pod_group import PodGroup, task_of
 from gputally.model.pod import INCOMPLETE, PodRecord
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gputally.accounting.groups.declared_groups import Declared
+from gputally.accounting.frameworks.declared_groups import Declared
 from gputally.accounting.groups.gang_members import GangMembers
 from gputally.accounting.groups.gang_record import GangRecord
 

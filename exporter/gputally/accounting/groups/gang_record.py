@@ -5,9 +5,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.groups.declared_groups import Declared
-from gputally.accounting.groups.gang_rules import GangJob
-from gputally.accounting.groups.pod_group import PodGroup
+from gputally.accounting.frameworks.declared_groups import Declared
+from gputally.accounting.frameworks.gang_rules import GangJob
+from gputally.accounting.frameworks.pod_group import PodGroup
 
 _MOST_PARTS: Final = 64
 """Jobs of different names in one JobSet; anyone may label more."""

@@ -1,9 +1,9 @@
 """How many pods a gang has."""
 
-from gputally.accounting.groups.declared_groups import NO_GANG
+from gputally.accounting.frameworks.declared_groups import NO_GANG
+from gputally.accounting.frameworks.gang_rules import LEADER_WORKER_SET
 from gputally.accounting.groups.gang_members import GangMembers
 from gputally.accounting.groups.gang_record import GangRecord
-from gputally.accounting.groups.gang_rules import LEADER_WORKER_SET
 
 
 def size_of(gang: GangMembers, known: GangRecord) -> int | None:

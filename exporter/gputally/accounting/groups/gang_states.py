@@ -9,13 +9,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.groups.declared_groups import GROUP_KINDS, NO_GANG, Declared, DeclaredGroups, key_for
-from gputally.accounting.groups.gang_completion import together_us, until_us
-from gputally.accounting.groups.gang_jobs import GangJobs
-from gputally.accounting.groups.gang_members import GangMembers, Stage
-from gputally.accounting.groups.gang_minimums import GangMinimums
-from gputally.accounting.groups.gang_record import GangRecord, with_job, with_minimum, without_pods
-from gputally.accounting.groups.gang_rules import (
+from gputally.accounting.base.state_part import KeyedPart, StatePart, no_later
+from gputally.accounting.frameworks.declared_groups import GROUP_KINDS, NO_GANG, Declared, DeclaredGroups, key_for
+from gputally.accounting.frameworks.gang_rules import (
     JOB,
     LEADER_WORKER_SET,
     POD_GROUP,
@@ -25,9 +21,13 @@ from gputally.accounting.groups.gang_rules import (
     is_leader,
     key_of,
 )
+from gputally.accounting.frameworks.pod_group import PodGroup
+from gputally.accounting.groups.gang_completion import together_us, until_us
+from gputally.accounting.groups.gang_jobs import GangJobs
+from gputally.accounting.groups.gang_members import GangMembers, Stage
+from gputally.accounting.groups.gang_minimums import GangMinimums
+from gputally.accounting.groups.gang_record import GangRecord, with_job, with_minimum, without_pods
 from gputally.accounting.groups.gang_size import size_of
-from gputally.accounting.groups.pod_group import PodGroup
-from gputally.accounting.state_part import KeyedPart, StatePart, no_later
 from gputally.model.kube import Job, Kind, Object
 from gputally.model.pod import INCOMPLETE, PodRecord
 from gputally.model.rules import Rules

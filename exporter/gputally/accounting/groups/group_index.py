@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gputally.accounting.few_uids import with_uid, without_uid
-from gputally.accounting.groups.pod_group import PodGroup, group_of
+from gputally.accounting.base.few_uids import with_uid, without_uid
+from gputally.accounting.frameworks.pod_group import PodGroup, group_of
 from gputally.model.pod import PodRecord
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.limits import STORED
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.base.limits import STORED
+from gputally.accounting.base.state_part import StatePart
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR
 

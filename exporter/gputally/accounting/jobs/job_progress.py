@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
+from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.jobs.stated_progress import progress_of
-from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
 

@@ -5,9 +5,9 @@ from collections.abc import Container, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.accounting.base.state_part import no_later
 from gputally.accounting.jobs.job_policy import JobPolicy, policy_of
 from gputally.accounting.jobs.pod_ends import CountedEnds, ends_by
-from gputally.accounting.state_part import no_later
 from gputally.model.allocation import Outcome
 from gputally.model.kube import Condition, Job, OwnerReference, Pod
 from gputally.model.pod import PodRecord

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.facts.outcome import outcome_of
 from gputally.model.allocation import Outcome
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND

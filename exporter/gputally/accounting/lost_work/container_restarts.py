@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.checkpoints.stated_checkpoint import stated_by
+from gputally.accounting.facts import lifetime
+from gputally.accounting.facts.node_clock import true_times
 from gputally.accounting.lost_work.container_runs import EndedRun, last_restart, may_have_restarted
-from gputally.accounting.nodes.node_clock import true_times
-from gputally.accounting.pods import lifetime
-from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules

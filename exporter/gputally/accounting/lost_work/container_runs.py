@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from gputally.accounting.pods.runs import is_possible
+from gputally.accounting.facts.runs import is_possible
 from gputally.model.kube import Container, Pod
 from gputally.model.objects.container_status import ContainerStatus, Terminated
 from gputally.model.rules import Rules

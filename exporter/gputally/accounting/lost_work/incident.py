@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from gputally.accounting.groups.pod_group import OnLoss, attempt_of
+from gputally.accounting.facts.outcome import outcome_of
+from gputally.accounting.frameworks.pod_group import OnLoss, attempt_of
 from gputally.accounting.lost_work.losses import union
 from gputally.accounting.lost_work.pod_work import PodWork
-from gputally.accounting.pods.outcome import outcome_of
 from gputally.model.allocation import Outcome
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND

@@ -6,10 +6,10 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from gputally.accounting.groups.pod_group import PodGroup
+from gputally.accounting.base.state_part import KeyedDocuments
+from gputally.accounting.frameworks.pod_group import PodGroup
 from gputally.accounting.lost_work.losses import lost_work
 from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_counted
-from gputally.accounting.state_part import KeyedDocuments
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import PREEMPTIONS
 from gputally.model.work.lost_work import LostWork

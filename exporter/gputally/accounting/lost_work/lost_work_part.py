@@ -10,11 +10,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.base.state_part import StatePart, no_later
 from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
 from gputally.accounting.checkpoints.checkpoints import NOTHING, Checkpoints
 from gputally.accounting.checkpoints.work_to_lose import has_work
+from gputally.accounting.frameworks.pod_group import OnLoss, PodGroup, group_of, job_uid_of
 from gputally.accounting.groups.group_index import GroupIndex
-from gputally.accounting.groups.pod_group import OnLoss, PodGroup, group_of, job_uid_of
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.at_risk import AtRisk
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts
@@ -25,7 +26,6 @@ from gputally.accounting.lost_work.pod_loss import PodLoss, loses_work, with_sha
 from gputally.accounting.lost_work.pod_work import PodWork, spans_of, work_of
 from gputally.accounting.lost_work.restart_losses import RestartLosses
 from gputally.accounting.pods.pods import Pods
-from gputally.accounting.state_part import StatePart, no_later
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
 from gputally.model.kube import Kind, Pod

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from gputally.accounting.groups.pod_group import PodGroup, attempt_of
-from gputally.accounting.pods.outcome import outcome_of
+from gputally.accounting.facts.outcome import outcome_of
+from gputally.accounting.frameworks.pod_group import PodGroup, attempt_of
 from gputally.model.allocation import Outcome, Segment, State
 from gputally.model.pod import PodRecord
 from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint

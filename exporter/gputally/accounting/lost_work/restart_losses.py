@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
 from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.checkpoints.work_to_lose import has_work
+from gputally.accounting.facts.segments import held
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts, LostRun
 from gputally.accounting.lost_work.loss_book import LossBook
 from gputally.accounting.lost_work.losses import within
 from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.accounting.lost_work.pod_work import PodWork, merged, spans_of
-from gputally.accounting.pods.segments import held
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import Cause, Disruption

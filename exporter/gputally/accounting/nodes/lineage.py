@@ -13,9 +13,9 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from gputally.accounting.facts.node_history import chained, classes
+from gputally.accounting.facts.release import Home, NodeLife
 from gputally.accounting.nodes.node_account import NodeAccount
-from gputally.accounting.nodes.node_history import chained, classes
-from gputally.accounting.pods.release import Home, NodeLife
 from gputally.model.allocation import Segment
 from gputally.model.node import NodeRecord, Span
 from gputally.model.units import US_PER_SECOND

@@ -10,9 +10,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.nodes.gpu_model import model_values
-from gputally.accounting.shared import shared
-from gputally.accounting.state_part import KeyedPart
+from gputally.accounting.base.shared import shared
+from gputally.accounting.base.state_part import KeyedPart
+from gputally.accounting.facts.gpu_model import model_values
 from gputally.model.node import NodeRecord
 from gputally.model.rules import Rules
 from gputally.shares.schemes import requested

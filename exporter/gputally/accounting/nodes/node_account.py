@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from gputally.accounting.facts.node_history import classes
+from gputally.accounting.facts.release import Home, NodeLife
 from gputally.accounting.nodes.capacity import CapacityTerms, extend, slices_of
-from gputally.accounting.nodes.node_history import classes
-from gputally.accounting.pods.release import Home, NodeLife
 from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gputally.accounting.nodes.gpu_model import gpu_model_of
-from gputally.accounting.nodes.node_history import cut, followed, most, with_readiness
+from gputally.accounting.base.shared import shared
+from gputally.accounting.facts.gpu_model import gpu_model_of
+from gputally.accounting.facts.node_history import cut, followed, most, with_readiness
 from gputally.accounting.nodes.node_labels import (
     INSTANCE_TYPE,
     First,
@@ -21,7 +22,6 @@ from gputally.accounting.nodes.node_labels import (
     relevant,
 )
 from gputally.accounting.nodes.purchase import purchase_of
-from gputally.accounting.shared import shared
 from gputally.errors import MalformedObject
 from gputally.model.kube import Condition, Node
 from gputally.model.node import NodeFacts, NodeRecord, Span

@@ -7,8 +7,9 @@ that writes them restarts. The GPUs stay the same.
 from collections.abc import Mapping
 from functools import lru_cache
 
-from gputally.accounting.nodes import gpu_model, purchase
-from gputally.accounting.shared import shared
+from gputally.accounting.base.shared import shared
+from gputally.accounting.facts import gpu_model
+from gputally.accounting.nodes import purchase
 from gputally.model.node import LostLabel, NodeRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from gputally.accounting.shared import shared
-from gputally.accounting.state_part import KeyedPart
+from gputally.accounting.base.shared import shared
+from gputally.accounting.base.state_part import KeyedPart
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.node import UnknownOffer
 from gputally.model.rules import Rules

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from gputally.accounting.changes import Known, known_of
+from gputally.accounting.changes.changes import Known, known_of
 from gputally.model.pod import PodRecord
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.pods.pods import Pods
-from gputally.accounting.state_part import StatePart
 from gputally.model.kube import Kind, Namespace, Object
 
 

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from gputally.accounting.nodes.node_clock import NodeClocks
+from gputally.accounting.facts.node_clock import NodeClocks
 from gputally.accounting.pods.starting_pods import StartingPods
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.terms.tier import NO_TIER, tier_of_pod
-from gputally.accounting.unaccounted_pods import UnaccountedPods
+from gputally.accounting.watched.unaccounted_pods import UnaccountedPods
 from gputally.model.pod import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.schemes import requested

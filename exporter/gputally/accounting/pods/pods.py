@@ -4,29 +4,29 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from gputally.accounting.base.shared import shared
+from gputally.accounting.facts import lifetime
+from gputally.accounting.facts.acceptance import Unaccepted, lapsed_us
+from gputally.accounting.facts.node_history import History
+from gputally.accounting.facts.pod_record import counts_equally, has_same_revision, upgraded
+from gputally.accounting.facts.release import released
+from gputally.accounting.facts.segments import segments_of
 from gputally.accounting.groups.gang_states import GangStates
-from gputally.accounting.held_segments import update_nodes
-from gputally.accounting.nodes.node_history import History
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
 from gputally.accounting.nodes.stand_in import is_stand_in
-from gputally.accounting.pods import lifetime
-from gputally.accounting.pods.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.pods.handover import Handover
+from gputally.accounting.pods.held_segments import update_nodes
 from gputally.accounting.pods.pod_index import PodIndex
-from gputally.accounting.pods.pod_record import counts_equally, has_same_revision, upgraded
+from gputally.accounting.pods.posting import Posting
 from gputally.accounting.pods.provisional import Provisional
 from gputally.accounting.pods.recently_deleted import KEEP_US, RecentlyDeleted
-from gputally.accounting.pods.release import released
-from gputally.accounting.pods.segments import segments_of
 from gputally.accounting.prices.pricing import Pricing
-from gputally.accounting.shared import shared
 from gputally.accounting.terms.classify import as_posted, kept_labels, placed, relimited, with_present_terms
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.owner_walks import OwnerWalks
 from gputally.accounting.terms.possible_preemptor import preemptor_from
 from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
-from gputally.accounting.totals.posting import Posting
 from gputally.model.allocation import Gap
 from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.history import alike

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from gputally.accounting.limits import KEPT, Beyond, NamespaceLimit
+from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.quota_limits import is_short
-from gputally.accounting.state_part import StatePart
 from gputally.model.kube import Kind, Object, ResourceQuota
 from gputally.placement.objects.quota_usage import quota_of
 

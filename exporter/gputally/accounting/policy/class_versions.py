@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from gputally.accounting.state_part import KeyedPart, no_later
+from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.terms.class_tiers import SYSTEM
 from gputally.model.kube import Kind, Object, PriorityClass
 from gputally.model.objects.core_values import NEVER, PREEMPTS

@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
-from gputally.accounting.state_part import StatePart
 from gputally.model.disruptions.disruption import Disrupted
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.objects.core_values import ENDED_PHASES

@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.limits import KEPT, SELECTOR_CHARACTERS, Beyond, NamespaceLimit
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, Beyond, NamespaceLimit
+from gputally.accounting.base.state_part import StatePart
 from gputally.model.disruptions.disruption import Cause, Disrupted
 from gputally.model.kube import Kind, Object, PodDisruptionBudget
 from gputally.model.objects.label_selector import Selector, characters_of, selects

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.base.state_part import StatePart
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.observation import ListedBeside

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.admission_quotas import AdmissionQuotas
 from gputally.accounting.policy.class_versions import ClassVersions
 from gputally.accounting.policy.pod_labels import PodLabels
 from gputally.accounting.policy.quotas import Quotas
-from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.class_tiers import ClassTiers
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.tier import tier_of

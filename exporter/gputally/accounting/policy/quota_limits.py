@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.limits import SELECTOR_CHARACTERS
+from gputally.accounting.base.limits import SELECTOR_CHARACTERS
 from gputally.model.objects.quota_spec import REQUESTS, QuotaSpec, QuotaStatus, ScopeExpression
 from gputally.model.rules import Rules
 from gputally.placement.objects.quota_scopes import BY_CLASS, matches_class, terms_of

@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.limits import KEPT, NamespaceLimit
+from gputally.accounting.base.limits import KEPT, NamespaceLimit
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.class_versions import ClassVersions
 from gputally.accounting.policy.quota_limits import MOST_LIMITS, QuotaLimit, is_short, quota_limits
-from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter

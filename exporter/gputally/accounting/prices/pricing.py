@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from gputally.accounting.pods.segments import Prices
+from gputally.accounting.facts.segments import Prices
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.model.allocation import Segment, Terms
 from gputally.model.pod import PodRecord

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.model.kube import Kind, Object, PriorityClass

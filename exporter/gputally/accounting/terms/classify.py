@@ -7,9 +7,9 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
-from gputally.accounting.groups.pod_group import GROUP_LABEL_KEYS
-from gputally.accounting.nodes.node_history import History, sharing_labels
-from gputally.accounting.pods.release import Home, released
+from gputally.accounting.facts.node_history import History, sharing_labels
+from gputally.accounting.facts.release import Home, released
+from gputally.accounting.frameworks.pod_group import GROUP_LABEL_KEYS
 from gputally.accounting.terms.job import JOB_LABEL_KEYS
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_labels, tier_of_pod

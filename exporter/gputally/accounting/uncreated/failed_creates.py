@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.limits import KEPT, Beyond
+from gputally.accounting.base.limits import KEPT, Beyond
 from gputally.accounting.uncreated.refusal import Refusal, refusal_of
 from gputally.model.kube import Event, Kind, OwnerReference
 from gputally.model.owner import Owner, can_exist

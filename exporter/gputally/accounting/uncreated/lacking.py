@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.nodes.gpu_model import gpu_model_selected
+from gputally.accounting.facts.gpu_model import gpu_model_selected
 from gputally.accounting.terms.job import job_of
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_labels

@@ -6,8 +6,8 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.limits import KEPT, Beyond, NamespaceLimit
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_template
 from gputally.accounting.uncreated.uncreated_jobs import Lacks
 from gputally.model.kube import Condition, Kind, Object

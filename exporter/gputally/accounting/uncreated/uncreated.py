@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.coverage import Coverage
-from gputally.accounting.limits import Beyond
+from gputally.accounting.base.coverage import Coverage
+from gputally.accounting.base.limits import Beyond
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.policy import Policy
-from gputally.accounting.state_part import StatePart
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.failed_creates import KEPT_US, RETRIED_US, FailedCreates
@@ -24,7 +24,7 @@ from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
 from gputally.accounting.uncreated.workload_evaluation import READABLE, WorkloadEvaluation, key_of, kind_of
 from gputally.accounting.uncreated.workloads import Workloads
-from gputally.accounting.waiting.wait_book import WaitBook
+from gputally.accounting.wait_book.wait_book import WaitBook
 from gputally.model.kube import Event, Kind, Object
 from gputally.model.observation import WorkloadResolved
 from gputally.model.owner import Owner

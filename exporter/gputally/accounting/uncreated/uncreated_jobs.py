@@ -5,8 +5,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from gputally.accounting.limits import KEPT, Beyond, NamespaceLimit
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_job
 from gputally.model.kube import Job, Kind, Object
 from gputally.model.rules import Rules

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.limits import STORED, NamespaceLimit
-from gputally.accounting.state_part import KeyedPart
+from gputally.accounting.base.limits import STORED, NamespaceLimit
+from gputally.accounting.base.state_part import KeyedPart
 from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.priced_lines import post_priced
 from gputally.accounting.totals.total import Total

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from gputally.accounting.changes import Saved
+from gputally.accounting.changes.changes import Saved
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
 from gputally.accounting.pods.comparison import Difference, difference

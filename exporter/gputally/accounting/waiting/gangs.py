@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from gputally.accounting.groups.declared_groups import (
+from gputally.accounting.frameworks.declared_groups import (
     COSCHEDULING,
     COSCHEDULING_SIZE,
     MOST_PODS,
@@ -17,7 +17,7 @@ from gputally.accounting.groups.declared_groups import (
     group_key,
     named_group,
 )
-from gputally.accounting.groups.pod_group import TASK, count_of
+from gputally.accounting.frameworks.pod_group import TASK, count_of
 from gputally.accounting.waiting.plea import Plea
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.objects.pod_annotations import NO_ANNOTATIONS

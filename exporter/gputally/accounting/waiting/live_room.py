@@ -8,10 +8,10 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
+from gputally.accounting.base.shared import shared
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.young_nodes import YOUNG_US, YoungNodes
-from gputally.accounting.shared import shared
-from gputally.accounting.state_part import StatePart
 from gputally.accounting.waiting.taken_from import taken_from
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.objects.core_values import ENDED_PHASES

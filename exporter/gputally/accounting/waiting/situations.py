@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from typing import Final
 
-from gputally.accounting.groups.deadlocks import Deadlocks
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of_pod
+from gputally.accounting.waiting.deadlocks import Deadlocks
 from gputally.accounting.waiting.gangs import Gangs, gang_of, task_of
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.plea import Plea, plea_of

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from gputally.accounting.shared import shared
+from gputally.accounting.base.shared import shared
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
 from gputally.errors import MalformedObject

@@ -4,9 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice, takewhile
 from typing import Any, Final
 
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.wait_book.wait_book import WaitBook
 from gputally.accounting.waiting.blame import Blame, blame
 from gputally.accounting.waiting.blame_shares import BlameShares
 from gputally.accounting.waiting.fit.fitting import Fitting
@@ -14,7 +15,6 @@ from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
 from gputally.accounting.waiting.rank_findings import RankFindings
 from gputally.accounting.waiting.situations import Situations
 from gputally.accounting.waiting.verdicts import Verdicts
-from gputally.accounting.waiting.wait_book import WaitBook
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.kube import Kind, Node, Object

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import COSTS, COUNTS, GPU_TIMES
 from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Metric, MetricType, Row

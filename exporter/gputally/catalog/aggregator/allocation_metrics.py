@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.total import Total
 from gputally.catalog.grouping import Grouping

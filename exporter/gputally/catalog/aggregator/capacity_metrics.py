@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.metric import Columns, Metric, MetricType, Row

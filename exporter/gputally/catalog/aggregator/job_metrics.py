@@ -1,6 +1,6 @@
 """The GPU-seconds of ended jobs, and the Jobs that preemptions ended."""
 
-from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import counts, gpu_seconds
 from gputally.catalog.metric import Metric, MetricType

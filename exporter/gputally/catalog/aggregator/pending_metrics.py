@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gputally.accounting.snapshot import Snapshot
-from gputally.accounting.totals.posting import SCHEDULING_BOUNDS_S
+from gputally.accounting.fleet.snapshot import Snapshot
+from gputally.accounting.pods.posting import SCHEDULING_BOUNDS_S
 from gputally.accounting.totals.total import Total
 from gputally.catalog.grouping import Grouping
 from gputally.catalog.histogram import bounds_of, histogram_of

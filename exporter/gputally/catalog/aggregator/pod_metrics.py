@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.active_pods import PENDING, Active, ActiveNode, ActivePod
+from gputally.accounting.fleet.active_pods import PENDING, Active, ActiveNode, ActivePod
 from gputally.accounting.jobs.job_costs import JobCostsNow
 from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.node import CapacityState

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from gputally.accounting.disruptions.disruption_counts import STEP_BOUNDS_S, STEPS
-from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import counts, gpus
 from gputally.catalog.histogram import bounds_of, histogram_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.terms.tier import NO_TIER
 from gputally.catalog.metric import Metric, MetricType, Row
 

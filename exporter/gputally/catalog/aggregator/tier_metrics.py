@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gputally.accounting.snapshot import Snapshot
+from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.units import GPU, US_PER_SECOND
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from gputally.accounting.nodes.gpu_model import gpu_model_named
+from gputally.accounting.facts.gpu_model import gpu_model_named
 from gputally.devices.nvml.activity import Activity, Silence
 from gputally.devices.nvml.capabilities import (
     Memory,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiohttp import web
 
-from gputally.accounting.active_pods import PENDING, Active, ActiveNode, ActivePod
-from gputally.accounting.unaccounted_pods import UnaccountedNow
+from gputally.accounting.fleet.active_pods import PENDING, Active, ActiveNode, ActivePod
 from gputally.accounting.waiting.fit.packing import Job
+from gputally.accounting.watched.unaccounted_pods import UnaccountedNow
 from gputally.export.live.filtered_route import filtered_route
 from gputally.export.live.unknown_values import unknown_values
 from gputally.model.allocation import State

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from aiohttp import web
 
+from gputally.accounting.fleet.risk_lines import NoRisk, RiskLine, RiskNow, pod_lines, risk_by_node, risk_lines
 from gputally.accounting.lost_work.at_risk import PodAtRisk
-from gputally.accounting.lost_work.risk_lines import NoRisk, RiskLine, RiskNow, pod_lines, risk_by_node, risk_lines
 from gputally.export.live.filtered_route import filtered_route
 from gputally.export.live.unknown_values import unknown_values
 from gputally.model.allocation import Segment

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from gputally.accounting.nodes.gpu_model import UNKNOWN
+from gputally.accounting.facts.gpu_model import UNKNOWN
 from gputally.importing.kube_state import pod_samples, sampled_node, series_names
 from gputally.importing.kube_state.history_scan import HistoryScan, Progress
 from gputally.importing.kube_state.node_lives import MachineLife

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gputally.accounting.nodes.node_clock import OFF_US
+from gputally.accounting.facts.node_clock import OFF_US
 from gputally.importing.kube_state.prometheus_api import us_of
 from gputally.importing.kube_state.scrapes import Scrapes
 from gputally.model.allocation import End, Gap

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gputally.accounting.nodes import gpu_model, purchase
+from gputally.accounting.facts import gpu_model
+from gputally.accounting.nodes import purchase
 from gputally.accounting.nodes.node_facts import observed
 from gputally.accounting.nodes.node_labels import INSTANCE_TYPE
 from gputally.importing.kube_state import series_names

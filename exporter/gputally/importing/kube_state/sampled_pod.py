@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.nodes.node_clock import OFF_US
-from gputally.accounting.pods.lifetime import REJECTION_REASONS, never_held
-from gputally.accounting.pods.outcome import PREEMPTION_REASONS
+from gputally.accounting.facts.lifetime import REJECTION_REASONS, never_held
+from gputally.accounting.facts.node_clock import OFF_US
+from gputally.accounting.facts.outcome import PREEMPTION_REASONS
 from gputally.accounting.terms.classify import kept_keys
 from gputally.errors import MalformedObject
 from gputally.importing.kube_state import pod_samples, series_names

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gputally.accounting.changes import UNKNOWN, Changes
+from gputally.accounting.changes.changes import UNKNOWN, Changes
 from gputally.model.allocation import Segment, Terms
 from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.disruptions.preemption import Preemption, Preemptor

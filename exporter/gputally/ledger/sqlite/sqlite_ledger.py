@@ -9,8 +9,8 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from gputally.accounting.changes import Changes, Saved, new_accounts
-from gputally.accounting.documents import DOCUMENTS
+from gputally.accounting.changes.changes import Changes, Saved, new_accounts
+from gputally.accounting.fleet.documents import DOCUMENTS
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import Lines, Total

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from gputally.accounting.changes import Changes
+from gputally.accounting.changes.changes import Changes
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.sums.names import Rows
 from gputally.model.measured.usage_record import (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from gputally.accounting.fleet import Fleet
+from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.policy.pod_labels import labels_in
 from gputally.model.kube import Kind
 from gputally.model.pod import PodRecord

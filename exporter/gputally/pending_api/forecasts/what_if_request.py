@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gputally.accounting.nodes.gpu_model import LABELS
+from gputally.accounting.facts.gpu_model import LABELS
 from gputally.pending_api.forecasts.manifest_pods import MOST_PODS, PlannedPods, plain_pod
 from gputally.pending_api.words.amount_words import GPU_RESOURCE
 from gputally.placement.room import Room

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from gputally.accounting.active_pods import holding
+from gputally.accounting.fleet.active_pods import holding
 from gputally.export.live.allocations_route import cost_per_hour
 from gputally.model.allocation import Segment
 from gputally.model.placement.gang_entry import GangEntry

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
-from gputally.accounting.active_pods import holding
+from gputally.accounting.fleet.active_pods import holding
 from gputally.model.placement.advice import ACTORS, CHANGES_JOB, Actor, ChangeKind, SuggestedChange, Suggestion
 from gputally.model.placement.why_document import Help, OccupantPod
 from gputally.model.units import GPU

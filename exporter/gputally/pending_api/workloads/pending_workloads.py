@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gputally.accounting.active_pods import ANY
+from gputally.accounting.fleet.active_pods import ANY
 from gputally.export.live.allocations_route import hourly_text
 from gputally.model.placement.pending_document import PendingReason, PendingWorkload
 from gputally.model.placement.uncreated_workload import UncreatedWorkload

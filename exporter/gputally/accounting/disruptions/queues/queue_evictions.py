@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from gputally.accounting.base.limits import STORED, Beyond, NamespaceLimit
+from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.queues.workload_name import WORKLOAD, Name, PodWorkloads, WorkloadName, name_of
-from gputally.accounting.limits import STORED, Beyond, NamespaceLimit
-from gputally.accounting.nodes.node_clock import OFF_US
-from gputally.accounting.state_part import KeyedPart, no_later
+from gputally.accounting.facts.node_clock import OFF_US
 from gputally.model.disruptions.disruption import Cause, Disrupted, Disruption
 from gputally.model.disruptions.queue_preemptor import QueuePreemptor, queue_preemptor_in
 from gputally.model.kube import Condition, Kind, Object

@@ -5,9 +5,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.base.limits import STORED, Beyond
+from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.queues.workload_name import WORKLOAD, PodWorkloads, WorkloadName, name_of
-from gputally.accounting.limits import STORED, Beyond
-from gputally.accounting.state_part import KeyedPart, no_later
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_labels
 from gputally.errors import MalformedObject

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gputally.accounting.groups.declared_groups import first_of
-from gputally.accounting.state_part import StatePart
+from gputally.accounting.base.state_part import StatePart
+from gputally.accounting.frameworks.declared_groups import first_of
 from gputally.model.kube import Kind, Meta, Object, Pod
 from gputally.model.owner import controller_of
 from gputally.model.pod import PodRecord

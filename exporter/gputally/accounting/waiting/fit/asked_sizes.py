@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gputally.accounting.state_part import KeyedPart, no_later
+from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.model.placement.needs import Place
 from gputally.model.placement.pod_sizes import AskedSize
 from gputally.model.pod import PodRecord

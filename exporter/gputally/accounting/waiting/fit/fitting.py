@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.shared import shared
+from gputally.accounting.base.shared import shared
 from gputally.accounting.waiting.fit.asked_sizes import AskedSizes
 from gputally.accounting.waiting.fit.packing import Packing
 from gputally.accounting.waiting.waiting_now import WaitingNow

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import json
 
-from gputally.accounting.changes import Changes
+from gputally.accounting.changes.changes import Changes
 from gputally.ledger.sqlite.queries import DECIDED
 from gputally.ledger.sqlite.segment_rows import Row
 from gputally.ledger.sqlite.sums.names import Rows

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gputally.accounting.changes import Changes
+from gputally.accounting.changes.changes import Changes
 from gputally.ledger.delivery_records import PendingDeliveries, PendingDelivery, VictimRecords
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.sqlite.losses.lost_work_rows import read_lost_work

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from gputally.accounting.changes import Changes
+from gputally.accounting.changes.changes import Changes
 from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.price import Price
 

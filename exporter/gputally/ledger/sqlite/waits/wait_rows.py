@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from gputally.accounting.changes import Changes
+from gputally.accounting.changes.changes import Changes
 from gputally.ledger.sqlite.record_starts import MOVE_WAITS
 from gputally.ledger.sqlite.waits.uncreated_rows import DELETE_OLD_UNCREATED
 from gputally.ledger.wait_record import WaitRecord

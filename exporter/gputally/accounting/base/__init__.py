@@ -1,0 +1,1 @@
+"""What all parts of the accounting stand on: their interface, limits, coverage and shared values."""

@@ -1,0 +1,1 @@
+"""What the accounting passes to the ledger."""

@@ -1,0 +1,66 @@
+"""What ledgers keep of each part, for the next process alone: documents of one type, by part and key."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from gputally.accounting.checkpoints.checkpoints import Checkpoints
+from gputally.accounting.disruptions.disruptions import Disruptions
+from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
+from gputally.accounting.disruptions.preemptions import Preemptions
+from gputally.accounting.disruptions.queues.queue_evictions import EvictedWorkload, QueueEvictions
+from gputally.accounting.disruptions.queues.queue_preemptors import PossiblePreemptor, QueuePreemptors
+from gputally.accounting.disruptions.repeat_victims import PreemptedJob, RepeatVictims
+from gputally.accounting.groups.gang_record import GangRecord
+from gputally.accounting.groups.gang_states import GangStates
+from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
+from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
+from gputally.accounting.jobs.job_record import JobRecord
+from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.lost_work.container_restarts import ContainerRestarts, PodRuns
+from gputally.accounting.lost_work.lost_work_part import LostWorkPart
+from gputally.accounting.lost_work.pod_loss import PodLoss
+from gputally.accounting.nodes.most_capacity import ModelCapacity, MostCapacity
+from gputally.accounting.nodes.unknown_offers import UnknownOffers
+from gputally.accounting.policy.class_versions import ClassVersions
+from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
+from gputally.accounting.waiting.fit.asked_sizes import AskedSizes
+from gputally.accounting.waiting.waiting import Waiting
+from gputally.accounting.watched.agents import Agents
+from gputally.accounting.watched.unaccounted_pods import UnaccountedDays, UnaccountedPods
+from gputally.model.agent_pod import AgentPod
+from gputally.model.disruptions.disruption import Disruption
+from gputally.model.disruptions.preemption import Preemption
+from gputally.model.node import UnknownOffer
+from gputally.model.placement.pod_sizes import AskedSize
+from gputally.model.placement.uncreated_wait import UncreatedWait
+from gputally.model.placement.wait import PodWait
+from gputally.model.policy.class_version import ClassVersion
+from gputally.model.unaccounted import UnaccountedDay, UnaccountedPod
+from gputally.model.work.checkpoint import PodCheckpoint
+
+DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
+    Agents.name: AgentPod,
+    AskedSizes.name: AskedSize,
+    Checkpoints.name: PodCheckpoint,
+    ClassVersions.name: ClassVersion,
+    ContainerRestarts.name: PodRuns,
+    Disruptions.name: Disruption,
+    GangStates.name: GangRecord,
+    JobCosts.name: JobCostRecord,
+    JobProgress.name: PodProgress,
+    Jobs.name: JobRecord,
+    LostWorkPart.name: PodLoss,
+    MostCapacity.name: ModelCapacity,
+    NodeSignals.name: NodeSignal,
+    Preemptions.name: Preemption,
+    QueueEvictions.name: EvictedWorkload,
+    QueuePreemptors.name: PossiblePreemptor,
+    RepeatVictims.name: PreemptedJob,
+    UnaccountedDays.name: UnaccountedDay,
+    UnaccountedPods.name: UnaccountedPod,
+    UncreatedWaits.name: UncreatedWait,
+    UnknownOffers.name: UnknownOffer,
+    Waiting.name: PodWait,
+}

@@ -1,0 +1,328 @@
+"""The state of the fleet: one writer applies observations in order of arrival; readers get snapshots.
+
+Observations of different kinds come in no common order: every rule recomputes its result, and corrects the totals.
+"""
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from gputally.accounting.base.coverage import Coverage
+from gputally.accounting.base.limits import KEPT, NONE, Beyond
+from gputally.accounting.changes.changes import Changes, Saved
+from gputally.accounting.disruptions.involuntary_ends import InvoluntaryEnds, Others
+from gputally.accounting.facts.pod_record import POD_READING
+from gputally.accounting.fleet.known_series import KnownSeries
+from gputally.accounting.fleet.restore import restore
+from gputally.accounting.jobs.job_progress import JobProgress
+from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.nodes.node_facts import NODE_READING
+from gputally.accounting.nodes.nodes import Nodes
+from gputally.accounting.nodes.reclassified import Reclassified
+from gputally.accounting.nodes.unknown_offers import UnknownOffers
+from gputally.accounting.pods.namespace_tenants import NamespaceTenants
+from gputally.accounting.pods.pods import Pods
+from gputally.accounting.pods.posting import Posting
+from gputally.accounting.policy.policy import Policy
+from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.accounting.totals.total import RECONCILED, Total
+from gputally.accounting.totals.totals import Totals
+from gputally.accounting.uncreated.uncreated import Uncreated
+from gputally.accounting.usage.usage import Usage
+from gputally.accounting.wait_book.wait_book import WaitBook
+from gputally.accounting.wait_book.wait_prices import WaitPrices
+from gputally.accounting.wait_book.wait_terms import WaitTerms
+from gputally.accounting.waiting.waiting import Waiting
+from gputally.accounting.watched.agents import Agents
+from gputally.accounting.watched.unaccounted_pods import UNACCOUNTED_READING, UnaccountedDays
+from gputally.model.kube import Kind, Node, Object, Pod
+from gputally.model.observation import (
+    Bookmark,
+    Checkpoint,
+    Deleted,
+    ListedBeside,
+    Observation,
+    OtherPod,
+    OwnerResolved,
+    RelistFinished,
+    RelistStarted,
+    Upserted,
+    UsageReported,
+    WorkloadResolved,
+)
+from gputally.model.pod import PodRecord
+from gputally.model.rules import OPTIONAL_RESOURCES, Rules
+from gputally.model.units import US_PER_SECOND
+from gputally.placement.room import Room
+
+if TYPE_CHECKING:
+    from gputally.accounting.base.state_part import StatePart
+    from gputally.accounting.totals.series import Labels
+
+_ROUND_US = 5 * US_PER_SECOND
+"""How often deadlines are checked."""
+_WATCHED = (Upserted, Deleted, Bookmark)
+"""Observations of a watch."""
+_BESIDE = (OtherPod, UsageReported, WorkloadResolved)
+"""Observations that change nothing about how pods with GPUs are accounted."""
+
+
+class Fleet:
+    """Pods, nodes and other parts, their totals, and the changes not yet in the ledger."""
+
+    def __init__(
+        self, *, rules: Rules, book: PriceBook | None, saved: Saved, zero_us: int = 0, explains_waits: bool = True
+    ) -> None:
+        self.rules = rules
+        self.limiter = LabelLimiter(rules.limits, saved.known_values, now_us=saved.at_us)
+        self.totals = Totals(
+            accounting_start_us=saved.accounting_start_us,
+            evaluated_us=saved.evaluated_us,
+            resumed_us=saved.resumed_us,
+            zero_us=zero_us,
+            series=saved.series,
+            limiter=self.limiter,
+        )
+        self.pricing = Pricing(book, now_us=saved.at_us)
+        self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
+        self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
+        prices = WaitPrices(Room(), rules, self.pricing)
+        waits = WaitBook(self.totals, WaitTerms(rules, self.limiter, prices, self.nodes.most), is_on=explains_waits)
+        self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs, waits), self.limiter, self.nodes)
+        self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
+        self.waiting = Waiting(self.pods, self.nodes, waits, rules, self.usage.is_idle, is_resumed=bool(saved.resumes))
+        self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
+        self.policy = Policy(rules, self.pods.namespaces, self.limiter)
+        others = Others(self.nodes, self.jobs, self.coverage, self.policy)
+        self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
+        self.agents, self.progress = Agents(rules), JobProgress(self.pods.records)
+        self.unaccounted, self.unknown_offers = self.pods.index.unaccounted, UnknownOffers(rules)
+        self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.coverage, totals=self.totals)
+        own = (self.nodes.most, self.agents, self.jobs, self.jobs.costs, self.progress)
+        unbilled = (self.unaccounted, UnaccountedDays(self.unaccounted), self.unknown_offers)
+        late = (*self.pods.gangs.parts, *self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
+        self.parts: tuple[StatePart[Any], ...] = (*own, *unbilled, *self.policy.parts, *self.ends.parts, *late)
+        self.known_series = KnownSeries(self.totals, self.limiter)
+        self.now_us, self._next_round_us = saved.at_us, 0
+        self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
+        self._pods_digest = f"{rules.digest} {UNACCOUNTED_READING}"
+        self.spoiled: tuple[tuple[Total, Labels], ...] = ()
+        """The counters that the restore has reset."""
+        self.limiter.look(self.totals.growth)
+        restore(self, saved)
+
+    def apply(self, observation: Observation) -> None:
+        """Observe and account one observation. Raises: MalformedObject, see `observe`."""
+        self.observe(observation)
+        self.reconcile()
+
+    def beyond_limits(self) -> dict[Kind, Beyond]:
+        """How often objects of each watched kind with a limit were not kept, by the part that kept the fewest."""
+        unwatched = {*OPTIONAL_RESOURCES} - {*self.rules.watched}
+        kinds = [kind for kind, limit in KEPT.items() if limit != NONE and kind not in unwatched]
+        found = {kind: [part.beyond_limits for part in self._parts_of[kind]] for kind in kinds}
+        return {kind: max(each, key=attrgetter("count"), default=Beyond()) for kind, each in found.items()}
+
+    def reconcile(self) -> None:
+        """Account pending pod updates; runs before any other kind of observation and before each read."""
+        for record, at_us in self.pods.reconcile():
+            self.ends.pod_changed(record, at_us=at_us)
+            self.waiting.pod_changed(record, at_us=at_us)
+            self.uncreated.pod_changed(record, at_us=at_us)
+
+    def observe(self, observation: Observation) -> None:
+        """Apply one observation; pod updates may stay pending until `reconcile` accounts them.
+
+        Raises: MalformedObject, without any change, for an inconsistent object.
+        """
+        is_pod_event = isinstance(observation, _WATCHED) and observation.kind is Kind.PODS
+        if not (is_pod_event or isinstance(observation, _BESIDE)):
+            self.reconcile()  # the observation may change how later pod updates are accounted
+        self.advance(observation.at_us)
+        match observation:
+            case Upserted(kind=kind, object=found):
+                self._upserted(observation, found)
+                self._save_checkpoint(kind, found.metadata.resource_version, observation.since_us)
+            case Deleted(kind=kind, object=found):
+                self._deleted(observation, found)
+                self._save_checkpoint(kind, found.metadata.resource_version, observation.since_us)
+            case RelistStarted(kind=kind):
+                self.coverage.begin(kind)
+                self.waiting.listing(kind)
+            case RelistFinished():
+                self._relist_finished(observation)
+            case Bookmark(kind=kind, version=version):
+                self._save_checkpoint(kind, version, observation.since_us)
+            case _:
+                self._apply_beside(observation)
+
+    def advance(self, now_us: int) -> None:
+        """Advance the time: apply price changes and expired deadlines."""
+        if now_us <= self.now_us < self._next_round_us:
+            return
+        if now_us >= self._next_round_us:
+            self.reconcile()
+        self.now_us = self.pricing.now_us = max(self.now_us, now_us)
+        if self._is_due(self.pods.unaccepted.next_us):
+            self.pods.advance(self.now_us)
+        if self._is_due(self.pricing.next_us):
+            changed_us = self.pricing.advance()
+            self.nodes.outdate_all(since_us=changed_us)
+            self.pods.reprice(at_us=self.now_us, since_us=changed_us)
+        if self.now_us < self._next_round_us:
+            return
+        self._next_round_us = self.now_us + _ROUND_US
+        if self.limiter.advance(self.now_us, self.totals.growth):
+            self.pods.account_others(at_us=self.now_us)
+        for part in self.parts:
+            part.advance(self.now_us)
+        self.pods.forget_departed(self.now_us)
+        self.usage.advance(self.now_us)
+        self.jobs.forget_departed(self.usage.keeps)
+        self.jobs.costs.forget(self.now_us, self.pods.records)
+        self.nodes.forget_gone(self.now_us, self.pods.nodes_in_use)
+
+    def catch_up(self) -> None:
+        """Account what follows from all observations: capacity of nodes, lost work of amended pods, and waits."""
+        self.nodes.catch_up(at_us=self.now_us)
+        self.waiting.book.post()
+        self.uncreated.post(at_us=self.now_us)
+        self.ends.lost_work.revised(self.pods.handover.revised)
+
+    def _is_due(self, deadline_us: int | None) -> bool:
+        return deadline_us is not None and deadline_us <= self.now_us
+
+    def resume_of(self, kind: Kind) -> Checkpoint | None:
+        """The checkpoint from which the watch resumes; None if it must relist, as other rules kept other objects."""
+        resume = self.coverage.resumes.get(kind)
+        return resume if resume and resume.rules == self._digest(kind) else None
+
+    def drain(self) -> Changes:
+        """Changes since the last call, as one consistent step for the ledger."""
+        self.reconcile()
+        self.catch_up()
+        revisions, pods, known = self.pods.handover.drain(self.pods.records)
+        nodes, capacity = self.nodes.drain()
+        resumes, interruptions = self.coverage.drain()
+        held, unallocated = self.usage.pending.drain()
+        return Changes(
+            accounting_start_us=self.totals.accounting_start_us,
+            evaluated_us=self.totals.evaluated_us,
+            at_us=self.now_us,
+            revisions=revisions,
+            known=known,
+            pods=pods,
+            nodes=nodes,
+            capacity=capacity,
+            asset_prices=self.nodes.asset_prices.drain(),
+            documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
+            counted_preemptions=self.ends.preemptions.drain_counted(),
+            disruptions=self.ends.drain_disruptions(),
+            lost_work=self.ends.lost_work.book.drain_lost(),
+            jobs=self.jobs.drain_changed(),
+            progress=self.progress.drain_reached(),
+            priority_classes=self.policy.classes.drain_versions(),
+            waits=self.waiting.book.drain_rows(),
+            uncreated_waits=self.uncreated.waits.drain_rows(),
+            series=self.totals.drain(),
+            known_values=self.limiter.drain(),
+            resumes=resumes,
+            interruptions=interruptions,
+            assignment_usage=held,
+            unallocated_usage=unallocated,
+            departed=self.usage.drain_departed(),
+            live=self.totals.lines(RECONCILED),
+            has_waits=self.waiting.is_on,
+        )
+
+    def _upserted(self, event: Upserted, found: Object) -> None:
+        if self.coverage.is_listing:
+            self.coverage.note(event.kind, found.metadata.uid)
+        match found:
+            case Pod():
+                self.pods.seen(found, at_us=event.at_us, since_us=event.since_us)
+            case Node():
+                for changed in self.nodes.seen(found, at_us=event.at_us, since_us=event.since_us):
+                    self._reclassify(changed, at_us=event.at_us)
+        for part in self._parts_of[event.kind]:
+            part.seen(found, at_us=event.at_us)
+        if self.ends.lost_work.container_restarts.lost:  # before another event changes their tier or tenant
+            self.reconcile()
+            self.ends.lost_work.account_restarts(self.now_us)
+
+    def _reclassify(self, changed: Reclassified | None, *, at_us: int) -> None:
+        if changed:
+            self.pods.reclassify(changed, at_us=at_us)
+            self.waiting.node_reclassified(changed.name)
+            self.usage.reclassify(changed, at_us=at_us)
+
+    def _deleted(self, event: Deleted, found: Object) -> None:
+        match found:
+            case Pod():
+                self.waiting.released(found.metadata.uid, found.spec.node_name)
+                self.ends.last_seen(found, at_us=event.at_us)
+                if record := self.pods.gone(found, at_us=event.at_us, since_us=event.since_us):
+                    self._pod_deleted(record, at_us=event.at_us)
+            case Node():
+                changed = self.nodes.gone(found.metadata.uid, at_us=event.at_us, since_us=event.since_us)
+                self._reclassify(changed, at_us=event.at_us)
+        for part in self._parts_of[event.kind]:
+            part.gone(found.metadata.uid, at_us=event.at_us)
+
+    def _pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
+        self.ends.pod_changed(record, at_us=at_us, is_gone=True)
+        self.waiting.pod_changed(record, at_us=at_us, is_gone=True)
+        self.progress.pod_deleted(record)
+        self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
+
+    def _apply_beside(self, observation: Observation) -> None:
+        match observation:
+            case WorkloadResolved():
+                self.uncreated.resolved(observation)
+            case OtherPod(uid=uid, version=version, since_us=since_us):
+                if self.waiting.other_seen(observation):
+                    self.coverage.note(Kind.PODS, uid)
+                self._save_checkpoint(Kind.PODS, version, since_us)
+            case ListedBeside():
+                self.waiting.beside(observation)
+                self.policy.labels.beside(observation, self.pods.records)
+            case OwnerResolved():
+                self.pods.owner_seen(observation, at_us=self.now_us)
+            case UsageReported():
+                self.usage.seen(observation, complete_us=self.coverage.complete_us(Kind.PODS), reconcile=self.reconcile)
+
+    def _relist_finished(self, listed: RelistFinished) -> None:
+        """Known objects that are missing from the list were deleted during the gap in the watch."""
+        found, since_us = self.coverage.complete(listed)
+        self._delete_missing(listed.kind, found, at_us=listed.at_us, since_us=since_us)
+        for part in self._parts_of[listed.kind]:
+            part.listed(found, at_us=listed.at_us)
+        self._save_checkpoint(listed.kind, listed.version, listed.as_of_us)
+
+    def _delete_missing(self, kind: Kind, found: set[str], *, at_us: int, since_us: int) -> None:
+        """Delete all objects of `kind` except `found`."""
+        if kind is Kind.PODS:
+            for uid in self.pods.known() - found:
+                self._pod_deleted(self.pods.vanished(uid, at_us=at_us, since_us=since_us), at_us=at_us)
+        elif kind is Kind.NODES:
+            for uid in self.nodes.known() - found:
+                self._reclassify(self.nodes.gone(uid, at_us=at_us, since_us=since_us), at_us=at_us)
+
+    def _save_checkpoint(self, kind: Kind, version: str, complete_us: int) -> None:
+        """The watch is complete up to `complete_us` and resumes at `version`."""
+        resume = Checkpoint(version=version, at_us=complete_us, rules=self._digest(kind))
+        stored = self.coverage.store_checkpoint(kind, resume)
+        if stored and kind is Kind.NODES and complete_us >= self.nodes.lapses.next_us:
+            for changed in self.nodes.lapse(complete_us):
+                self._reclassify(changed, at_us=self.now_us)
+
+    def _digest(self, kind: Kind) -> str:
+        """Identifies the rules that filter and interpret objects of a kind; for nodes also the stored label keys."""
+        if kind is Kind.NODES:
+            return " ".join((self.rules.digest, NODE_READING, *sorted(self.pricing.label_keys)))
+        if kind is Kind.PODS:
+            return self._pods_digest
+        if kind is Kind.NAMESPACES:  # the rules that classify all pods, which needs them
+            return "" if self.pods.provisional else f"{self.rules.digest} {POD_READING}"
+        return self.rules.digest

@@ -1,0 +1,1 @@
+"""What waits are charged: their terms, their prices, and each second to one cause."""

@@ -1,0 +1,106 @@
+"""What the wait of a pod is charged as: its tier and tenant, and the prices of the nodes that it selects."""
+
+from msgspec.structs import replace
+
+from gputally.accounting.base.shared import shared
+from gputally.accounting.nodes.most_capacity import MostCapacity
+from gputally.accounting.terms.tier import tier_of_pod
+from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.accounting.wait_book.wait_limits import WaitLimits
+from gputally.accounting.wait_book.wait_prices import WaitPrices
+from gputally.model.placement.needs import Needs
+from gputally.model.placement.uncreated_wait import UncreatedWait
+from gputally.model.placement.uncreated_workload import UNKNOWN_TIER, UncreatedWorkload
+from gputally.model.placement.verdict import Reason
+from gputally.model.placement.wait import CAUSE_OF, NOBODY, Occupant, Wait, WaitCause
+from gputally.model.pod import PodRecord
+from gputally.model.price import PriceRange
+from gputally.model.rules import Rules
+from gputally.shares.schemes import requested
+
+
+class WaitTerms:
+    """Builds waits, without their times.
+
+    A wait admits no label value: anyone may create pods that are never bound, with whatever tiers the rules make of
+    them. Its tier is exported as `other` until it is known: from a PriorityClass, the rules, or a pod that was bound.
+    """
+
+    def __init__(self, rules: Rules, limiter: LabelLimiter, prices: WaitPrices, most: MostCapacity) -> None:
+        self.prices = prices
+        self.limits = WaitLimits(rules.waits, most)
+        self._rules = rules
+        self._shown = limiter.shown
+
+    def wait_of(
+        self,
+        record: PodRecord,
+        tenant: str,
+        prices: PriceRange | None,
+        *,
+        reason: Reason = Reason.SCHEDULABLE,
+        cause: WaitCause = WaitCause.OTHER,
+    ) -> Wait:
+        """The wait of a pod, charged to nobody; by default, the time that its scheduler takes.
+
+        An impossible one counts no GPUs. Without `prices`, they are not found out yet.
+        """
+        tier = tier_of_pod(record, self._rules)
+        quantity = self.limits.charged(requested(record.units, self._rules), record.selected_model)
+        prices = prices if quantity else PriceRange()
+        lowest, highest = prices or PriceRange()
+        return Wait(
+            reason=reason,
+            cause=cause,
+            tier=tier,
+            tenant=tenant,
+            quantity=quantity,
+            from_us=0,
+            shown=shared((self._shown("tier", tier), NOBODY)),
+            price=lowest,
+            highest=highest,
+            awaits_price=prices is None,
+        )
+
+    def charged_to(self, wait: Wait, occupant: Occupant | None, quantity: int) -> Wait:
+        """The same wait, of which so many µGPU are charged to the occupant."""
+        if occupant is None and wait.occupant is None:
+            return wait
+        by = self._shown("tier", occupant.tier) if occupant else NOBODY
+        occupied = quantity if occupant and quantity != wait.quantity else None
+        return replace(wait, occupant=occupant, occupied=occupied, shown=shared((wait.shown[0], by)))
+
+    def prices_of(self, record: PodRecord, needs: Needs | None, *, is_urgent: bool = False) -> PriceRange | None:
+        """What the pod would cost for an hour and a GPU on the nodes that it selects, as `WaitPrices.of` has it."""
+        return self.prices.of(needs, tier_of_pod(record, self._rules), is_urgent=is_urgent)
+
+    def uncreated(
+        self, workload: UncreatedWorkload, tenant: str, prices: PriceRange | None, *, uid: str, is_queued: bool
+    ) -> UncreatedWait:
+        """The wait of a workload for those of its pods that are charged, with `prices` as in `wait_of`."""
+        owner, (lowest, highest) = workload.owner, prices or PriceRange()
+        return UncreatedWait(
+            namespace=owner.namespace,
+            uid=uid,
+            kind=owner.reference.kind,
+            name=owner.reference.name,
+            job_kind=workload.job_kind,
+            job=workload.job,
+            tier=workload.tier,
+            tenant=tenant,
+            pods=workload.charged_pods,
+            quantity=workload.quantity,
+            reason=workload.reason,
+            cause=CAUSE_OF[workload.reason],
+            is_queued=is_queued,
+            is_at_least=workload.is_at_least,
+            from_us=0,
+            shown=self.shown_tier(workload.tier),
+            price=lowest,
+            highest=highest,
+            awaits_price=prices is None,
+        )
+
+    def shown_tier(self, tier: str) -> str:
+        """The exported tier of pods that do not exist."""
+        return tier if tier == UNKNOWN_TIER else self._shown("tier", tier)

@@ -1,0 +1,1 @@
+"""Pods that are watched for another reason than their GPUs, and pods whose GPUs no rule weighs."""
