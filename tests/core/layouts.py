@@ -60,7 +60,7 @@ class Layout:
         """The agent's report, for pods that are idle until `until` on the next free devices of their resource."""
         readings, offer = self._readings(rules), Offer()
         parts, devices = Parts(readings), self._devices()
-        offer.told({name: frozenset(d for n, d in devices if n == name) for name, _ in devices}, parts, held=())
+        offer.update({name: frozenset(d for n, d in devices if n == name) for name, _ in devices}, parts, held=())
         assignments = []
         for pod in pods:
             assigned = [device for name, device in devices if name == pod.resource][: pod.gpus]

@@ -224,7 +224,7 @@ def expect_counted(replay: Replay, victims: Sequence[Victim], *, at: int) -> Non
     assert {each.form.uid: each.cause for each in victims} == causes(replay)
     assert {each.form.uid: each.by for each in preempted} == preemptors(replay)
     pods = {each.form.uid: (f"uid-{each.taker.name}",) if each.taker else () for each in preempted}
-    assert {uid: each.preemptor_pods for uid, each in replay.fleet.ends.preemptions.known.items()} == pods
+    assert {uid: each.preemptor_pods for uid, each in replay.fleet.disrupted.preemptions.known.items()} == pods
 
 
 def causes(replay: Replay) -> dict[str, str]:
@@ -233,5 +233,5 @@ def causes(replay: Replay) -> dict[str, str]:
 
 
 def preemptors(replay: Replay) -> dict[str, tuple[str, str, str] | None]:
-    known = replay.fleet.ends.preemptions.known
+    known = replay.fleet.disrupted.preemptions.known
     return {uid: (by.kind, by.name, by.tier) if (by := each.preemptor) else None for uid, each in known.items()}

@@ -79,7 +79,7 @@ def written(log: Sequence[Told], prices: Prices, steps: Sequence[str]) -> Replay
     Between them, Events name preemptors, a PriorityClass changes, and waits are judged.
     """
     replay = new_replay(prices)
-    replay.fleet.ends.disruptions.announces = True
+    replay.fleet.disrupted.disruptions.announces = True
     for number, (told, step) in enumerate(zip(log, cycle(steps), strict=False)):
         tell(replay, told)
         more(replay, number, at=told.at)

@@ -272,7 +272,7 @@ def test_victims_lose_what_they_ran_since_their_last_checkpoint_once_over_crashe
 
 def assert_pods_are_the_loss(replay: Replay) -> None:
     """What the ledger has of pods in their lost time adds up to each loss, and no pod is in two of them."""
-    part = replay.fleet.ends.lost_work
+    part = replay.fleet.disrupted.lost_work
     found = [lost for uid in part.losses if (lost := part.book.lost_work(uid))]
     found = [lost for lost in found if part.losses[lost.victim_uid].cause in PREEMPTIONS]
     for lost in found:

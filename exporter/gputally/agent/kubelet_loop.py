@@ -121,7 +121,7 @@ class KubeletLoop:
             self._warnings.warn(str(error))
             return
         if allocatable is not None:
-            self._offer.told(allocatable, parts, held={each.part for each in self._last.held})
+            self._offer.update(allocatable, parts, held={each.part for each in self._last.held})
         self._polls_to_offer = OFFER_POLLS_UNHEALTHY if self._offer.unhealthy else OFFER_POLLS
 
     def _with_missing(self, found: PartAllocations) -> PartAllocations:

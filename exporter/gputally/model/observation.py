@@ -72,7 +72,7 @@ class OtherPod(Struct, frozen=True, kw_only=True, gc=False):
     since_us: int
 
 
-class ListedBeside(Struct, frozen=True, kw_only=True):
+class ListedSeparately(Struct, frozen=True, kw_only=True):
     """Objects of a list that was requested beside the watches, which precede it: what they report meanwhile counts.
 
     `begins` is set for the first part, and `ends` for the last one. It has the pods of `nodes`, empty for all nodes and
@@ -127,7 +127,7 @@ Observation = (
     | RelistFinished
     | Bookmark
     | OtherPod
-    | ListedBeside
+    | ListedSeparately
     | Unavailable
     | OwnerResolved
     | WorkloadResolved

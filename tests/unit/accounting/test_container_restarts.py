@@ -44,7 +44,7 @@ def written(replay: Replay) -> Mapping[str, Disruption]:
 
 
 def loss(replay: Replay, key: str = KEY) -> LostWork:
-    found = replay.fleet.ends.lost_work.book.lost_work(key)
+    found = replay.fleet.disrupted.lost_work.book.lost_work(key)
     assert found
     return found
 

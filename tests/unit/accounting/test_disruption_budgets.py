@@ -35,7 +35,7 @@ def watching(*budgets: PodDisruptionBudget, at: float = 5) -> Replay:
 
 
 def found(replay: Replay, uid: str = "victim") -> Disruption:
-    return replay.fleet.ends.disruptions.known[uid]
+    return replay.fleet.disrupted.disruptions.known[uid]
 
 
 def counted(replay: Replay) -> dict[tuple[str, ...], int]:
@@ -223,5 +223,5 @@ def test_a_disruption_that_was_none_is_withdrawn() -> None:
     replay.see(marked, at=50.4)
     replay.see(replace(marked, finished=45, exit_code=0, phase="Succeeded", version=3), at=55)
 
-    assert "victim" not in replay.fleet.ends.disruptions.known
+    assert "victim" not in replay.fleet.disrupted.disruptions.known
     assert counted(replay) == {}

@@ -43,7 +43,7 @@ def observed(*forms: PodForm, node: NodeForm = NODE, at: float = 60) -> Replay:
 
 
 def found(replay: Replay) -> Disruption | None:
-    return replay.fleet.ends.disruptions.known.get("victim")
+    return replay.fleet.disrupted.disruptions.known.get("victim")
 
 
 def counted(replay: Replay) -> dict[str, int]:
@@ -218,7 +218,7 @@ def test_two_victims_of_a_job_have_different_replacements() -> None:
     for name, at in (("first", 70), ("second", 80)):
         replay.see(PodForm(name=name, created=57, node="n2", scheduled=60, started=at, owners=(OWNER,)), at=at + 1)
 
-    known = replay.fleet.ends.disruptions.known
+    known = replay.fleet.disrupted.disruptions.known
     assert {each.replacement_uid for each in known.values()} == {"uid-first", "uid-second"}
 
 
@@ -293,5 +293,5 @@ def test_most_pods_of_a_large_job_are_no_candidates_for_a_replacement() -> None:
     replay.see(ended(replace(early, marked=40, deleted=40), 58), at=59)
     replay.see(PodForm(name="new", created=45, node="n2", scheduled=60, started=62, owners=(OWNER,)), at=63)
 
-    known = replay.fleet.ends.disruptions.known
+    known = replay.fleet.disrupted.disruptions.known
     assert {uid: each.replacement_uid for uid, each in known.items()} == {"victim": "", "early": "uid-new"}

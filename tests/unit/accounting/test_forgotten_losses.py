@@ -19,7 +19,7 @@ def test_nothing_is_kept_an_hour_later() -> None:
     replay.scrape(END + HOUR + 200)
     replay.scrape(END + HOUR + 400)
 
-    part = replay.fleet.ends.lost_work
+    part = replay.fleet.disrupted.lost_work
     assert not any(
         (
             part.losses,
@@ -42,7 +42,7 @@ def test_a_loss_that_was_forgotten_before_it_was_written_is_still_written() -> N
     replay.fleet.advance(us(END + 20))
     expected = loss(replay)
     replay.fleet.advance(us(END + 2 * HOUR))
-    assert not replay.fleet.ends.lost_work.losses
+    assert not replay.fleet.disrupted.lost_work.losses
 
     assert replay.fleet.drain().lost_work == {"uid-a": expected}
     assert replay.fleet.drain().lost_work == {}
@@ -53,7 +53,7 @@ def test_a_written_loss_of_a_pod_that_proves_to_be_no_victim_is_withdrawn_althou
     preempted(replay)
     replay.fleet.advance(us(END + 20))
     replay.fleet.drain()
-    book = replay.fleet.ends.lost_work.book
+    book = replay.fleet.disrupted.lost_work.book
     book.keep(structs.replace(book.known["uid-a"], is_victim=False, charged_to=""), at_us=us(END + 30))
     book.forget("uid-a")
 

@@ -8,7 +8,7 @@ import pytest
 
 from gputally.accounting.frameworks.declared_groups import GROUP_KINDS, Declared
 from gputally.accounting.waiting.gangs import MOST_KINDS, Gangs, gang_of
-from gputally.accounting.waiting.plea import Plea
+from gputally.accounting.waiting.plea import SchedulingStatus
 from gputally.model.kube import Kind
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.situation import GangState
@@ -31,11 +31,11 @@ def gangs_of(count: int, declared: Mapping[str, Declared] | None = None, *, leas
     return gangs
 
 
-def pleas(count: int, *, kinds: int = 1) -> Mapping[str, Plea]:
-    return {f"uid-{number}": Plea(needs=needs(priority=number % kinds)) for number in range(count)}
+def statuses(count: int, *, kinds: int = 1) -> Mapping[str, SchedulingStatus]:
+    return {f"uid-{number}": SchedulingStatus(needs=needs(priority=number % kinds)) for number in range(count)}
 
 
-def state(gangs: Gangs, known: Mapping[str, Plea], *, is_silent: bool = False) -> GangState:
+def state(gangs: Gangs, known: Mapping[str, SchedulingStatus], *, is_silent: bool = False) -> GangState:
     found = gangs.state(TRAIN, known, is_silent=is_silent)
     assert found
     return found
@@ -71,7 +71,7 @@ def test_all_members_of_a_gang_share_one_state() -> None:
 
 
 def test_the_state_of_a_gang_is_the_same_object_until_a_member_changes() -> None:
-    gangs, known = gangs_of(3), pleas(3)
+    gangs, known = gangs_of(3), statuses(3)
     before = state(gangs, known)
 
     gangs.put("uid-0", TRAIN, is_bound=False, least=3)
@@ -88,7 +88,7 @@ def test_the_state_of_a_gang_is_the_same_object_until_a_member_changes() -> None
 
 @pytest.mark.parametrize(("kinds", "told_apart", "is_mixed"), [(MOST_KINDS, MOST_KINDS, False), (100, 0, True)])
 def test_a_state_tells_a_bounded_number_of_needs_apart(kinds: int, told_apart: int, *, is_mixed: bool) -> None:
-    found = state(gangs_of(100), pleas(100, kinds=kinds))
+    found = state(gangs_of(100), statuses(100, kinds=kinds))
 
     assert (len(found.waiting), found.is_mixed, found.members) == (told_apart, is_mixed, 100)
 
@@ -101,7 +101,7 @@ def test_a_relabelled_pod_leaves_its_gang() -> None:
     gangs.put("uid-1", OTHER, is_bound=True, least=2)
 
     assert gangs.changed == {TRAIN, OTHER}
-    assert state(gangs, pleas(2)) == GangState(
+    assert state(gangs, statuses(2)) == GangState(
         name="PodGroup train", least=3, members=1, waiting=((needs(priority=0), 1),)
     )
     assert list(gangs.pending(TRAIN)) == ["uid-0"]
@@ -167,7 +167,7 @@ def test_a_stated_size_is_bounded() -> None:
 
 def test_what_a_group_declares_precedes_what_its_pods_say() -> None:
     declared = {TRAIN: Declared(5, 0)}
-    gangs, known = gangs_of(4, declared), pleas(4)
+    gangs, known = gangs_of(4, declared), statuses(4)
     assert state(gangs, known).least == 5
 
     declared[TRAIN] = Declared(2, 0)
@@ -177,7 +177,7 @@ def test_what_a_group_declares_precedes_what_its_pods_say() -> None:
 
 
 def test_members_without_gpus_exist_unless_the_scheduler_is_silent() -> None:
-    gangs, known = gangs_of(8, {TRAIN: Declared(9, 0)}, least=0), pleas(8)
+    gangs, known = gangs_of(8, {TRAIN: Declared(9, 0)}, least=0), statuses(8)
 
     assert state(gangs, known).least == 8
     assert state(gangs, known, is_silent=True).least == 9
@@ -188,7 +188,7 @@ def test_an_elastic_gang_needs_no_more_than_its_minimum() -> None:
     for number in range(4):
         gangs.put(f"uid-{number}", TRAIN, is_bound=True, least=0)
 
-    found = state(gangs, pleas(8))
+    found = state(gangs, statuses(8))
 
     assert (found.least, found.bound, found.members) == (4, 4, 8)
 

@@ -76,7 +76,7 @@ def test_the_message_says_why_and_for_which_workload(message: str | None, found:
 def test_a_preemption_is_for_the_workload_that_the_message_names_with_the_tier_of_its_pods(message: str) -> None:
     replay = evicted(message, GROUP)
 
-    known = replay.fleet.ends.preemptions.known["uid-a"]
+    known = replay.fleet.disrupted.preemptions.known["uid-a"]
     assert replay.true(Total.PREEMPTIONS, 71) == {("low", "high"): 1}
     assert replay.true(Total.DISRUPTIONS, 71) == {("low", "ml", "preemption"): 1}
     assert known.preemptor == replace_tier(NAMED, "high", "serving")
@@ -100,7 +100,7 @@ def test_a_workload_of_which_no_pod_is_known_is_named_and_its_tier_is_unknown() 
     replay = evicted(PREEMPT)
     replay.scrape(140)
 
-    assert replay.fleet.ends.preemptions.known["uid-a"].preemptor == NAMED
+    assert replay.fleet.disrupted.preemptions.known["uid-a"].preemptor == NAMED
     assert replay.true(Total.PREEMPTIONS, 141) == {("low", "unknown"): 1}
 
 

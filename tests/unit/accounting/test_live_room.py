@@ -11,7 +11,7 @@ from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.others import other_pod
 from gputally.model.kube import Kind, Pod
 from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.observation import ListedBeside, OtherPod
+from gputally.model.observation import ListedSeparately, OtherPod
 from gputally.model.placement.needs import Taken
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
@@ -105,9 +105,9 @@ def test_a_node_that_gets_gpus_late_needs_a_list_that_completes_it() -> None:
     assert not live(replay).is_complete
 
     listed = as_pod(PodForm(name="b", gpus=0, node="n1", scheduled=5))
-    replay.apply(ListedBeside(at_us=us(LATE + 11), nodes=("n1",), begins=True))
-    replay.apply(ListedBeside(at_us=us(LATE + 11), nodes=("n1",), objects=(listed,)))
-    replay.apply(ListedBeside(at_us=us(LATE + 11), nodes=("n1",), ends=True))
+    replay.apply(ListedSeparately(at_us=us(LATE + 11), nodes=("n1",), begins=True))
+    replay.apply(ListedSeparately(at_us=us(LATE + 11), nodes=("n1",), objects=(listed,)))
+    replay.apply(ListedSeparately(at_us=us(LATE + 11), nodes=("n1",), ends=True))
 
     assert "uid-b" in live(replay).room.nodes["n1"].taken
     assert not live(replay).needs_list
@@ -189,11 +189,11 @@ def test_a_restart_knows_gpus_at_once_and_the_rest_from_a_list() -> None:
 
     assert live(replay).needs_list
     assert live(replay).room.nodes["n1"].taken.keys() == {"uid-a"}
-    replay.apply(ListedBeside(at_us=us(30), begins=True))
+    replay.apply(ListedSeparately(at_us=us(30), begins=True))
     others = as_pod(PodForm(name="b", gpus=0, node="n1", scheduled=5))
-    replay.apply(ListedBeside(at_us=us(31), objects=(as_node(NODE), as_pod(POD), others)))
+    replay.apply(ListedSeparately(at_us=us(31), objects=(as_node(NODE), as_pod(POD), others)))
     assert not live(replay).is_complete
-    replay.apply(ListedBeside(at_us=us(32), ends=True))
+    replay.apply(ListedSeparately(at_us=us(32), ends=True))
     assert live(replay).is_complete
     assert live(replay).room.nodes["n1"].taken.keys() == {"uid-a", "uid-b"}
     assert free(replay) == 6
@@ -201,13 +201,13 @@ def test_a_restart_knows_gpus_at_once_and_the_rest_from_a_list() -> None:
 
 def test_what_a_watch_told_since_a_list_began_is_newer_than_the_list() -> None:
     replay = new_replay()
-    replay.apply(ListedBeside(at_us=us(30), begins=True))
+    replay.apply(ListedSeparately(at_us=us(30), begins=True))
     replay.lose(POD, at=31)
     tell_other(replay, "uid-b", None, at=31)
 
     stale = as_pod(PodForm(name="b", gpus=0, node="n1", scheduled=5))
-    replay.apply(ListedBeside(at_us=us(32), objects=(as_pod(POD), stale)))
-    replay.apply(ListedBeside(at_us=us(32), ends=True))
+    replay.apply(ListedSeparately(at_us=us(32), objects=(as_pod(POD), stale)))
+    replay.apply(ListedSeparately(at_us=us(32), ends=True))
 
     assert live(replay).room.nodes["n1"].taken == {}
 
@@ -287,11 +287,11 @@ def nominated(form: PodForm) -> Pod:
 
 def list_beside(replay: Replay, *, found: Pod, lost: PodForm | None = None) -> None:
     """A list with a pod that may have been deleted after the list began."""
-    replay.apply(ListedBeside(at_us=us(30), begins=True))
+    replay.apply(ListedSeparately(at_us=us(30), begins=True))
     if lost:
         replay.lose(lost, at=31)
-    replay.apply(ListedBeside(at_us=us(32), objects=(found,)))
-    replay.apply(ListedBeside(at_us=us(33), ends=True))
+    replay.apply(ListedSeparately(at_us=us(32), objects=(found,)))
+    replay.apply(ListedSeparately(at_us=us(33), ends=True))
 
 
 def test_a_pending_pod_that_was_deleted_during_a_list_is_not_nominated_by_it() -> None:
@@ -319,8 +319,8 @@ def test_what_a_listed_pod_says_is_read_at_once() -> None:
     replay = new_replay()
     pending = PodForm(name="b", created=20)
     replay.see(pending, at=21)
-    replay.fleet.waiting.situations.pleas.clear()  # as after a restart
+    replay.fleet.waiting.situations.statuses.clear()  # as after a restart
 
     list_beside(replay, found=as_pod(pending))
 
-    assert replay.fleet.waiting.situations.pleas.keys() == {"uid-b"}
+    assert replay.fleet.waiting.situations.statuses.keys() == {"uid-b"}

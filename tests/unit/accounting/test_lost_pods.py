@@ -29,7 +29,7 @@ def test_a_loss_is_withdrawn_if_its_pod_proves_to_be_no_victim() -> None:
     replay = cluster()
     preempted(replay)
     counted(replay)
-    book = replay.fleet.ends.lost_work.book
+    book = replay.fleet.disrupted.lost_work.book
     book.drain_lost()
 
     book.keep(structs.replace(book.known["uid-a"], is_victim=False, charged_to=""), at_us=us(END + 30))

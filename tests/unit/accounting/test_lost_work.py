@@ -60,7 +60,7 @@ def by_cause(replay: Replay, at: int = END + 30) -> dict[str, Fraction]:
 
 
 def loss(replay: Replay, uid: str = "uid-a") -> LostWork:
-    found = replay.fleet.ends.lost_work.book.lost_work(uid)
+    found = replay.fleet.disrupted.lost_work.book.lost_work(uid)
     assert found
     return found
 
@@ -163,7 +163,7 @@ def test_a_pod_that_ended_by_itself_before_its_deletion_lost_nothing() -> None:
     replay.see(done, at=REQUESTED - 60)
     replay.lose(replace(done, marked=REQUESTED, deleted=REQUESTED, version=3), at=END)
 
-    assert replay.fleet.ends.preemptions.known
+    assert replay.fleet.disrupted.preemptions.known
     assert counted(replay) == {}
 
 
@@ -173,9 +173,9 @@ def test_deletions_by_request_destroy_nothing_that_counts_here() -> None:
 
     assert counted(replay) == {}
     assert by_cause(replay) == {}
-    assert replay.fleet.ends.lost_work.book.lost_work("uid-a") is None
+    assert replay.fleet.disrupted.lost_work.book.lost_work("uid-a") is None
     replay.scrape(END + 700)
-    assert replay.fleet.ends.lost_work.losses == {}
+    assert replay.fleet.disrupted.lost_work.losses == {}
 
 
 def test_work_before_the_accounting_start_is_neither_in_the_loss_nor_in_a_counter() -> None:
@@ -257,7 +257,7 @@ def test_a_victim_on_a_node_that_is_known_only_later_leaves_nothing_behind() -> 
     replay.see(NODE, at=END + 30)
     replay.scrape(END + 40)
 
-    assert replay.fleet.ends.lost_work._known == {}
+    assert replay.fleet.disrupted.lost_work._known == {}
     assert replay.money(END + 40, Total.LOST_COST) == {(*LOW, "EUR"): 4 * (6 * HOUR + 30)}
 
 
@@ -285,4 +285,4 @@ def test_a_revision_that_is_written_late_does_not_undo_what_the_deleted_event_sh
     replay.lose(replace(member, version=3, deleted=START), at=START + 2)
     replay.flush()
 
-    assert replay.fleet.ends.lost_work.losses["uid-a"].work.requested_us == us(START)
+    assert replay.fleet.disrupted.lost_work.losses["uid-a"].work.requested_us == us(START)

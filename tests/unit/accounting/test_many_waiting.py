@@ -34,7 +34,7 @@ def test_most_of_many_pods_are_read_before_they_are_judged_since_their_objects_a
     replay, count = new_replay(), 1000
     replay.see(*(replace(WAITS, name=f"b{number}") for number in range(count)), at=21)
 
-    assert len(replay.fleet.waiting.situations.pleas) > count // 2
+    assert len(replay.fleet.waiting.situations.statuses) > count // 2
 
 
 def test_a_renewal_looks_at_some_nodes_and_a_pod_that_waits_for_its_turn_keeps_its_verdict() -> None:

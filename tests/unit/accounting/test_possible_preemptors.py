@@ -56,7 +56,7 @@ def test_workloads_that_wait_no_longer_are_forgotten_after_an_hour() -> None:
     replay = running()
     says(replay, WAITING, at=901)
     says(replay, ADMITTED, at=END)
-    known = replay.fleet.ends.preemptions._workloads.known
+    known = replay.fleet.disrupted.preemptions._workloads.known
     replay.scrape(END + 3500)
     assert HIGH_UID in known
 
@@ -72,7 +72,7 @@ def test_a_namespace_with_many_workloads_displaces_only_its_own(monkeypatch: pyt
     replay = running()
     says(replay, *(kueue_workload(unreserved(900), name=f"w{n}", uid=f"uid-{n}") for n in range(4)), at=901)
 
-    assert list(replay.fleet.ends.preemptions._workloads.known) == ["uid-1", "uid-2", "uid-3"]
+    assert list(replay.fleet.disrupted.preemptions._workloads.known) == ["uid-1", "uid-2", "uid-3"]
 
 
 POD_CLASS: Json = {"priorityClassRef": {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}}

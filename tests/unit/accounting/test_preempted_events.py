@@ -111,5 +111,5 @@ def test_the_longest_events_that_are_kept_take_a_few_megabytes() -> None:
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert len(replay.fleet.ends.preemptions.events) == MOST
+    assert len(replay.fleet.disrupted.preemptions.events) == MOST
     assert held < 20_000_000

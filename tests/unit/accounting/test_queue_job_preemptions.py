@@ -46,7 +46,7 @@ def together(replay: Replay) -> set[frozenset[str]]:
 
 
 def records(replay: Replay) -> Mapping[str, Disruption]:
-    return {each.victim_name: each for each in replay.fleet.ends.disruptions.known.values()}
+    return {each.victim_name: each for each in replay.fleet.disrupted.disruptions.known.values()}
 
 
 def test_pods_that_stop_long_after_each_other_are_one_from_their_deletion_on() -> None:
@@ -69,7 +69,7 @@ def test_it_is_one_time_of_a_repeat_victim() -> None:
     for form, at in zip(GANG, (DELETED + 1, DELETED + 4 * CLOSED), strict=True):
         end(replay, form, at=at)
 
-    [job] = replay.fleet.ends.repeat_victims.known.values()
+    [job] = replay.fleet.disrupted.disruptions.repeat_victims.known.values()
     assert job.times_us == (records(replay)["a"].decided_us,)
 
 
@@ -142,7 +142,7 @@ def test_a_first_pod_that_had_ended_by_itself_leaves_the_record_to_the_others() 
     a, b = GANG
     c = replace(VICTIM, name="c")
     replay = running(a, b, c)
-    replay.fleet.ends.disruptions.announces = True
+    replay.fleet.disrupted.disruptions.announces = True
     says(replay, WAITING, PREEMPTED, at=EVICTED)
     delete(replay, a, b)
     replay.lose(replace(a, deleted=DELETED, finished=DELETED - 60, phase="Succeeded", version=3), at=DELETED + 3)

@@ -61,7 +61,7 @@ def again(replay: Replay) -> None:
 
 
 def found(replay: Replay) -> Preemption:
-    [preemption] = replay.fleet.ends.preemptions.known.values()
+    [preemption] = replay.fleet.disrupted.preemptions.known.values()
     return preemption
 
 
@@ -246,8 +246,8 @@ def test_pods_of_the_preemptor_on_the_node_are_those_that_took_the_gpus(order: s
     assert counted(replay, LATER + 5) == HIGH
     again(replay)
     assert found(replay).preemptor_pods == ("uid-b",)
-    assert replay.fleet.ends.preemptions.is_preemptor("uid-a", "uid-b")
-    assert not replay.fleet.ends.preemptions.is_preemptor("uid-a", "uid-d")
+    assert replay.fleet.disrupted.preemptions.is_preemptor("uid-a", "uid-b")
+    assert not replay.fleet.disrupted.preemptions.is_preemptor("uid-a", "uid-d")
 
 
 def test_without_the_watch_a_preemption_by_a_queue_has_no_preemptor() -> None:

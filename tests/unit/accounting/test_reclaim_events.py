@@ -86,7 +86,7 @@ def test_a_repeated_event_counts_from_its_first_time_and_only_once() -> None:
     announce(replay, KARPENTER | {"lastTimestamp": instant(80), "count": 10}, at=101)
 
     assert counted(replay) == {"spot_reclaim": 1}
-    assert replay.fleet.ends.disruptions.signals.known["uid-n1"].reclaim_us == us(45)
+    assert replay.fleet.disrupted.disruptions.signals.known["uid-n1"].reclaim_us == us(45)
 
 
 def test_the_newer_form_of_an_event_has_other_times() -> None:
@@ -110,13 +110,13 @@ def test_an_event_of_an_earlier_node_of_that_name_says_nothing_about_this_one(ev
     replay.see(EVICTED, at=60)
 
     assert counted(replay) == {"eviction": 1}
-    assert "uid-n1" not in replay.fleet.ends.disruptions.signals.known
+    assert "uid-n1" not in replay.fleet.disrupted.disruptions.signals.known
 
 
 def test_a_repetition_since_an_earlier_node_of_that_name_counts_from_the_last_time() -> None:
     replay = observed(HANDLER | {"firstTimestamp": instant(0)}, node=replace(NODE, created=1))
 
-    assert replay.fleet.ends.disruptions.signals.known["uid-n1"].reclaim_us == us(45)
+    assert replay.fleet.disrupted.disruptions.signals.known["uid-n1"].reclaim_us == us(45)
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,13 @@ def test_an_event_that_no_sender_would_write_changes_nothing(forged: Json) -> No
     replay = observed(KARPENTER | forged, node=replace(NODE, created=1))
 
     assert counted(replay) == {"eviction": 1}
-    assert replay.fleet.ends.disruptions.signals.known == {}
+    assert replay.fleet.disrupted.disruptions.signals.known == {}
 
 
 def test_an_event_from_the_future_counts_from_now() -> None:
     replay = observed(KARPENTER | {"firstTimestamp": instant(5000), "lastTimestamp": instant(5000)})
 
-    assert replay.fleet.ends.disruptions.signals.known["uid-n1"].reclaim_us == us(46)
+    assert replay.fleet.disrupted.disruptions.signals.known["uid-n1"].reclaim_us == us(46)
 
 
 def test_an_announced_reclaim_of_a_lost_node_is_certain() -> None:
@@ -163,8 +163,8 @@ def test_signals_of_deleted_nodes_are_forgotten_after_an_hour() -> None:
     replay = observed()
     replay.lose(NODE, at=70)
     announce(replay, KARPENTER, at=90)
-    assert set(replay.fleet.ends.disruptions.signals.known) == {"uid-n1"}
+    assert set(replay.fleet.disrupted.disruptions.signals.known) == {"uid-n1"}
 
     replay.scrape(70 + 3601)
 
-    assert replay.fleet.ends.disruptions.signals.known == {}
+    assert replay.fleet.disrupted.disruptions.signals.known == {}

@@ -34,7 +34,7 @@ def preempted() -> Replay:
 
 def unused(replay: Replay) -> dict[str, float]:
     replay.fleet.reconcile()
-    found = replay.fleet.ends.disruptions.unused.read(replay.fleet.nodes.known)
+    found = replay.fleet.disrupted.disruptions.unused.read(replay.fleet.nodes.known)
     return {tier: quantity / GPU for tier, quantity in found.items()}
 
 

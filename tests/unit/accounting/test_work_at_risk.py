@@ -86,7 +86,7 @@ def test_a_pod_that_changes_often_is_planned_once() -> None:
         replay.see(replace(form, annotations={CHECKPOINT_INTERVAL: "10m"}), at=101 + 6 * version)
         replay.scrape(105 + 6 * version)
 
-    assert len(replay.fleet.ends.lost_work.at_risk._steps) == 1
+    assert len(replay.fleet.disrupted.lost_work.at_risk._steps) == 1
 
 
 def test_pending_starting_and_terminating_pods_and_those_that_are_gone_have_none_at_risk() -> None:

@@ -68,7 +68,7 @@ def test_a_pod_without_work_has_none_at_risk(rules: Rules, change: dict[str, str
     replay.see(replace(changed(RUNNING, change), name="b"), at=101)
 
     assert at_risk(replay, 110) == {}
-    assert replay.fleet.ends.lost_work.at_risk.running().records == {}
+    assert replay.fleet.disrupted.lost_work.at_risk.running().records == {}
 
 
 def test_a_loss_stays_as_it_was_decided_when_the_rules_change_and_its_segments_are_corrected() -> None:

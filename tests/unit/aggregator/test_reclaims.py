@@ -18,7 +18,7 @@ async def test_a_reclaim_is_known_by_the_events_of_nodes_alone(settings: Setting
             sender = {"reason": "SpotInterrupted", "reportingComponent": "karpenter", "type": "Warning"}
             event = {"metadata": {"name": f"e.{number}"}, "involvedObject": named} | sender
             cluster.registry.create("events", event, node.get("at", "default"))
-        signals = running.pipeline.fleet.ends.disruptions.signals
+        signals = running.pipeline.fleet.disrupted.disruptions.signals
         await until(lambda: bool(signals.known))
         received = [watch.events for watch in running.pipeline.health.watches if watch.kind is Kind.KARPENTER_EVENTS]
 

@@ -102,7 +102,7 @@ def test_the_latest_events_come_first() -> None:
 
     shown = [
         event.plain
-        for event in events(fleet.fleet, fleet.fleet.ends.preemptions.known.values(), now_us=us(1500), most=3)
+        for event in events(fleet.fleet, fleet.fleet.disrupted.preemptions.known.values(), now_us=us(1500), most=3)
     ]
 
     assert shown == [
@@ -126,6 +126,6 @@ def test_the_preemptions_of_one_second_are_one_event() -> None:
         fleet.see(replace(victim, deleted=1000, marked=1000), at=1001)
         fleet.see_event(preempted_event(victim, by=preemptor), at=1001)
 
-    found = events(fleet.fleet, fleet.fleet.ends.preemptions.known.values(), now_us=us(1500), most=1)
+    found = events(fleet.fleet, fleet.fleet.disrupted.preemptions.known.values(), now_us=us(1500), most=1)
 
     assert [event.plain for event in found] == ["00:16:40 high took 4 GPUs: 3 of low, 1 of mid (3 pods)"]

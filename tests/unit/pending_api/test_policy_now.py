@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.policy.pod_labels import labels_in
 from gputally.model.kube import Kind
-from gputally.model.observation import ListedBeside
+from gputally.model.observation import ListedSeparately
 from gputally.model.placement.needs import Taken
 from gputally.model.rules import Rules
 from gputally.pending_api.forecasts.policy_now import not_considered, read_budgets, read_policy
@@ -79,7 +79,7 @@ def test_after_a_restart_labels_come_with_the_list_beside_the_watches() -> None:
     assert before.is_partial
     assert "poddisruptionbudgets" in not_considered(read_policy(replay.fleet), before)
 
-    replay.apply(ListedBeside(objects=(as_pod(RUNNING),), begins=True, ends=True, at_us=us(32)))
+    replay.apply(ListedSeparately(objects=(as_pod(RUNNING),), begins=True, ends=True, at_us=us(32)))
 
     assert violated(replay) == {"uid-a": "ml/guard"}
 

@@ -102,7 +102,7 @@ def test_events_of_the_scheduler_become_a_cascade() -> None:
     replay.see(changed(again, node="n1", scheduled=45, started=46, version=2), at=46)
     replay.scrape(100)
 
-    found, counted = replay.fleet.ends.disruptions.known, replay.memory.history["counted_preemptions"]
+    found, counted = replay.fleet.disrupted.disruptions.known, replay.memory.history["counted_preemptions"]
     preemptors = {
         uid: each.preemptor.uid for uid, each in counted.items() if isinstance(each, Preemption) and each.preemptor
     }

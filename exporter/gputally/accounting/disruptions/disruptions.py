@@ -1,26 +1,34 @@
 """Counts each disruption of a pod with GPUs once, by its cause, and follows the steps until it is replaced."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from gputally.accounting.base.coverage import Coverage
 from gputally.accounting.base.state_part import KeyedPart, no_later
-from gputally.accounting.disruptions.aftermath import Aftermath
 from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
-from gputally.accounting.disruptions.disruption_verdict import SuspendedUs, reported_of, verdict_of
+from gputally.accounting.disruptions.disruption_verdict import reported_of, verdict_of
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions
 from gputally.accounting.disruptions.node_signals import NodeSignals
+from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.queues.deleting_pods import DeletingPods
 from gputally.accounting.disruptions.queues.queue_evictions import QueueEvictions
+from gputally.accounting.disruptions.repeat_victims import RepeatVictims
+from gputally.accounting.disruptions.replacements import Replacements
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
 from gputally.accounting.facts.segments import held
 from gputally.accounting.frameworks.pod_group import group_of
-from gputally.accounting.jobs.job_policy import JobPolicy, uses_retry
+from gputally.accounting.jobs.job_policy import uses_retry
+from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
+from gputally.accounting.policy.policy import Policy
+from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import End
 from gputally.model.disruptions.disruption import JOB_PREEMPTIONS, OWN_JOB, QUEUE_CAUSES, Cause, Disrupted, Disruption
+from gputally.model.kube import Kind
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_HOUR
 
@@ -31,30 +39,15 @@ _TIMES = (
     *("decided_us", "requested_us", "stopped_us", "released_us"),
     *("reused_us", "replaced_us", "noticed_us"),
 )
-Limit = Callable[[str, str], str]
-"""The exported value of a label, given its name and full value."""
 
 
-class Surroundings(NamedTuple):
-    """What other state says: whether the node with a UID is a spot machine, and the policy of the Job of a pod.
+class ClusterState(NamedTuple):
+    """The parts that say why and when pods lose their GPUs."""
 
-    `suspended_us` returns when that was suspended, `complete_us` up to when the watch of pods is complete. `violates`
-    says whether a disruption that is first observed at some time violates a PodDisruptionBudget; None if that is not
-    known. `is_preemptor` says whether a pod preempted a victim. `evictions` are those that a queue reports;
-    `job_preempted` is called with the first victim of each preemption of a job, `by_queue` with new and changed
-    victims that a queue preempted for other workloads, and `withdrawn` with the UID of a pod that was none after all.
-    """
-
-    is_spot: Callable[[str], bool]
-    policy_of: Callable[[PodRecord], JobPolicy | None]
-    suspended_us: SuspendedUs
-    complete_us: Callable[[], int]
-    violates: Callable[[PodRecord, Disrupted, int], bool | None]
-    is_preemptor: Callable[[str, str], bool]
-    evictions: QueueEvictions
-    job_preempted: Callable[[Disruption], None]
-    by_queue: Callable[[Disruption, int], None]
-    withdrawn: Callable[[str, int], None]
+    nodes: Nodes
+    jobs: Jobs
+    coverage: Coverage
+    policy: Policy
 
 
 class Disruptions(KeyedPart[Disruption]):
@@ -66,26 +59,38 @@ class Disruptions(KeyedPart[Disruption]):
     name = "disruption"
     kinds = ()
 
-    def __init__(self, totals: Totals, pods: Pods, other: Surroundings, *, limit: Limit) -> None:
+    def __init__(
+        self,
+        totals: Totals,
+        pods: Pods,
+        cluster: ClusterState,
+        limiter: LabelLimiter,
+        *,
+        evictions: QueueEvictions,
+        preemptions: Preemptions,
+    ) -> None:
         super().__init__()
         self.announces = False
         self.destroying: dict[str, Cause] = {}
         """The causes of those that destroy work, by victim UID: who deletes a pod wants its end."""
         self.signals = NodeSignals(self._node_changed)
-        self._counts = DisruptionCounts(totals, limit)
-        self._aftermath = Aftermath(pods.on_node)
-        self.unused = UnusedGpus(pods.on_node, other.is_preemptor)
+        self.repeat_victims = RepeatVictims(limiter.limit)
+        self.unused = UnusedGpus(pods.on_node, preemptions.is_preemptor)
+        self._counts = DisruptionCounts(totals, limiter.limit)
+        self._replacements = Replacements(pods.on_node)
         self._unwritten: dict[str, Disruption | None] = {}
         self._pods = pods
-        self._job_preemptions = JobPreemptions(other.complete_us)
+        self._job_preemptions = JobPreemptions(lambda: cluster.coverage.complete_us(Kind.PODS))
         self._deleting = DeletingPods(pods.records)
-        self._other = other
+        self._cluster = cluster
+        self._evictions = evictions
+        self._preemptions = preemptions
 
     def restore(self, documents: Iterable[Disruption], *, at_us: int) -> None:
         """See `StatePart.restore`."""
         self.known = {each.victim_uid: no_later(each, at_us, *_TIMES) for each in documents}
         for each in self.known.values():
-            self._aftermath.follow(each)
+            self._replacements.follow(each)
             self._note_cause(each)
             self.unused.follow(each)
         self._job_preemptions.restore(self.known.values())
@@ -103,10 +108,10 @@ class Disruptions(KeyedPart[Disruption]):
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed pod, as a victim or as one that follows a victim."""
         self.unused.bound(record)
-        for each in self._aftermath.after(record):
+        for each in self._replacements.after(record):
             self._keep(each, at_us=at_us)
         if is_gone:
-            self._aftermath.leave(record, at_us=at_us)
+            self._replacements.leave(record, at_us=at_us)
         self._judge(record, at_us, is_gone=is_gone)
 
     def advance(self, now_us: int) -> None:
@@ -115,7 +120,7 @@ class Disruptions(KeyedPart[Disruption]):
         for uid, each in tuple(self.known.items()):
             if each.noticed_us < now_us - _KEEP_US and uid not in self._pods.records:
                 self._forget(uid)
-        self._aftermath.advance(now_us)
+        self._replacements.advance(now_us)
         self._job_preemptions.advance()
 
     def _judge(self, record: PodRecord, at_us: int, *, is_gone: bool) -> None:
@@ -159,11 +164,11 @@ class Disruptions(KeyedPart[Disruption]):
                 quantity=sum(quantity for _, quantity in held(record, terms)),
                 cause=reported.cause,
                 noticed_us=at_us,
-                budget_violated=self._other.violates(record, reported, at_us),
+                budget_violated=self._cluster.policy.covered.violated(record, reported, at_us),
                 group=_group(record),
                 **read,
             )
-        return self._in_job(self._judged(self._aftermath.reused(new)), at_us)
+        return self._in_job(self._judged(self._replacements.reused(new)), at_us)
 
     def _in_job(self, each: Disruption, at_us: int) -> Disruption:
         """The disruption with the preemption of the job that it is part of, which never changes."""
@@ -171,11 +176,11 @@ class Disruptions(KeyedPart[Disruption]):
             return each
         part = self._job_preemptions.part_of(each, at_us=at_us, announces=self.announces)
         if part.id == each.victim_uid:
-            self._other.job_preempted(each)
+            self.repeat_victims.preempted(each)
         return replace(each, job_preemption=part.id, announced=part.is_announced, began_us=part.began_us)
 
     def _uses_retry(self, record: PodRecord) -> bool:
-        policy = self._other.policy_of(record)
+        policy = self._cluster.jobs.policy_of(record)
         return policy is not None and uses_retry(policy, record)
 
     def _suspended_us(self, record: PodRecord) -> int | None:
@@ -184,24 +189,24 @@ class Disruptions(KeyedPart[Disruption]):
         A queue also stops a Job of which a preempted pod is missing: that follows from the preemption.
         """
         known = self.known.get(record.uid)
-        is_other = known.reported is Cause.DELETION if known else self._aftermath.misses_preempted(record)
-        return None if is_other else self._other.suspended_us(record)
+        is_other = known.reported is Cause.DELETION if known else self._replacements.misses_preempted(record)
+        return None if is_other else self._cluster.jobs.suspension_of(record)
 
     def _evicted(self, record: PodRecord, deleted_us: int) -> Disrupted | None:
         """The eviction by a queue for which a pod was deleted; decided once, as its workload may be evicted again."""
         known = self.known.get(record.uid)
         if known and known.reported in QUEUE_CAUSES:
             return Disrupted(known.reported, known.decided_us, known.by)
-        return self._other.evictions.of_pod(record, deleted_us)
+        return self._evictions.of_pod(record, deleted_us)
 
     def _judge_evictions(self, now_us: int) -> None:
         """A queue may report an eviction after the pods were deleted for it."""
-        fresh = self._other.evictions.fresh
+        fresh = self._evictions.fresh
         for record in self._deleting.of(fresh):
             self._judge(record, now_us, is_gone=False)
         deleted = (each for each in self.known.values() if each.victim_namespace in fresh) if fresh else ()
         for each in [each for each in deleted if each.reported in (Cause.DELETION, Cause.QUEUE_EVICTION)]:
-            if found := self._other.evictions.of_deletion(each):
+            if found := self._evictions.of_deletion(each):
                 better = replace(each, reported=found.cause, decided_us=found.at_us, by=found.by)
                 self._keep(self._in_job(self._judged(better), now_us), at_us=now_us)
         fresh.clear()
@@ -210,7 +215,7 @@ class Disruptions(KeyedPart[Disruption]):
         cause, is_certain = verdict_of(
             each.reported,
             signal=self.signals.get(each.node_uid),
-            is_spot=self._other.is_spot(each.node_uid),
+            is_spot=self._cluster.nodes.is_spot(each.node_uid),
             released_us=each.released_us,
         )
         if cause is each.cause and is_certain == each.is_certain:
@@ -227,15 +232,21 @@ class Disruptions(KeyedPart[Disruption]):
         if known == each:
             return
         if known:
-            self._aftermath.forget(known)
+            self._replacements.forget(known)
         each = self._counts.recounted(each, at_us=at_us)
         self._store(each.victim_uid, each)
         self._note_cause(each)
         self._unwritten[each.victim_uid] = each
-        self._aftermath.follow(each)
+        self._replacements.follow(each)
         if each.cause is Cause.QUEUE_PREEMPTION:
-            self._other.by_queue(each, at_us)
+            self._queue_preempted(each, at_us)
         self.unused.follow(each)
+
+    def _queue_preempted(self, each: Disruption, at_us: int) -> None:
+        """Only its Workload says which pods are those of the preemptor, so without these it has none."""
+        if self._evictions.is_watched:
+            priority = self._evictions.priority_of(each)
+            self._preemptions.queue_preempted(each, priority=priority, at_us=at_us)
 
     def _note_cause(self, each: Disruption) -> None:
         if each.cause is Cause.DELETION:
@@ -246,14 +257,14 @@ class Disruptions(KeyedPart[Disruption]):
     def _withdraw(self, known: Disruption, at_us: int) -> None:
         self._counts.withdraw(known, at_us=at_us)
         self._unwritten[known.victim_uid] = None
-        self._other.withdrawn(known.victim_uid, at_us)
+        self._preemptions.withdraw(known.victim_uid, at_us=at_us)
         self._forget(known.victim_uid)
 
     def _forget(self, uid: str) -> None:
         """Others may still be preempted with a pod that is withdrawn."""
         if forgotten := self._remove(uid):
             self.destroying.pop(uid, None)
-            self._aftermath.forget(forgotten)
+            self._replacements.forget(forgotten)
             self.unused.forget(forgotten)
 
 

@@ -8,7 +8,7 @@ as by `unknown` after a while.
 If a queue says that it evicted the victim's workload for another one, it names that in the same message.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -27,6 +27,8 @@ from gputally.accounting.disruptions.queues.queue_preemption import by_queue
 from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
 from gputally.accounting.facts.outcome import target_of
 from gputally.accounting.facts.segments import held
+from gputally.accounting.pods.pods import Pods
+from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions.disruption import Disruption
@@ -41,17 +43,9 @@ _PATIENCE_US = 60 * US_PER_SECOND
 _KEEP_US = US_PER_HOUR
 """How long counted preemptions and unmatched Events are kept; the API server keeps Events for the same time."""
 
-PodOf = Callable[[str], Preemptor | None]
-"""The existing or recently deleted pod with that UID, and its tier."""
-Nominee = Callable[[Pod, int], Preemptor]
-"""A pod as a preemptor, with its tier, as observed at that time (µs)."""
-OnNode = Callable[[str], Iterable[PodRecord]]
-"""The pods bound to the node of this name."""
 Tiers = tuple[str, str]
 """Exported tiers of victim and preemptor."""
 _TIMES = ("decided_us", "requested_us", "released_us", "noticed_us")
-Limit = Callable[[str, str], str]
-"""The exported value of a label, given its name and full value."""
 
 
 class Preemptions(KeyedPart[Preemption]):
@@ -60,29 +54,18 @@ class Preemptions(KeyedPart[Preemption]):
     name = "preemption"
     kinds = (Kind.EVENTS, Kind.PODS)
 
-    def __init__(
-        self,
-        totals: Totals,
-        pod_of: PodOf,
-        nominee: Nominee,
-        limit: Limit,
-        *,
-        workloads: QueuePreemptors,
-        on_node: OnNode,
-    ) -> None:
+    def __init__(self, totals: Totals, pods: Pods, limiter: LabelLimiter, *, workloads: QueuePreemptors) -> None:
         super().__init__()
         self.counted: dict[str, Preemption | None] = {}
         self.events = PreemptedEvents()
         self._nominations = Nominations()
         self._groups = GroupPreemptors()
-        self._nominee = nominee
         self._open: set[str] = set()
         self._unreleased: set[str] = set()
         self._totals = totals
-        self._pod_of = pod_of
-        self._limit = limit
+        self._pods = pods
+        self._limit = limiter.limit
         self._workloads = workloads
-        self._on_node = on_node
         self._by_queue: dict[str, dict[str, None]] = {}
         """Victims whose preemptor is a workload that is named, by node."""
 
@@ -180,7 +163,7 @@ class Preemptions(KeyedPart[Preemption]):
 
     def _bound_before(self, node: str) -> None:
         """Who preempted pods of the node may become known after its own pods were bound there."""
-        for record in self._on_node(node):
+        for record in self._pods.on_node(node):
             self.bound(record)
 
     def _has_created(self, known: Preemption, by: Preemptor, record: PodRecord) -> bool:
@@ -191,7 +174,7 @@ class Preemptions(KeyedPart[Preemption]):
 
     def _by_pod(self, workload: Preemptor, record: PodRecord) -> Preemptor:
         """What a pod says of a preemptor whose Workload is not known; the next `advance` counts it."""
-        pod = self._pod_of(record.uid)
+        pod = self._pods.as_preemptor(record.uid)
         if pod is None or self._workloads.get(workload.uid):
             return workload
         if workload.kind == POD_GROUP:
@@ -225,10 +208,10 @@ class Preemptions(KeyedPart[Preemption]):
 
     def _pod_seen(self, found: Pod, at_us: int) -> None:
         if node := found.status.nominated_node_name:
-            nominee = self._nominee(found, at_us)
+            nominee = self._pods.nominee(found, at_us)
             self._nominations.add(Nomination(node, at_us, found.spec.priority or 0, nominee))
         if not found.spec.node_name and (group := group_named(found)):
-            self._groups.seen(found.metadata.namespace, group, self._nominee(found, at_us))
+            self._groups.seen(found.metadata.namespace, group, self._pods.nominee(found, at_us))
         if (target := target_of(found)) and (preemptor := preemptor_in(target)):
             self.events.add(found.metadata.namespace, found.metadata.uid, preemptor, at_us=at_us)
             self._resolve(found.metadata.uid, at_us=at_us)
@@ -255,7 +238,7 @@ class Preemptions(KeyedPart[Preemption]):
         for uid in tuple(self._open):
             self._resolve(uid, at_us=now_us)
         for uid, preemption in tuple(self.known.items()):
-            if preemption.noticed_us < now_us - _KEEP_US and self._pod_of(uid) is None:
+            if preemption.noticed_us < now_us - _KEEP_US and self._pods.as_preemptor(uid) is None:
                 self._forget(preemption)
         self.events.forget(before_us=now_us - _KEEP_US)
         self._nominations.forget(before_us=now_us - _KEEP_US)
@@ -288,7 +271,7 @@ class Preemptions(KeyedPart[Preemption]):
             group = self._groups.get(named)
             return known if known and not group.tier and _is_same(known, named) else group
         if named and not named.is_inferred:
-            return self._pod_of(named.uid) or self._nominations.get(named.uid) or named
+            return self._pods.as_preemptor(named.uid) or self._nominations.get(named.uid) or named
         if named or not is_overdue:
             return named
         decided_us, above = preemption.decided_us, preemption.victim_priority or 0

@@ -28,8 +28,8 @@ def clock_of(record: PodRecord, pod: Pod, *, scheduled_us: int | None, at_us: in
     if record.clock is None and most_us >= -OFF_US and least_us <= OFF_US:
         return None
     finished = finished_at(pod)
-    told = (*starts(pod), finished) if finished else starts(pod)
-    least_us = max([least_us, *(to_us(time) - at_us for time in told)])
+    times = (*starts(pod), finished) if finished else starts(pod)
+    least_us = max([least_us, *(to_us(time) - at_us for time in times)])
     known_us = record.clock.least_us if record.clock else least_us
     return Clock(least_us=min(max(least_us, known_us), most_us), most_us=most_us)
 

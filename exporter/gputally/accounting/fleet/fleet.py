@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from gputally.accounting.base.coverage import Coverage
 from gputally.accounting.base.limits import KEPT, NONE, Beyond
 from gputally.accounting.changes.changes import Changes, Saved
-from gputally.accounting.disruptions.involuntary_ends import InvoluntaryEnds, Others
+from gputally.accounting.disruptions.disrupted_pods import DisruptedPods
+from gputally.accounting.disruptions.disruptions import ClusterState
 from gputally.accounting.facts.pod_record import POD_READING
 from gputally.accounting.fleet.known_series import KnownSeries
 from gputally.accounting.fleet.restore import restore
@@ -41,7 +42,7 @@ from gputally.model.observation import (
     Bookmark,
     Checkpoint,
     Deleted,
-    ListedBeside,
+    ListedSeparately,
     Observation,
     OtherPod,
     OwnerResolved,
@@ -93,16 +94,16 @@ class Fleet:
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
         self.waiting = Waiting(self.pods, self.nodes, waits, rules, self.usage.is_idle, is_resumed=bool(saved.resumes))
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
-        self.policy = Policy(rules, self.pods.namespaces, self.limiter)
-        others = Others(self.nodes, self.jobs, self.coverage, self.policy)
-        self.ends = InvoluntaryEnds(self.totals, self.pods, self.limiter, others, rules=rules)
+        self.policy = Policy(rules, self.pods.namespaces, self.limiter, self.coverage)
+        cluster = ClusterState(self.nodes, self.jobs, self.coverage, self.policy)
+        self.disrupted = DisruptedPods(self.totals, self.pods, self.limiter, cluster, rules=rules)
         self.agents, self.progress = Agents(rules), JobProgress(self.pods.records)
         self.unaccounted, self.unknown_offers = self.pods.index.unaccounted, UnknownOffers(rules)
         self.uncreated = Uncreated(rules, self.policy, self.pods.namespaces, waits, self.coverage, totals=self.totals)
         own = (self.nodes.most, self.agents, self.jobs, self.jobs.costs, self.progress)
         unbilled = (self.unaccounted, UnaccountedDays(self.unaccounted), self.unknown_offers)
         late = (*self.pods.gangs.parts, *self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
-        self.parts: tuple[StatePart[Any], ...] = (*own, *unbilled, *self.policy.parts, *self.ends.parts, *late)
+        self.parts: tuple[StatePart[Any], ...] = (*own, *unbilled, *self.policy.parts, *self.disrupted.parts, *late)
         self.known_series = KnownSeries(self.totals, self.limiter)
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
@@ -127,7 +128,7 @@ class Fleet:
     def reconcile(self) -> None:
         """Account pending pod updates; runs before any other kind of observation and before each read."""
         for record, at_us in self.pods.reconcile():
-            self.ends.pod_changed(record, at_us=at_us)
+            self.disrupted.pod_changed(record, at_us=at_us)
             self.waiting.pod_changed(record, at_us=at_us)
             self.uncreated.pod_changed(record, at_us=at_us)
 
@@ -188,7 +189,7 @@ class Fleet:
         self.nodes.catch_up(at_us=self.now_us)
         self.waiting.book.post()
         self.uncreated.post(at_us=self.now_us)
-        self.ends.lost_work.revised(self.pods.handover.revised)
+        self.disrupted.lost_work.revised(self.pods.handover.revised)
 
     def _is_due(self, deadline_us: int | None) -> bool:
         return deadline_us is not None and deadline_us <= self.now_us
@@ -217,9 +218,9 @@ class Fleet:
             capacity=capacity,
             asset_prices=self.nodes.asset_prices.drain(),
             documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
-            counted_preemptions=self.ends.preemptions.drain_counted(),
-            disruptions=self.ends.drain_disruptions(),
-            lost_work=self.ends.lost_work.book.drain_lost(),
+            counted_preemptions=self.disrupted.preemptions.drain_counted(),
+            disruptions=self.disrupted.drain_disruptions(),
+            lost_work=self.disrupted.lost_work.book.drain_lost(),
             jobs=self.jobs.drain_changed(),
             progress=self.progress.drain_reached(),
             priority_classes=self.policy.classes.drain_versions(),
@@ -247,9 +248,9 @@ class Fleet:
                     self._reclassify(changed, at_us=event.at_us)
         for part in self._parts_of[event.kind]:
             part.seen(found, at_us=event.at_us)
-        if self.ends.lost_work.container_restarts.lost:  # before another event changes their tier or tenant
+        if self.disrupted.lost_work.container_restarts.lost:  # before another event changes their tier or tenant
             self.reconcile()
-            self.ends.lost_work.account_restarts(self.now_us)
+            self.disrupted.lost_work.account_restarts(self.now_us)
 
     def _reclassify(self, changed: Reclassified | None, *, at_us: int) -> None:
         if changed:
@@ -261,7 +262,7 @@ class Fleet:
         match found:
             case Pod():
                 self.waiting.released(found.metadata.uid, found.spec.node_name)
-                self.ends.last_seen(found, at_us=event.at_us)
+                self.disrupted.last_seen(found, at_us=event.at_us)
                 if record := self.pods.gone(found, at_us=event.at_us, since_us=event.since_us):
                     self._pod_deleted(record, at_us=event.at_us)
             case Node():
@@ -271,7 +272,7 @@ class Fleet:
             part.gone(found.metadata.uid, at_us=event.at_us)
 
     def _pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
-        self.ends.pod_changed(record, at_us=at_us, is_gone=True)
+        self.disrupted.pod_changed(record, at_us=at_us, is_gone=True)
         self.waiting.pod_changed(record, at_us=at_us, is_gone=True)
         self.progress.pod_deleted(record)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
@@ -284,9 +285,9 @@ class Fleet:
                 if self.waiting.other_seen(observation):
                     self.coverage.note(Kind.PODS, uid)
                 self._save_checkpoint(Kind.PODS, version, since_us)
-            case ListedBeside():
-                self.waiting.beside(observation)
-                self.policy.labels.beside(observation, self.pods.records)
+            case ListedSeparately():
+                self.waiting.listed_separately(observation)
+                self.policy.labels.listed_separately(observation, self.pods.records)
             case OwnerResolved():
                 self.pods.owner_seen(observation, at_us=self.now_us)
             case UsageReported():

@@ -95,7 +95,7 @@ def read_risk(fleet: Fleet, *, now_us: int) -> RiskNow:
     """The pods at `now_us`."""
     fleet.reconcile()
     fleet.advance(now_us)
-    part = fleet.ends.lost_work
+    part = fleet.disrupted.lost_work
     return RiskNow(
         running=part.at_risk.running(),
         overdue={each.record.uid for each in part.at_risk.overdue(fleet.now_us)},

@@ -26,7 +26,7 @@ from gputally.model.history import alike
 from gputally.model.kube import Node
 from gputally.model.node import LabelConflict, NodeFacts, NodeRecord
 from gputally.model.pod import PodRecord
-from gputally.model.price import Asset
+from gputally.model.price import Asset, Purchase
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, dated_us
 
@@ -67,6 +67,11 @@ class Nodes:
     def has(self, name: str) -> bool:
         """Whether a node of that name exists or was deleted recently."""
         return name in self._by_name
+
+    def is_spot(self, uid: str) -> bool:
+        """Whether a node is a spot machine, which its cloud may take back."""
+        facts = self.accounts[uid].record.facts if uid in self.accounts else ()
+        return bool(facts) and facts[-1][1].asset.purchase is Purchase.SPOT
 
     def seen(self, node: Node, *, at_us: int, since_us: int) -> list[Reclassified]:
         """Update from a Node, also from one without GPUs: its device plugin may register later.

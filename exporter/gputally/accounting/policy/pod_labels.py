@@ -9,7 +9,7 @@ from msgspec import Struct
 from gputally.accounting.base.state_part import StatePart
 from gputally.model.kube import Kind, Object, Pod
 from gputally.model.objects.core_values import ENDED_PHASES
-from gputally.model.observation import ListedBeside
+from gputally.model.observation import ListedSeparately
 
 _DECODER: Final = msgspec.msgpack.Decoder(dict[str, str])
 
@@ -42,7 +42,7 @@ class PodLabels(StatePart[Struct]):
         for uid in self.known.keys() - {*uids}:
             self.gone(uid, at_us=at_us)
 
-    def beside(self, part: ListedBeside, known: Collection[str]) -> None:
+    def listed_separately(self, part: ListedSeparately, known: Collection[str]) -> None:
         """Pods were listed beside the watches, which know better about what they have reported: of `known` UIDs."""
         for each in part.objects:
             uid = each.metadata.uid

@@ -1,10 +1,13 @@
-"""What the PriorityClasses and quotas of the cluster say, and whom its disruption budgets select."""
+"""What the cluster permits: PriorityClasses, ResourceQuotas and PodDisruptionBudgets."""
 
 from typing import Any
 
+from gputally.accounting.base.coverage import Coverage
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.admission_quotas import AdmissionQuotas
 from gputally.accounting.policy.class_versions import ClassVersions
+from gputally.accounting.policy.covered_pods import CoveredPods
+from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
 from gputally.accounting.policy.pod_labels import PodLabels
 from gputally.accounting.policy.quotas import Quotas
 from gputally.accounting.terms.class_tiers import ClassTiers
@@ -16,20 +19,22 @@ from gputally.model.rules import Rules
 
 
 class Policy:
-    """The classes with their versions, the quotas of tenants, and the labels that disruption budgets select."""
+    """PriorityClasses with their versions, quotas of tenants, disruption budgets, and the labels that these select."""
 
-    def __init__(self, rules: Rules, namespaces: Namespaces, limiter: LabelLimiter) -> None:
+    def __init__(self, rules: Rules, namespaces: Namespaces, limiter: LabelLimiter, coverage: Coverage) -> None:
         self._rules = rules
         self.classes = ClassVersions()
         self.quotas = Quotas(rules, namespaces, self.classes, limiter)
         self.admission = AdmissionQuotas()
         self.labels = PodLabels(is_on=Kind.DISRUPTION_BUDGETS in rules.watched)
+        self.budgets = DisruptionBudgets(lambda: coverage.complete_us(Kind.DISRUPTION_BUDGETS))
+        self.covered = CoveredPods(self.budgets)
         self._tiers = ClassTiers(rules, limiter)
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
         """The parts of the state."""
-        return self._tiers, self.classes, self.quotas, self.admission, self.labels
+        return self._tiers, self.classes, self.quotas, self.admission, self.labels, self.budgets, self.covered
 
     def tier_of(self, class_name: str, labels: tuple[tuple[str, str], ...]) -> str:
         """The present tier of pods with these labels that name that class, or none ("")."""

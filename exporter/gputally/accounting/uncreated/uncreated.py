@@ -104,7 +104,7 @@ class Uncreated(StatePart[Struct]):
         self._now_us = max(self._now_us, at_us)
         if not isinstance(found, Event):
             return
-        self._settle((found.metadata.namespace, found.involved_object.uid), before_us=at_us)
+        self._renew_before_change((found.metadata.namespace, found.involved_object.uid), before_us=at_us)
         if owner := self.failed.seen(found, at_us=at_us):
             self._outdate(key_of(owner), at_us=at_us)
             if kind_of(owner) in READABLE:
@@ -112,7 +112,7 @@ class Uncreated(StatePart[Struct]):
 
     def lacks(self, key: Key, lacking: Lacking | None, *, at_us: int) -> None:
         """What the workload itself says now; None if it lacks nothing or is gone, whatever Events have said before."""
-        self._settle(key, before_us=at_us)
+        self._renew_before_change(key, before_us=at_us)
         if lacking:
             self._lacking[key] = lacking
         elif not self._lacking.pop(key, None) and not self.failed.of(*key) and not self.waits.of(key):
@@ -124,7 +124,7 @@ class Uncreated(StatePart[Struct]):
     def pod_changed(self, record: PodRecord, *, at_us: int) -> None:
         """A pod with GPUs is new or has changed: whatever refused it before has admitted it."""
         if self._reads_events and (key := self._evaluation.pods.key_of(record)):
-            self._settle(key, before_us=at_us)
+            self._renew_before_change(key, before_us=at_us)
             self._evaluation.pods.put(key, record.created_us)
             if self.failed.of(*key):
                 self._outdate(key, at_us=at_us)
@@ -234,7 +234,7 @@ class Uncreated(StatePart[Struct]):
         for key in keys:
             self._outdated.setdefault(key, at_us)
 
-    def _settle(self, key: Key, *, before_us: int) -> None:
+    def _renew_before_change(self, key: Key, *, before_us: int) -> None:
         """Apply what has changed about a workload, before it changes again."""
         if self._outdated.get(key, before_us) < before_us:
             self._renew_one(key, self._outdated.pop(key))

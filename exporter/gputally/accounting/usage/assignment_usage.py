@@ -60,10 +60,10 @@ class ReportContext(NamedTuple):
 
 
 class AssignmentHours(Struct):
-    """An assignment with its hours as last reported; `told_uid` is its pod's UID if the agent knows it."""
+    """An assignment with its hours as last reported; `reported_uid` is its pod's UID if the agent knows it."""
 
     assignment: AssignmentRecord
-    told_uid: str = ""
+    reported_uid: str = ""
     hours: dict[int, Hour] = field(default_factory=dict)
 
 
@@ -111,9 +111,9 @@ class AssignmentUsage:
         if row.assignment.pod_uid is None:
             self._undecided.add(key)
 
-    def told(self, assignments: Iterable[AssignmentReport], context: ReportContext) -> None:
+    def reported(self, assignments: Iterable[AssignmentReport], context: ReportContext) -> None:
         """Process all assignments of a report."""
-        present = {self._told(each, context) for each in assignments}
+        present = {self._reported(each, context) for each in assignments}
         for key in self.assignments.keys() - present - self._undecided:
             held = self.assignments.pop(key)
             for start_us in held.hours:
@@ -151,26 +151,28 @@ class AssignmentUsage:
         self.assignments.clear()
         self._undecided.clear()
 
-    def _told(self, told: AssignmentReport, context: ReportContext) -> AssignmentKey:
-        key = AssignmentKey(context.epoch, told.device, told.namespace, told.pod, told.container, told.since_us)
-        if fault := fault_of_assignment(told, now_us=context.now_us):
+    def _reported(self, report: AssignmentReport, context: ReportContext) -> AssignmentKey:
+        key = AssignmentKey(
+            context.epoch, report.device, report.namespace, report.pod, report.container, report.since_us
+        )
+        if fault := fault_of_assignment(report, now_us=context.now_us):
             self._pending.left_out(fault, context.node)
             return key
-        held = self.assignments.get(key) or self._new(key, told, context)
-        has_ended = told.until_us != held.assignment.until_us
+        held = self.assignments.get(key) or self._new(key, report, context)
+        has_ended = report.until_us != held.assignment.until_us
         assignment = held.assignment = replace(
             held.assignment,
-            gpu=held.assignment.gpu if told.gpu == held.assignment.gpu else told.gpu,
-            share=told.share,
-            seen_us=told.seen_us,
-            until_us=told.until_us,
+            gpu=held.assignment.gpu if report.gpu == held.assignment.gpu else report.gpu,
+            share=report.share,
+            seen_us=report.seen_us,
+            until_us=report.until_us,
             ahead_us=context.ahead_us,
         )
-        held.told_uid = told.pod_uid
-        for hour in told.hours:
+        held.reported_uid = report.pod_uid
+        for hour in report.hours:
             self._hour_told(held, hour, context)
         for start_us in (
-            held.hours.keys() - {hour.start_us for hour in told.hours} if assignment.pod_uid is not None else ()
+            held.hours.keys() - {hour.start_us for hour in report.hours} if assignment.pod_uid is not None else ()
         ):
             self._note(held, start_us, is_open=False)
             del held.hours[start_us]
@@ -178,17 +180,17 @@ class AssignmentUsage:
             self._note(held, start_us)
         return key
 
-    def _new(self, key: AssignmentKey, told: AssignmentReport, context: ReportContext) -> AssignmentHours:
-        key = key._replace(namespace=shared(told.namespace), container=shared(told.container))
+    def _new(self, key: AssignmentKey, report: AssignmentReport, context: ReportContext) -> AssignmentHours:
+        key = key._replace(namespace=shared(report.namespace), container=shared(report.container))
         assignment = AssignmentRecord(
             key=key,
             node=context.node,
-            gpu=key.device if told.gpu == key.device else told.gpu,
-            resource=shared(told.resource),
-            share=told.share,
-            seen_us=told.seen_us,
-            after_us=told.after_us,
-            until_us=told.until_us,
+            gpu=key.device if report.gpu == key.device else report.gpu,
+            resource=shared(report.resource),
+            share=report.share,
+            seen_us=report.seen_us,
+            after_us=report.after_us,
+            until_us=report.until_us,
             ahead_us=context.ahead_us,
         )
         held = self.assignments[key] = AssignmentHours(assignment)
@@ -212,7 +214,7 @@ class AssignmentUsage:
         For a static pod, the node reports another UID than the API server; the name is the same.
         """
         since_us = held.assignment.key.since_us - held.assignment.ahead_us
-        found = self._lookup.pod(held.told_uid) if held.told_uid else None
+        found = self._lookup.pod(held.reported_uid) if held.reported_uid else None
         if found and found.node != held.assignment.node:
             found = None  # agents report only pods of their own node
         if found is None and complete_us >= since_us:

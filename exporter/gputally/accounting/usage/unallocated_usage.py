@@ -20,7 +20,7 @@ class UnallocatedUsage:
         """Restore an hour as an earlier process posted it."""
         self._rows[row.key] = row
 
-    def told(self, gpus: Iterable[GpuReport], context: ReportContext, labels: tuple[str, str]) -> None:
+    def reported(self, gpus: Iterable[GpuReport], context: ReportContext, labels: tuple[str, str]) -> None:
         """Process all GPUs of a report; `labels` are the exported (gpu_model, pool) of their node."""
         present = set[GpuKey]()
         unattributed = energy = 0

@@ -99,11 +99,11 @@ class Usage:
         room = UsageRoom(report.now_us, node.allowance)
         context = ReportContext(report.node, report.epoch, at_us, report.now_us - at_us, room)
         labels = self._nodes_known.labels_at(report.node)
-        node.held.told(report.assignments, context)
+        node.held.reported(report.assignments, context)
         if node.held.is_undecided:
             reconcile()
             node.held.decide(complete_us=complete_us, at_us=at_us)
-        node.unallocated.told(report.gpus, context, labels)
+        node.unallocated.reported(report.gpus, context, labels)
         self._narrow(node, report.node, at_us=at_us)
         self._compare(node, report, context, pool=labels[1])
 
@@ -168,9 +168,9 @@ class Usage:
     def restore(self, saved: Saved, *, has_agent: Callable[[str], bool]) -> None:
         """Restore what an earlier process posted."""
         held, unallocated, at_us = saved.assignment_usage, saved.unallocated_usage, saved.at_us
-        told = {row.assignment.node for row in held} | {each.node for each in unallocated}
+        reporting = {row.assignment.node for row in held} | {each.node for each in unallocated}
         for record in sorted(saved.departed, key=lambda each: each.remembered_us or at_us):
-            agent = record.node in told or has_agent(record.node)
+            agent = record.node in reporting or has_agent(record.node)
             labels = not self._nodes_known.has_told_all(record)
             self._departed.restore(record, at_us=at_us, agent=agent, labels=labels)
         for row in sorted(held, key=lambda row: row.assignment.seen_us):

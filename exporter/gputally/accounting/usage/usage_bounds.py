@@ -75,7 +75,7 @@ class UsageRoom:
     def __init__(self, now_us: int, allowance: Allowance) -> None:
         self._now_us = now_us
         self._allowance = allowance
-        self._told: dict[tuple[str, int], UsageAmount] = {}
+        self._reported: dict[tuple[str, int], UsageAmount] = {}
 
     def held(self, gpu: str, last: Hour | None, hour: Hour) -> Fault | None:
         """Why an assignment cannot have done that in `hour`, of which `last` was reported before."""
@@ -93,19 +93,19 @@ class UsageRoom:
         return self._add((gpu, hour.start_us), before, UsageAmount(0, hour.unattributed, hour.energy), undated=undated)
 
     def _add(self, place: tuple[str, int], before: UsageAmount, now: UsageAmount, *, undated: int = 0) -> Fault | None:
-        told = self._told.get(place, UsageAmount())
+        reported = self._reported.get(place, UsageAmount())
         dated = now.minus(UsageAmount(energy=undated))
         most = most_in(min(US_PER_HOUR, self._now_us - place[1]), late_us=_LATE_US)
-        if told.plus(dated).exceeds(most) or not self._allowance.take(now.minus(before)):
+        if reported.plus(dated).exceeds(most) or not self._allowance.take(now.minus(before)):
             return Fault.EXCEEDED
-        self._told[place] = told.plus(dated)
+        self._reported[place] = reported.plus(dated)
         return None
 
 
-def fault_of_assignment(told: AssignmentReport, *, now_us: int) -> Fault | None:
+def fault_of_assignment(report: AssignmentReport, *, now_us: int) -> Fault | None:
     """Why an assignment is impossible: it is in the future, or has more than one GPU."""
-    times = (told.since_us, told.seen_us, told.after_us or 0, told.until_us or 0)
-    return Fault.IMPOSSIBLE if told.share > GPU or max(times) > now_us else None
+    times = (report.since_us, report.seen_us, report.after_us or 0, report.until_us or 0)
+    return Fault.IMPOSSIBLE if report.share > GPU or max(times) > now_us else None
 
 
 def gpus_of(names: Iterable[str], *, known: int) -> int:

@@ -79,12 +79,12 @@ class WaitBook(KeyedDocuments[PodWait]):
         """A pod was bound: its wait is over. A pod that nobody saw waiting waited for its scheduler."""
         end_us = record.scheduled_us or 0
         if record.uid in self.known or (self.is_on and end_us > self._start_us(record)):
-            self.settle(record, record.terms[-1].tenant, end_us=end_us, at_us=at_us)
+            self.finish(record, record.terms[-1].tenant, end_us=end_us, at_us=at_us)
             if (finished := self.known[record.uid]).waits:
                 self.finished.append(finished)
             self.forget(record.uid)
 
-    def settle(self, record: PodRecord, tenant: str, *, end_us: int, at_us: int) -> None:
+    def finish(self, record: PodRecord, tenant: str, *, end_us: int, at_us: int) -> None:
         """The wait of a pod ended at `end_us`; if it was never charged, all of it was for its scheduler."""
         if known := self.known.get(record.uid):
             waits = self._found_out(record, known.waits)

@@ -8,7 +8,7 @@ from typing import Final
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.partial_gangs import PartialGangs
-from gputally.accounting.waiting.plea import Plea
+from gputally.accounting.waiting.plea import SchedulingStatus
 from gputally.model.placement.needs import Needs
 from gputally.model.placement.partial_gang import NotCompared, PartialGang, PartialNow
 from gputally.placement.verdicts.deadlock import WaitingGang, deadlocks, served_by, stuck
@@ -34,12 +34,12 @@ class Deadlocks:
     of up to `MOST_GANGS` others counts until they are compared again.
     """
 
-    def __init__(self, pods: Pods, live: LiveRoom, pleas: Mapping[str, Plea]) -> None:
+    def __init__(self, pods: Pods, live: LiveRoom, statuses: Mapping[str, SchedulingStatus]) -> None:
         self.found: list[tuple[str, ...]] = []
         self.skipped: dict[str, NotCompared] = {}
         self.gangs = PartialGangs(pods)
         self._live = live
-        self._pleas = pleas
+        self._statuses = statuses
         self._not_compared: Mapping[NotCompared, int] = {}
         self._serves: dict[str, frozenset[str]] = {}
         self._turn: list[str] = []
@@ -113,7 +113,7 @@ class Deadlocks:
     def _waiting(self, gang: PartialGang) -> WaitingGang | None:
         """None if the requests of its pods are not known, or are of too many kinds."""
         needs = Counter[Needs](
-            plea.needs for uid in islice(gang.pending, gang.missing) if (plea := self._pleas.get(uid))
+            status.needs for uid in islice(gang.pending, gang.missing) if (status := self._statuses.get(uid))
         )
         if sum(needs.values()) < gang.missing or len(needs) > _MOST_KINDS:
             return None

@@ -18,7 +18,7 @@ from gputally.accounting.frameworks.declared_groups import (
     named_group,
 )
 from gputally.accounting.frameworks.pod_group import TASK, count_of
-from gputally.accounting.waiting.plea import Plea
+from gputally.accounting.waiting.plea import SchedulingStatus
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
 from gputally.model.owner import is_name
@@ -138,7 +138,7 @@ class Gangs:
         pods = self._pods.get(gang)
         return (uid for uid, is_bound in pods.members.items() if not is_bound) if pods else iter(())
 
-    def state(self, gang: Gang, pleas: Mapping[str, Plea], *, is_silent: bool) -> GangState | None:
+    def state(self, gang: Gang, statuses: Mapping[str, SchedulingStatus], *, is_silent: bool) -> GangState | None:
         """The gang as its scheduler sees it, one object for all of its members; None if its size is not known.
 
         Its scheduler is silent about the pods of a gang with too few members, so that these are fewer than must run.
@@ -146,7 +146,7 @@ class Gangs:
         key = (gang, is_silent and not self._pods[gang].least)
         if key not in self._states:
             least = self._least(gang, is_silent=is_silent)
-            self._states[key] = self._state(gang, pleas, least=least) if least else None
+            self._states[key] = self._state(gang, statuses, least=least) if least else None
         return self._states[key]
 
     def _least(self, gang: Gang, *, is_silent: bool) -> int:
@@ -160,11 +160,11 @@ class Gangs:
             return declared.pods if is_missing else min(declared.pods, len(pods.members))
         return pods.least or (len(pods.members) + 1 if is_silent else 0)
 
-    def _state(self, gang: Gang, pleas: Mapping[str, Plea], *, least: int) -> GangState:
+    def _state(self, gang: Gang, statuses: Mapping[str, SchedulingStatus], *, least: int) -> GangState:
         pods = self._pods[gang]
         waiting = Counter[Needs]()
-        for plea in filter(None, map(pleas.get, self.pending(gang))):
-            waiting[plea.needs] += 1
+        for status in filter(None, map(statuses.get, self.pending(gang))):
+            waiting[status.needs] += 1
             if len(waiting) > MOST_KINDS:
                 break
         is_mixed = len(waiting) > MOST_KINDS
@@ -175,10 +175,10 @@ class Gangs:
             bound=pods.bound,
             waiting=() if is_mixed else tuple(waiting.items()),
             is_mixed=is_mixed,
-            tasks=tuple(self._tasks(gang, pods, pleas)),
+            tasks=tuple(self._tasks(gang, pods, statuses)),
         )
 
-    def _tasks(self, gang: Gang, pods: _Pods, pleas: Mapping[str, Plea]) -> Iterator[TaskState]:
+    def _tasks(self, gang: Gang, pods: _Pods, statuses: Mapping[str, SchedulingStatus]) -> Iterator[TaskState]:
         """Its tasks with a minimum; those without any member have no GPUs."""
         declared = self._declared.get(gang)
         if declared is None or not declared.tasks:
@@ -189,7 +189,7 @@ class Gangs:
                 waiting[task].append(uid)
         for task, least in declared.tasks:
             if count := members[task]:
-                needs = Counter(plea.needs for plea in filter(None, map(pleas.get, waiting[task])))
+                needs = Counter(status.needs for status in filter(None, map(statuses.get, waiting[task])))
                 yield TaskState(task, least, count, count - len(waiting[task]), tuple(needs.items()))
 
     def _change(self, gang: Gang) -> None:

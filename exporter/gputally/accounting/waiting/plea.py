@@ -18,7 +18,7 @@ _MOST_TEXT: Final = 2048
 """How much of a scheduler's message is kept; it grows with the number of different reasons, not of nodes."""
 
 
-class Plea(Struct, frozen=True, kw_only=True, gc=False):
+class SchedulingStatus(Struct, frozen=True, kw_only=True, gc=False):
     """What a pending pod needs, and what is said about it.
 
     `is_reported` says that its scheduler has reported on it. `queue` is the queue system that has not admitted it.
@@ -31,14 +31,14 @@ class Plea(Struct, frozen=True, kw_only=True, gc=False):
     queue: str = ""
 
 
-def plea_of(pod: PlaceablePod, rules: Rules) -> Plea | None:
-    """The plea of a pending pod; None if its requests cannot be read."""
+def status_of(pod: PlaceablePod, rules: Rules) -> SchedulingStatus | None:
+    """The status of a pending pod; None if its requests cannot be read."""
     try:
         needs = same(needs_of(pod, rules))
     except MalformedObject:
         return None
     is_reported, text = _report(pod)
-    return Plea(
+    return SchedulingStatus(
         needs=needs,
         is_reported=is_reported,
         nominated_node=pod.status.nominated_node_name,

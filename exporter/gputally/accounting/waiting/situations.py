@@ -9,7 +9,7 @@ from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.deadlocks import Deadlocks
 from gputally.accounting.waiting.gangs import Gangs, gang_of, task_of
 from gputally.accounting.waiting.live_room import LiveRoom
-from gputally.accounting.waiting.plea import Plea, plea_of
+from gputally.accounting.waiting.plea import SchedulingStatus, status_of
 from gputally.accounting.waiting.taken_from import taken_from
 from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.objects.placeable_pod import PlaceablePod
@@ -33,8 +33,8 @@ class Situations:
     """
 
     def __init__(self, live: LiveRoom, rules: Rules, pods: Pods) -> None:
-        self.pleas: dict[str, Plea] = {}
-        self.partial_gangs = Deadlocks(pods, live, self.pleas)
+        self.statuses: dict[str, SchedulingStatus] = {}
+        self.partial_gangs = Deadlocks(pods, live, self.statuses)
         self.changed: set[str] = set()
         self._live = live
         self._rules = rules
@@ -113,36 +113,36 @@ class Situations:
 
     def of(self, record: PodRecord, at_us: int) -> Situation | None:
         """The situation of a pending pod; None while its object is not known."""
-        uid, plea = record.uid, self.pleas.get(record.uid)
-        if plea is None:
+        uid, status = record.uid, self.statuses.get(record.uid)
+        if status is None:
             return None
-        is_silent = not plea.is_reported and at_us >= record.created_us + _SILENT_US
-        if not (plea.is_reported or is_silent):
+        is_silent = not status.is_reported and at_us >= record.created_us + _SILENT_US
+        if not (status.is_reported or is_silent):
             self._silent.add(uid)
         gang = self.gangs.of(uid)
         return Situation(
             uid=uid if uid in self._nominated else "",
-            has_scheduler=plea.needs.scheduler in self._schedulers or not is_silent,
-            gang=self.gangs.state(gang, self.pleas, is_silent=is_silent) if gang else None,
-            queue=plea.queue,
-            open_claims=plea.needs.claims if "claim" in plea.text else (),
-            nominated_node=plea.nominated_node,
-            text=plea.text,
+            has_scheduler=status.needs.scheduler in self._schedulers or not is_silent,
+            gang=self.gangs.state(gang, self.statuses, is_silent=is_silent) if gang else None,
+            queue=status.queue,
+            open_claims=status.needs.claims if "claim" in status.text else (),
+            nominated_node=status.nominated_node,
+            text=status.text,
             is_serving=serves(tier_of_pod(record, self._rules), self._rules),
         )
 
     def _read_pods(self) -> None:
         for uid, pod in self._unread.items():
-            plea = plea_of(pod, self._rules)
-            if plea is None:
+            status = status_of(pod, self._rules)
+            if status is None:
                 self._drop_plea(uid)
-            elif plea != (known := self.pleas.get(uid)):
-                self.pleas[uid] = plea
+            elif status != (known := self.statuses.get(uid)):
+                self.statuses[uid] = status
                 self.changed.add(uid)
-                if known is None or known.needs != plea.needs:
+                if known is None or known.needs != status.needs:
                     self.gangs.needs_changed(uid)
-                if plea.is_reported:
-                    self._scheduler_seen(plea.needs.scheduler)
+                if status.is_reported:
+                    self._scheduler_seen(status.needs.scheduler)
         self._unread.clear()
 
     def _scheduler_seen(self, name: str) -> None:
@@ -151,7 +151,7 @@ class Situations:
             if len(self._schedulers) >= _MOST_SCHEDULERS:
                 del self._schedulers[next(iter(self._schedulers))]  # noticed again if it is at work
             self._schedulers[name] = None
-            self.changed.update(uid for uid, plea in self.pleas.items() if plea.needs.scheduler == name)
+            self.changed.update(uid for uid, status in self.statuses.items() if status.needs.scheduler == name)
 
     def _join_gang(self, pod: PlaceablePod, *, is_bound: bool) -> None:
         uid, (gang, least) = pod.metadata.uid, gang_of(pod)
@@ -161,7 +161,7 @@ class Situations:
             self.gangs.put(uid, gang, is_bound=is_bound, least=least, task=task_of(pod))
 
     def _drop_plea(self, uid: str) -> None:
-        if self.pleas.pop(uid, None):
+        if self.statuses.pop(uid, None):
             self.gangs.needs_changed(uid)
 
 

@@ -20,7 +20,7 @@ from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.objects.core_values import ENDED_PHASES
 from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.observation import ListedBeside, OtherPod
+from gputally.model.observation import ListedSeparately, OtherPod
 from gputally.model.placement.situation import Situation
 from gputally.model.placement.verdict import Reason, Verdict
 from gputally.model.placement.wait import PodWait, Wait
@@ -99,13 +99,13 @@ class Waiting(StatePart[PodWait]):
         record, charged = self._pods.records.get(uid), self.book.known.get(uid)
         if record is None or charged is None or not charged.waits or charged.waits[-1].to_us is not None:
             return None
-        plea, last = self.situations.pleas.get(uid), charged.waits[-1]
+        status, last = self.situations.statuses.get(uid), charged.waits[-1]
         return WaitingPod(
             record=record,
             tier=last.tier,
             tenant=last.tenant,
             quantity=requested(record.units, self._rules),
-            needs=plea.needs if plea else None,
+            needs=status.needs if status else None,
             situation=self.situations.of(record, self._judged_us) or Situation(),
             verdict=self._verdict(record),
             since_us=record.created_us,
@@ -171,7 +171,7 @@ class Waiting(StatePart[PodWait]):
         self.live.pods_listed(uids)
         self.situations.listed(uids)
 
-    def beside(self, part: ListedBeside) -> None:
+    def listed_separately(self, part: ListedSeparately) -> None:
         """Objects were listed beside the watches, which know better about what they have reported since."""
         if part.begins:
             self.live.beside_begins(part.nodes)
@@ -185,7 +185,7 @@ class Waiting(StatePart[PodWait]):
             self.live.beside_ends(had_all=not part.nodes)
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
-        """Update from a changed or deleted pod with GPUs. `WaitBook.bound` has settled the wait of a bound one."""
+        """Update from a changed or deleted pod with GPUs. `WaitBook.bound` has ended the wait of a bound one."""
         if not self.is_on and record.uid not in self.book.known:
             return
         self.fitting.packing.pod_changed(record, is_gone=is_gone)
@@ -195,7 +195,7 @@ class Waiting(StatePart[PodWait]):
             self._waits_no_longer(record.uid)
         if record.scheduled_us is None and record.end_us is not None:
             tenant = self._pods.namespaces.tenant(record)
-            self.book.settle(record, tenant, end_us=record.end_us, at_us=at_us)
+            self.book.finish(record, tenant, end_us=record.end_us, at_us=at_us)
         elif self.is_on and record.scheduled_us is None and not is_gone:
             self._unjudged.add(record.uid)
         if is_gone:
@@ -207,8 +207,8 @@ class Waiting(StatePart[PodWait]):
         """See `StatePart.advance`."""
         self.live.advance(now_us)
         self.situations.advance()
-        self._turn = self._turn or list(self.situations.pleas)
-        count = len(self.situations.pleas) // _RENEW_ROUNDS + 1
+        self._turn = self._turn or list(self.situations.statuses)
+        count = len(self.situations.statuses) // _RENEW_ROUNDS + 1
         turn = self._turn[-count:]
         self._unjudged.update(turn)  # pods that hold GPUs may have become idle
         del self._turn[-count:]
@@ -265,7 +265,7 @@ class Waiting(StatePart[PodWait]):
         self.situations.changed.clear()
         if self._price_changes != (changes := self._terms.prices.renew()):
             self._price_changes = changes
-            self._unjudged.update(self.situations.pleas)
+            self._unjudged.update(self.situations.statuses)
         changed = set(islice(self._unjudged, _MOST_PODS))
         if self.live.is_judgeable:
             self._unjudged -= changed
@@ -299,10 +299,10 @@ class Waiting(StatePart[PodWait]):
         self.situations.waits_no_longer(uid)
 
     def _classify(self, uid: str, at_us: int) -> None:
-        record, plea = self._pods.records.get(uid), self.situations.pleas.get(uid)
+        record, status = self._pods.records.get(uid), self.situations.statuses.get(uid)
         situation = self.situations.of(record, at_us) if record and _is_unbound(record) else None
-        if plea and situation:
-            self.verdicts.put(uid, plea.needs, situation)
+        if status and situation:
+            self.verdicts.put(uid, status.needs, situation)
         else:
             self.verdicts.drop(uid)
 
@@ -353,13 +353,13 @@ class Waiting(StatePart[PodWait]):
 
     def _prices(self, record: PodRecord, last: Wait | None) -> PriceRange | None:
         """What a pod waits for; as long as that is not found out, as last charged, and None if it never was."""
-        uid, plea = record.uid, self.situations.pleas.get(record.uid)
-        found = self._terms.prices_of(record, plea.needs) if plea else None
+        uid, status = record.uid, self.situations.statuses.get(record.uid)
+        found = self._terms.prices_of(record, status.needs) if status else None
         if found is not None:
             self.book.unpriced.pop(uid, None)
             return found
-        if plea:
-            self.book.unpriced[uid] = plea.needs
+        if status:
+            self.book.unpriced[uid] = status.needs
         return None if last is None or last.awaits_price else last.prices
 
     def _keeps_occupant(self, known: PodWait, wait: Wait, to: Blame, *, at_us: int) -> bool:

@@ -63,7 +63,7 @@ class PreemptionWebhook:
         """A result that could not be written yet, by ID: no other record is posted before."""
         self._failures = Once(logger, "preemption webhook")
         self._rejections = Once(logger, "preemption webhook")
-        pipeline.fleet.ends.disruptions.announces = True
+        pipeline.fleet.disrupted.disruptions.announces = True
 
     async def run(self) -> None:
         """Forever: deliver what is due; after longer and longer pauses while the webhook is down."""

@@ -17,7 +17,7 @@ from gputally.kube.backoff import Backoff
 from gputally.kube.list_pages import list_pages
 from gputally.model.kube import Kind, Node, Object
 from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.observation import ListedBeside
+from gputally.model.observation import ListedSeparately
 from gputally.process.clock import Clock
 from gputally.process.once import Once
 from gputally.shares.request import holds_gpu
@@ -63,11 +63,11 @@ class RoomLister:
     async def _list(self) -> None:
         late = self._live.late
         nodes = () if self._live.lacks_pods or self._live.room.lacks_nodes or len(late) > _MOST_NODES else tuple(late)
-        await self._put(ListedBeside(at_us=self._clock(), nodes=nodes, begins=True))
+        await self._put(ListedSeparately(at_us=self._clock(), nodes=nodes, begins=True))
         async for found in self._pages(nodes):
-            await self._put(ListedBeside(at_us=self._clock(), objects=tuple(found), nodes=nodes))
+            await self._put(ListedSeparately(at_us=self._clock(), objects=tuple(found), nodes=nodes))
             await asyncio.sleep(0)
-        await self._put(ListedBeside(at_us=self._clock(), nodes=nodes, ends=True))
+        await self._put(ListedSeparately(at_us=self._clock(), nodes=nodes, ends=True))
 
     async def _pages(self, nodes: tuple[str, ...]) -> AsyncIterator[list[Object]]:
         if not nodes:
@@ -81,5 +81,5 @@ class RoomLister:
     def _matters(self, pod: PlaceablePod) -> bool:
         return self._live.matters(pod.spec.node_name) if pod.spec.node_name else holds_gpu(pod, self._fleet.rules)
 
-    async def _put(self, part: ListedBeside) -> None:
+    async def _put(self, part: ListedSeparately) -> None:
         await self._intake.put([part])

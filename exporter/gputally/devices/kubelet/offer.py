@@ -22,7 +22,7 @@ class Offer:
         self.unhealthy: frozenset[str] = frozenset()
         self._ever_offered: frozenset[str] = frozenset()
 
-    def told(self, allocatable: Allocatable, parts: Parts, *, held: Collection[str]) -> None:
+    def update(self, allocatable: Allocatable, parts: Parts, *, held: Collection[str]) -> None:
         """Apply a kubelet reply. The replica count of a part in `held` never decreases."""
         counts, offered = Counter[str](), set[str]()
         for device in (parse(each) for ids in allocatable.values() for each in ids):

@@ -173,8 +173,9 @@ class Gpus:
         await asyncio.gather(*(worker.drop(self._timeouts.read) for worker in self._workers))
         self._watched = {}
         self._xids.watch({})
+        patience = self._timeouts.read
         with suppress(Hung):
-            applied = await self._thread.run(partial(self._xids.settle, self._timeouts.read), self._timeouts.read)
+            applied = await self._thread.run(partial(self._xids.wait_until_applied, patience), patience)
             if applied and not any(worker.is_busy for worker in self._workers):
                 await self._thread.run(self._nvml.shut_down, self._timeouts.read)
 

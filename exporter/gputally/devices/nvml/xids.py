@@ -48,7 +48,7 @@ class XidWatch:
             self._wanted = handles
             self._changed.set()
 
-    def settle(self, seconds: float) -> bool:
+    def wait_until_applied(self, seconds: float) -> bool:
         """Wait until `watch` takes effect; returns whether it did. If no GPU is watched, NVML may then be shut down."""
         with self._condition:
             return self._condition.wait_for(lambda: self._applied == self._requested, seconds)

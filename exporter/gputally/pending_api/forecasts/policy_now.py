@@ -31,7 +31,7 @@ def read_policy(fleet: Fleet) -> PolicyNow:
     quotas = tuple(admission.known.values())
     listed = {
         Kind.QUOTAS: admission.is_listed,
-        Kind.DISRUPTION_BUDGETS: fleet.ends.budgets.read() is not None,
+        Kind.DISRUPTION_BUDGETS: fleet.policy.budgets.read() is not None,
     }
     return PolicyNow(
         quotas=quotas,
@@ -42,7 +42,7 @@ def read_policy(fleet: Fleet) -> PolicyNow:
 
 def read_budgets(fleet: Fleet, records: Mapping[str, PodRecord]) -> Budgets:
     """The budgets now, and which pods they select; of pods without GPUs, they select none."""
-    if not (found := fleet.ends.budgets.read()):
+    if not (found := fleet.policy.budgets.read()):
         return NO_BUDGETS
     labels = dict(fleet.policy.labels.known)
 

@@ -82,8 +82,8 @@ REPLICAS = {"nvidia.com/gpu": frozenset(f"GPU-0::{number}" for number in range(4
 
 def test_a_part_is_healthy_as_long_as_any_replica_of_it_is_offered() -> None:
     offer = Offer()
-    offer.told({**REPLICAS, "nvidia.com/mig-1g.10gb": frozenset({"MIG-a"})}, PARTS, held=())
-    offer.told({"nvidia.com/gpu": frozenset({"GPU-0::1", "GPU-9"})}, PARTS, held=())
+    offer.update({**REPLICAS, "nvidia.com/mig-1g.10gb": frozenset({"MIG-a"})}, PARTS, held=())
+    offer.update({"nvidia.com/gpu": frozenset({"GPU-0::1", "GPU-9"})}, PARTS, held=())
 
     assert offer.unhealthy == {"MIG-a"}
     assert offer.replicas == {"GPU-0": 1}
@@ -91,17 +91,17 @@ def test_a_part_is_healthy_as_long_as_any_replica_of_it_is_offered() -> None:
 
 def test_a_device_plugin_that_is_away_makes_no_share_of_a_holder_larger() -> None:
     offer = Offer()
-    offer.told(REPLICAS, PARTS, held=())
-    offer.told({}, PARTS, held={"GPU-0"})
+    offer.update(REPLICAS, PARTS, held=())
+    offer.update({}, PARTS, held={"GPU-0"})
     away = offer.replicas
-    offer.told({"nvidia.com/gpu": frozenset({"GPU-0::1"})}, PARTS, held={"GPU-0"})
+    offer.update({"nvidia.com/gpu": frozenset({"GPU-0::1"})}, PARTS, held={"GPU-0"})
 
     assert away == offer.replicas == {"GPU-0": 4}
 
 
 def test_parts_that_are_no_more_are_forgotten() -> None:
     offer = Offer()
-    offer.told({**REPLICAS, "nvidia.com/mig-1g.10gb": frozenset({"MIG-a::0"})}, PARTS, held={"MIG-a"})
-    offer.told(REPLICAS, Parts([gpu("GPU-0", 0)]), held=())
+    offer.update({**REPLICAS, "nvidia.com/mig-1g.10gb": frozenset({"MIG-a::0"})}, PARTS, held={"MIG-a"})
+    offer.update(REPLICAS, Parts([gpu("GPU-0", 0)]), held=())
 
     assert (offer.unhealthy, offer.replicas) == (frozenset(), {"GPU-0": 4})

@@ -251,14 +251,14 @@ async def test_xids_are_counted_before_and_after_nvml_was_initialised_anew(node:
     node.play(A)
 
     async with opened(node, clock) as gpus:
-        await until(lambda: gpus._xids.settle(0))
+        await until(lambda: gpus._xids.wait_until_applied(0))
         node.play(replace(A, xids=[first := Xid(at=node.now(), code=31)]))
         await until(gpus.xids)
         node.play(replace(A, xids=[first]), uninitialised=node.now())
         await gpus.read_all(now_us())
         clock.seconds += 1
         await gpus.read_all(now_us())
-        await until(lambda: gpus._xids.settle(0))
+        await until(lambda: gpus._xids.wait_until_applied(0))
         node.play(replace(A, xids=[first, Xid(at=node.now(), code=31)]))
         await until(lambda: gpus.xids()["GPU-a", 31][0] == 2)
 

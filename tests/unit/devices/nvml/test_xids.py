@@ -18,12 +18,12 @@ def watch(node: Node, nvml: Nvml) -> Iterator[XidWatch]:
     watch = XidWatch(nvml, lambda: 4711)
     yield watch
     watch.close()
-    assert watch.settle(PATIENCE_SECONDS)
+    assert watch.wait_until_applied(PATIENCE_SECONDS)
 
 
 def listen(watch: XidWatch, nvml: Nvml, *uuids: str) -> None:
     watch.watch({uuid: nvml.demand(nvml.calls.nvmlDeviceGetHandleByUUID, uuid) for uuid in uuids})
-    assert watch.settle(PATIENCE_SECONDS)
+    assert watch.wait_until_applied(PATIENCE_SECONDS)
 
 
 def xids(node: Node, *codes: int) -> list[Xid]:

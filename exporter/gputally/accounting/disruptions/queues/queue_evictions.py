@@ -30,7 +30,9 @@ class EvictedWorkload(WorkloadName, frozen=True, kw_only=True, gc=False):
 
 
 class QueueEvictions(KeyedPart[EvictedWorkload]):
-    """The last eviction of each existing Workload, by UID. `fresh` are namespaces with a new one.
+    """The last eviction of each existing Workload, by UID; none unless they are watched.
+
+    `fresh` are namespaces with a new one.
 
     Sources: kueue pkg/workload/workload.go (SetEvictedCondition), pkg/controller/jobframework/reconciler.go, which
     stops the job after that; apis/kueue/v1beta2/workload_types.go for the reasons.
@@ -39,8 +41,9 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
     name = "queue_eviction"
     kinds = (Kind.KUEUE_WORKLOADS,)
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_watched: bool) -> None:
         super().__init__()
+        self.is_watched = is_watched
         self.pods = PodWorkloads()
         self.fresh: set[str] = set()
         self._by_name: dict[Name, EvictedWorkload] = {}

@@ -33,7 +33,7 @@ class Binding(NamedTuple):
 _scheduled_us: Final = attrgetter("scheduled_us")
 
 
-class Aftermath:
+class Replacements:
     """Disruptions that wait for the reuse of their GPUs or for a replacement. Times have whole seconds.
 
     `on_node` returns the existing pods that are bound to a node.

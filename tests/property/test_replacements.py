@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.disruptions.aftermath import Aftermath
+from gputally.accounting.disruptions.replacements import Replacements
 from gputally.model.disruptions.disruption import Cause, Disruption
 from gputally.model.pod import PodRecord
 from gputally.model.units import US_PER_SECOND
@@ -56,24 +56,24 @@ class Node:
         self.known: dict[str, Disruption] = {}
         self._times = times
         self._present: dict[str, PodRecord] = {}
-        self._aftermath = Aftermath(lambda _node: self._present.values())
+        self._replacements = Replacements(lambda _node: self._present.values())
 
     def apply(self, number: int, step: Step) -> None:
         if step.is_victim:
-            self._keep(self._aftermath.reused(disruption(f"v{number}", step.at)))
+            self._keep(self._replacements.reused(disruption(f"v{number}", step.at)))
             return
         bound = self._present[f"p{number}"] = pod(f"p{number}", step.at)
         for _ in range(self._times):
-            for each in list(self._aftermath.after(bound)):
+            for each in list(self._replacements.after(bound)):
                 self._keep(each)
         if step.leaves:
-            self._aftermath.leave(self._present.pop(bound.uid), at_us=100 * US_PER_SECOND)
+            self._replacements.leave(self._present.pop(bound.uid), at_us=100 * US_PER_SECOND)
 
     def _keep(self, each: Disruption) -> None:
         if each.victim_uid in self.known:
-            self._aftermath.forget(self.known[each.victim_uid])
+            self._replacements.forget(self.known[each.victim_uid])
         self.known[each.victim_uid] = each
-        self._aftermath.follow(each)
+        self._replacements.follow(each)
 
 
 @given(STEPS, st.integers(1, 2))

@@ -1,0 +1,62 @@
+"""Pods that lost their GPUs involuntarily: their disruptions, their preemptors and the work they lost."""
+
+from typing import Any
+
+from gputally.accounting.base.state_part import StatePart
+from gputally.accounting.disruptions.disruptions import ClusterState, Disruptions
+from gputally.accounting.disruptions.preemptions import Preemptions
+from gputally.accounting.disruptions.queues.queue_evictions import QueueEvictions
+from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
+from gputally.accounting.disruptions.reclaim_events import ReclaimEvents
+from gputally.accounting.lost_work.lost_work_part import LostWorkPart
+from gputally.accounting.pods.pods import Pods
+from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.accounting.totals.totals import Totals
+from gputally.model.disruptions.disruption import Disruption
+from gputally.model.kube import Kind, Pod
+from gputally.model.pod import PodRecord
+from gputally.model.rules import Rules
+
+
+class DisruptedPods:
+    """Disruptions of any cause, the preemptors of those that the scheduler decided, and the work lost."""
+
+    def __init__(
+        self, totals: Totals, pods: Pods, limiter: LabelLimiter, cluster: ClusterState, *, rules: Rules
+    ) -> None:
+        self._covered = cluster.policy.covered
+        self._evictions = QueueEvictions(is_watched=Kind.KUEUE_WORKLOADS in rules.watched)
+        self._workloads = QueuePreemptors(
+            rules, self._evictions.pods, cluster.policy.tier_of, pods.namespaces.tenant_in
+        )
+        self.preemptions = Preemptions(totals, pods, limiter, workloads=self._workloads)
+        self.disruptions = Disruptions(
+            totals, pods, cluster, limiter, evictions=self._evictions, preemptions=self.preemptions
+        )
+        self.lost_work = LostWorkPart(totals, pods, cluster.jobs, victims=self.disruptions.destroying, rules=rules)
+        self._reclaims = ReclaimEvents(cluster.nodes, self.disruptions.signals)
+
+    @property
+    def parts(self) -> tuple[StatePart[Any], ...]:
+        """The parts of the state."""
+        found = self.disruptions
+        own = (self.preemptions, found.repeat_victims, found, found.signals, self._reclaims)
+        queues = (self._workloads, self._evictions, self._evictions.pods) if self._evictions.is_watched else ()
+        return *queues, *own, *self.lost_work.parts
+
+    def last_seen(self, pod: Pod, *, at_us: int) -> None:
+        """The last state of a deleted pod, whose record is still there."""
+        self.lost_work.last_seen(pod, at_us=at_us)
+        self._covered.last_seen(pod)
+
+    def drain_disruptions(self) -> dict[str, Disruption | None]:
+        """New and changed disruptions since the last call, and the restarts of containers that lost work, by key."""
+        return self.disruptions.drain_counted() | self.lost_work.restart_losses.drain_rows()
+
+    def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
+        """Update from a changed or deleted pod."""
+        self.preemptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
+        self.preemptions.bound(record)
+        self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
+        if is_gone:
+            self.lost_work.pod_deleted(record, at_us=at_us)
