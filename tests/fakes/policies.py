@@ -103,7 +103,7 @@ async def policies(
         title="t",
         about="a",
         version="1",
-        scrape=scrape or page,
+        scrapes={"/metrics": scrape or page},
         ready=Readiness,
         routes=[web.get("/v1/usage", usage)],
         tokens=tokens or {},

@@ -23,7 +23,9 @@ REPORT = report(at=20)
 async def agent(web_config: Path, token: Path) -> AsyncIterator[Target]:
     tokens: dict[str, Callable[[], str]] = own_token(token, PATH, role="--usage.token-file")
     route = usage_route(lambda: REPORT)
-    site = Site(title="t", about="a", version="1", scrape=page, ready=Readiness, routes=[route], tokens=tokens)
+    site = Site(
+        title="t", about="a", version="1", scrapes={"/metrics": page}, ready=Readiness, routes=[route], tokens=tokens
+    )
     async with serve(site, addresses=["127.0.0.1:0"], policy_source=policy_source(web_config)) as [address]:
         yield Target("n1", f"https://{address}")
 

@@ -19,7 +19,7 @@ from gputally.devices.pod_of_process import PodOfProcess
 from gputally.export.process import process_registry
 from gputally.export.text import registry_text
 from gputally.export.usage_route import PATH, usage_route
-from gputally.export.web import Readiness, Site, serve
+from gputally.export.web import METRICS_PATH, Readiness, Site, serve
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.measured.node_health import NodeHealth
 from gputally.model.measured.usage_report import UsageReport
@@ -132,7 +132,7 @@ def _site(
         title=f"gputally agent of {settings.node}",
         about="Measures the GPUs of this node and their usage by container.",
         version=__version__,
-        scrape=scrape,
+        scrapes={METRICS_PATH: scrape},
         ready=node.ready,
         routes=(usage_route(node.report),),
         tokens=tokens,

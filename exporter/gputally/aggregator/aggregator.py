@@ -29,7 +29,7 @@ from gputally.config.rules_file import with_agents, with_watched
 from gputally.export import status_page
 from gputally.export.access_policy import AccessPolicy
 from gputally.export.turns import in_thread
-from gputally.export.web import Readiness, Site, serve
+from gputally.export.web import METRICS_PATH, Readiness, Site, serve
 from gputally.kube.api import Api
 from gputally.kube.backoff import Backoff
 from gputally.kube.connection.connect import Choice, connect
@@ -281,12 +281,13 @@ async def _sections(
 
 
 def _site(running: RunningAggregator, settings: Settings, clock: Clock) -> Site:
+    exposition = running.pipeline.exposition
+    by_pod = {PODS_PATH: exposition.scrape_pods} if settings.pod_metrics else {}
     return Site(
         title="gputally aggregator",
         about="Accounts allocated GPUs and their cost by priority tier and tenant.",
         version=__version__,
-        scrape=running.pipeline.exposition.scrape,
-        more_scrapes={PODS_PATH: running.pipeline.exposition.scrape_pods} if settings.pod_metrics else {},
+        scrapes={METRICS_PATH: exposition.scrape, **by_pod},
         ready=running.ready,
         sections=partial(_sections, running, clock),
         routes=(

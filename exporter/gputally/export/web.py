@@ -21,6 +21,7 @@ from gputally.export.negotiate import gzip_accepted, media
 from gputally.export.tenants import filter_by_tenant
 from gputally.export.turns import ANSWERS, Turns, answer_turns, busy_rejected
 
+METRICS_PATH: Final = "/metrics"
 Scrape = Callable[[bool], Awaitable[bytes]]
 """The exposition as of now, in OpenMetrics if the argument says so, else in the text format."""
 Sections = Callable[[frozenset[str] | None], Awaitable[Sequence[status_page.StatusTable]]]
@@ -45,16 +46,16 @@ class Readiness(Struct, frozen=True):
 class Site(Struct, frozen=True, kw_only=True):
     """The pages that one process serves.
 
-    `ready` is called at each request and must not block. `routes` are served in addition to the common ones, `tokens`
-    are the tokens of paths that require their own, `bodies` the maximum bytes of a body by path. On the status page,
-    `links` adds (path, meaning) and `sections` its tables. `max_requests` scrapes are answered at the same time.
+    `scrapes` yield the metrics of a path. `ready` is called at each request and must not block. `routes` are served in
+    addition to the common ones, `tokens` are the tokens of paths that require their own, `bodies` the maximum bytes of
+    a body by path. On the status page, `links` adds (path, meaning) and `sections` its tables. `max_requests` scrapes
+    are answered at the same time.
     """
 
     title: str
     about: str
     version: str
-    scrape: Scrape
-    more_scrapes: Mapping[str, Scrape] = {}
+    scrapes: Mapping[str, Scrape]
     ready: Callable[[], Readiness]
     routes: Sequence[web.AbstractRouteDef] = ()
     tokens: Mapping[str, Callable[[], str]] = {}
@@ -95,8 +96,7 @@ async def serve(
 
 def application(site: Site, policy_source: Callable[[], AccessPolicy]) -> web.Application:
     """All routes of `site`; each also serves HEAD."""
-    scrapes = {"/metrics": site.scrape, **site.more_scrapes}
-    metrics = {path: _Metrics(scrape, max_requests=site.max_requests) for path, scrape in scrapes.items()}
+    metrics = {path: _Metrics(scrape, max_requests=site.max_requests) for path, scrape in site.scrapes.items()}
     authenticator = Authenticator(policy_source, site.tokens, site.bodies)
     app = web.Application(middlewares=[authenticator.middleware, served, busy_rejected])
     app[ANSWERS] = answer_turns()

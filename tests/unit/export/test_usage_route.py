@@ -27,7 +27,7 @@ async def asked(encoding: str) -> AsyncIterator[ClientResponse]:
         return b""
 
     route = usage_route(lambda: REPORT)
-    site = Site(title="t", about="a", version="1", scrape=scrape, ready=Readiness, routes=[route])
+    site = Site(title="t", about="a", version="1", scrapes={"/metrics": scrape}, ready=Readiness, routes=[route])
     async with (
         serve(site, addresses=["127.0.0.1:0"]) as [address],
         ClientSession(auto_decompress=False) as session,

@@ -37,7 +37,7 @@ def site(
         title="gputally aggregator",
         about="Counts GPU time.",
         version="1.2.3",
-        scrape=scrape,
+        scrapes={"/metrics": scrape},
         ready=ready,
         links=links,
         routes=routes,
