@@ -113,10 +113,10 @@ async def closed_at(stepping: SteppedCluster, settings: Settings, scratch: Path)
     The metrics are read first, since each scrape moves the end of the ledger by a microsecond.
     """
     running = stepping.running
-    await _accounted(stepping)
+    await accounted(stepping)
     lately = await fetched(stepping.url, "/metrics")
     await stepping.advance(stepping.now_us() + LATELY_US)
-    await _accounted(stepping)
+    await accounted(stepping)
     await _evaluate_budgets(settings, running)
     scraped: dict[tuple[str, ...], str] = {
         (path,): await fetched(stepping.url, path) for path in ("/metrics", "/metrics/pods")
@@ -137,7 +137,7 @@ async def closed_at(stepping: SteppedCluster, settings: Settings, scratch: Path)
     )
 
 
-async def _accounted(stepping: SteppedCluster) -> None:
+async def accounted(stepping: SteppedCluster) -> None:
     """All that was reported is in the metrics, and all classes of waiting pods were looked at since."""
     pipeline = stepping.running.pipeline
     await until(lambda: pipeline.exposition.has_caught_up)

@@ -12,6 +12,7 @@ from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.units import COST_UNIT, GPU_HOUR
+from tests.conftest import Golden
 from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, pod, segment, step, us
 from tests.unit.ledger_commands.sample import CLUSTER, Runner
 
@@ -258,6 +259,16 @@ def jobs(tmp_path: Path) -> Path:
             )
         )
     return path
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "json"])
+@pytest.mark.parametrize("by", ["pod", "job"])
+def test_preemptions_are_as_recorded(path: Path, jobs: Path, run: Runner, golden: Golden, by: str, output: str) -> None:
+    ledger = path if by == "pod" else jobs
+    found = run("preemptions", "--ledger", ledger, "--window", "all", "--by", by, "--output", output)
+
+    assert (found.status, found.err) == (0, "")
+    golden.check(f"preemptions-by-{by}.{output}", found.out)
 
 
 def test_by_job_pods_that_were_preempted_together_are_one_row(jobs: Path, run: Runner) -> None:
