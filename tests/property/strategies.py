@@ -129,7 +129,8 @@ def crashes(draw: Draw, started: int) -> list[Change]:
     """Once or twice a container ends by itself, or its kubelet restarts all of the pod in place."""
     changes: list[Change] = []
     for _ in range(draw(st.integers(1, 2))):
-        changes += draw(crash(started) if draw(st.integers(0, 2)) else restart_of_all(started))
+        restarts = not draw(st.integers(0, 2)) and started < LATEST - 3
+        changes += draw(restart_of_all(started) if restarts else crash(started))
         last = changes[-1][1]
         if last["started"] is None or last["finished"] is not None:
             break

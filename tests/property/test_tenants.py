@@ -123,8 +123,9 @@ def preempted(manifest: Mapping[str, Any]) -> Json:
 
 
 class Found(NamedTuple):
-    """Every counter as published at the end, but those of the hostile tenant, of waits, and zeros.
+    """Every counter as it is in truth at the end, but those of the hostile tenant, of waits, and zeros.
 
+    What was published may be more: a scrape may fall between a loss and its later cause, at other times in both runs.
     The counters of waits have no tenant, so what the hostile pods wait for is in them. Of these, `waited` is the
     pending time of each other pod in the ledger, and `own` what the counters have beyond that.
     """
@@ -144,8 +145,9 @@ def found(steps: list[Step], prices: Prices) -> Found:
             replay.scrape(now)
     replay.scrape(HORIZON)
     snapshot = replay.scrape(END)
-    rows = ((total, row) for total, published in snapshot.totals.items() for row in published if row.value)
-    others = {(t, row.labels): row.value for t, row in rows if "mallory" not in row.labels and t not in WAITS}
+    families = snapshot.totals.items()
+    rows = ((t, row) for t, family in families for row in zip(family.labels, family.truths, strict=True))
+    others = {(t, labels): value for t, (labels, value) in rows if value and "mallory" not in labels and t not in WAITS}
     waited = Counter[str]()
     for pod in replay.memory.waits.values():
         if pod.namespace != "mallory":
