@@ -58,12 +58,12 @@ COMMANDS: Final = (
     Command(
         "what-if",
         "say whether pods would fit now, and whom they would evict",
-        "gputally.why_command.why_flags:add_what_if_flags",
+        "gputally.why_command.what_if_flags:add_what_if_flags",
     ),
     Command(
         "fits",
         "say what pod sizes fit now, and why free GPUs are stranded",
-        "gputally.why_command.why_flags:add_fits_flags",
+        "gputally.why_command.fits_flags:add_fits_flags",
     ),
     Command(
         "demo",
@@ -123,12 +123,12 @@ COMMANDS: Final = (
     Command(
         "backup",
         "back up a ledger, also while it is written",
-        "gputally.ledger_commands.ledger_flags:add_backup_flags",
+        "gputally.ledger_commands.backup_command:add_backup_flags",
     ),
     Command(
         "restore",
         "replace a ledger by its backup",
-        "gputally.ledger_commands.ledger_flags:add_restore_flags",
+        "gputally.ledger_commands.restore_command:add_restore_flags",
     ),
     Command(
         "posture",

@@ -1,4 +1,4 @@
-"""`kubectl gputally report` and other commands that run in the aggregator's pod, where its ledger is."""
+"""The ledger that a command reads: a file here, or with `kubectl gputally`, the one in the aggregator's pod."""
 
 import argparse
 import os
@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gputally.errors import AggregatorUnreachable
-from gputally.setting import variable
+from gputally.setting import Setting, variable
 
+LEDGER: Final = Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH")
+"""The flag of all commands that read a ledger."""
+KUBECTL_EXEC: Final = "kubectl exec -n gputally deploy/gputally-aggregator --"
 COMMANDS: Final = ("report", "explain", "rerate", "preemptions", "waits", "budgets", "periods", "ledger")
 PLUGIN_HELP: Final = """\
 as kubectl gputally, without --ledger: runs in the aggregator's pod

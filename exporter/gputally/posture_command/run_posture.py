@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+from collections import Counter
+from datetime import UTC
 from pathlib import Path
 
 from msgspec import Struct
@@ -48,9 +50,24 @@ def _history(options: PostureOptions) -> PreemptionHistory | None:
     """What the ledger has, if one is named. Raises: LedgerError, and ConfigError for a wrong window."""
     if not options.ledger:
         return None
-    from gputally.posture_command.ledger_history import read_history  # noqa: PLC0415 - imports SQLite
+    return _read_history(options.ledger, options.window)
 
-    return read_history(options.ledger, options.window)
+
+def _read_history(ledger: str, window: str) -> PreemptionHistory:
+    """The accounted part of the window. Raises: LedgerError, and ConfigError for a wrong or empty window."""
+    from gputally.ledger.open import reading_once  # noqa: PLC0415 - SQLite, only where a ledger is named
+    from gputally.ledger_commands.report.report_scope import accounted, window_of  # noqa: PLC0415 - as above
+
+    with reading_once(ledger) as reader:
+        state = reader.state()
+        period = accounted(window_of(window, state, UTC), state)
+        if period.start_us >= period.end_us:
+            problem = f"nothing is accounted in '{window}'; choose a period after the start of the ledger"
+            raise ConfigError([Problem("", "--window", problem)])
+        preemptions = reader.preemptions(period)
+        by_priority = (each for each in preemptions if each.queue_rule is None and not each.preemptor_kind)
+        counts = Counter((each.victim_tier, each.preemptor_tier) for each in by_priority)
+        return PreemptionHistory(window=period, counts=counts, classes=reader.priority_classes(period))
 
 
 async def _read_cluster(options: PostureOptions, rules: Rules) -> PostureInput:

@@ -10,7 +10,7 @@ from gputally.process.until_stopped import run_until_stopped
 from gputally.setting import add_epilog
 from gputally.showback.showback import showback
 from gputally.showback.showback_options import FORMATS, ShowbackOptions
-from gputally.top.flags import add_credentials, credentials_from, is_url
+from gputally.top.access_flags import add_credentials, credentials_from, is_url
 
 _EXAMPLES: Final = """\
 Asks an aggregator, so it needs no ledger. Schedule it on the first day of a month; the chart does so with `reports`.

@@ -15,8 +15,7 @@ from gputally.model.placement.why_document import NOT_FOUND_HEADER
 from gputally.model.printable import printable
 from gputally.top.api_documents import of_version
 from gputally.top.authorization import Credentials
-from gputally.top.options import Service
-from gputally.top.port_forward import forwarded
+from gputally.top.port_forward import Service, forwarded
 
 _TIMEOUT: Final = ClientTimeout(total=10)
 _MOST_TEXT: Final = 400

@@ -1,17 +1,34 @@
-"""A port-forward by kubectl to the aggregator of a cluster."""
+"""Forwards a port to the aggregator of a cluster with kubectl."""
 
 import asyncio
 import re
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from gputally.errors import AggregatorUnreachable
-from gputally.top.options import Service
 
 _FORWARDING: Final = re.compile(rb"Forwarding from 127\.0\.0\.1:(\d+)")
 _PATIENCE_SECONDS: Final = 15.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """The aggregator's Service; an empty context or kubeconfig is kubectl's own choice."""
+
+    namespace: str = "gputally"
+    name: str = "gputally-aggregator"
+    port: int = 9836
+    context: str = ""
+    kubeconfig: str = ""
+
+    def arguments(self) -> list[str]:
+        """The arguments of kubectl."""
+        flags = {"context": self.context, "kubeconfig": self.kubeconfig}
+        chosen = [f"--{flag}={value}" for flag, value in flags.items() if value]
+        return [*chosen, f"--namespace={self.namespace}", "port-forward", f"service/{self.name}", f":{self.port}"]
 
 
 @asynccontextmanager

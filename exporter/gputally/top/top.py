@@ -1,26 +1,61 @@
-"""Runs `gputally top`: once, or live until the user quits."""
+"""Shows who holds which GPUs on a terminal: once, or live until the user quits."""
 
 import asyncio
 import os
 import sys
 import termios
 import tty
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from gputally.errors import AggregatorUnreachable
+from gputally.errors import AggregatorUnreachable, ConfigError, Problem
 from gputally.model.allocations_document import AllocationsDocument
+from gputally.top.access_flags import access_problems, credentials_from, service_from
+from gputally.top.authorization import Credentials
 from gputally.top.client import AggregatorClient, connected
-from gputally.top.options import Options
+from gputally.top.port_forward import Service
 from gputally.top.screen import KEYS, screen
 
 _ROWS_OF_PIPE: Final = 120
 """The width of the table where there is no terminal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """`url` "" reaches the `service` through kubectl. `once` prints one table; so does a pipe."""
+
+    url: str
+    service: Service
+    credentials: Credentials
+    by: str
+    interval_s: float
+    once: bool
+    output: str
+
+
+def options_from(parsed: Namespace) -> Options:
+    """The parsed flags. Raises: ConfigError."""
+    problems = access_problems(parsed)
+    if not parsed.interval > 0:
+        problems.append(Problem("", "--interval", f"{parsed.interval:g} is not a valid interval; use a number above 0"))
+    if problems:
+        raise ConfigError(problems)
+    return Options(
+        url=parsed.url,
+        service=service_from(parsed, namespace=parsed.namespace),
+        credentials=credentials_from(parsed),
+        by=parsed.by,
+        interval_s=parsed.interval,
+        once=parsed.once,
+        output=parsed.output,
+    )
 
 
 async def run(options: Options) -> None:

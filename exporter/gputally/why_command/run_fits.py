@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 from gputally.errors import ConfigError, Problem
 from gputally.model.placement.fits_document import FITS_PATH, FITS_VERSION, FitsDocument
 from gputally.pending_api.forecasts.fits_request import FITS_PARAMETERS
+from gputally.top.access_flags import access_problems, credentials_from, service_from, text_problems
 from gputally.top.api_documents import of_version
 from gputally.top.client import InvalidQuestion, connected
-from gputally.top.flags import access_problems, credentials_from, service_from
 from gputally.why_command.fits_text import fits_lines
-from gputally.why_command.run_why import print_json, print_lines, text_problems, width
+from gputally.why_command.text_lines import print_json, print_lines, width
 
 
 def run_fits(parsed: Namespace) -> int:

@@ -21,10 +21,10 @@ from gputally.pending_api.forecasts.manifest_pods import (
 )
 from gputally.pending_api.forecasts.what_if_request import PARAMETERS
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_objects
+from gputally.top.access_flags import access_problems, credentials_from, service_from, text_problems
 from gputally.top.api_documents import of_version
 from gputally.top.client import InvalidQuestion, connected
-from gputally.top.flags import access_problems, credentials_from, service_from
-from gputally.why_command.run_why import print_json, print_lines, text_problems, width
+from gputally.why_command.text_lines import print_json, print_lines, width
 from gputally.why_command.what_if_text import what_if_lines
 
 _OF_CONTAINERS: Final = frozenset({"name", "resources", "restartPolicy", "ports"})

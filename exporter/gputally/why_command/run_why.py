@@ -1,29 +1,20 @@
 """Runs `gputally why`."""
 
 import asyncio
-import shutil
-import sys
 from argparse import Namespace
-from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from gputally.errors import ConfigError, NotFound, Problem
 from gputally.model.placement.pending_document import PENDING_VERSION, PendingDocument
 from gputally.model.placement.why_document import WHY_VERSION, WhyDocument
-from gputally.model.printable import printable
+from gputally.top.access_flags import access_problems, credentials_from, service_from, text_problems
 from gputally.top.api_documents import of_version
 from gputally.top.client import InvalidQuestion, connected
-from gputally.top.flags import access_problems, credentials_from, service_from
 from gputally.why_command.pending_text import pending_lines
+from gputally.why_command.text_lines import print_json, print_lines, width
 from gputally.why_command.why_subject import WhySubject, why_subject
 from gputally.why_command.why_text import why_lines
-
-_FLAGS: Final = {"what": "WHAT", "class_name": "--class"}
-_LEAST_WIDTH: Final = 60
-_MOST_WIDTH: Final = 100
 
 
 def run_why(parsed: Namespace) -> int:
@@ -71,31 +62,3 @@ async def _asked(parsed: Namespace, subject: WhySubject) -> _Response:
         if document and document.unknown:
             raise NotFound(f"no pod with GPUs is known of {' and '.join(document.unknown)}; check the name")
         return _Response(body, subject.is_list)
-
-
-def text_problems(parsed: Namespace) -> list[Problem]:
-    """The arguments that are not UTF-8 text, which no name in Kubernetes is."""
-    given = {name: value for name, value in vars(parsed).items() if isinstance(value, str)}
-    return [
-        Problem("", _FLAGS.get(name, f"--{name.replace('_', '-')}"), f"'{printable(value)}' is not UTF-8 text")
-        for name, value in given.items()
-        if any("\ud800" <= each <= "\udfff" for each in value)
-    ]
-
-
-def width() -> int:
-    """Of the text: the terminal's, within limits; the largest in a pipe."""
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _MOST_WIDTH
-    return min(_MOST_WIDTH, max(_LEAST_WIDTH, columns))
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Write them to standard output."""
-    sys.stdout.writelines(f"{line}\n" for line in lines)
-    sys.stdout.flush()
-
-
-def print_json(body: bytes) -> None:
-    """Write the document, indented."""
-    sys.stdout.buffer.write(msgspec.json.format(body, indent=2) + b"\n")
-    sys.stdout.flush()

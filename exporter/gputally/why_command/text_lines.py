@@ -1,13 +1,19 @@
-"""Lines of text with a heading on the left, wrapped to a width."""
+"""Text on a terminal: lines with a heading on the left, and tables, wrapped to its width."""
 
+import shutil
+import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
+
+import msgspec
 
 from gputally.model.printable import printable
 
 _HEAD: Final = 12
 """Columns of the headings."""
+_LEAST_WIDTH: Final = 60
+_MOST_WIDTH: Final = 100
 
 
 def headed(head: str, text: str, *, width: int) -> Iterator[str]:
@@ -55,3 +61,21 @@ def table(rows: Sequence[Sequence[str]], *, right: frozenset[int]) -> Iterator[s
 def wrapped_cell(line: str, *, start: int, width: int) -> list[str]:
     """A line of a table whose last cell begins at `start`; what is beyond `width` goes below that."""
     return textwrap.wrap(line, width, subsequent_indent=" " * start, break_long_words=False, break_on_hyphens=False)
+
+
+def width() -> int:
+    """Of the text: the terminal's, within limits; the largest in a pipe."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _MOST_WIDTH
+    return min(_MOST_WIDTH, max(_LEAST_WIDTH, columns))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Write them to standard output."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()
+
+
+def print_json(body: bytes) -> None:
+    """Write the document, indented."""
+    sys.stdout.buffer.write(msgspec.json.format(body, indent=2) + b"\n")
+    sys.stdout.flush()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.ledger_commands.report.report_flags import _limit
+from gputally.ledger_commands.report.scope_flags import _limit
 from gputally.report_api.report_request import InvalidRequest, ReportRequest, literal
 
 

@@ -12,8 +12,7 @@ from gputally.errors import AggregatorUnreachable, ConfigError
 from gputally.model.allocations_document import PATH
 from gputally.top.authorization import Credentials
 from gputally.top.client import AggregatorClient, InvalidQuestion
-from gputally.top.options import Service
-from gputally.top.port_forward import forwarded
+from gputally.top.port_forward import Service, forwarded
 from tests.unit.top.documents import document
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]

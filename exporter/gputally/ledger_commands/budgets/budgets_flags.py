@@ -4,8 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.ledger_commands.budgets.budgets_command import show_budgets
-from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER
+from gputally.ledger_commands.in_pod import LEDGER, PLUGIN_HELP
 from gputally.setting import Setting, add_epilog, add_flags
 
 _FILES: Final = (

@@ -12,7 +12,7 @@ from gputally.ledger_commands.explain.explain_rows import Explanation
 from gputally.ledger_commands.explain.explain_text import write_explanation
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
-from gputally.ledger_commands.report.report_text import PLACES, Scope
+from gputally.ledger_commands.report.scope_text import PLACES, Scope
 from gputally.report.explanation import ExplainedPod, ExplainedSums, costliest, explain
 from gputally.report.unmatched import unmatched
 

@@ -4,10 +4,9 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.ledger_commands.explain.explain_command import ExplainOptions, explain_numbers
-from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER
-from gputally.ledger_commands.report.report_flags import PERIODS, add_rows_flags, add_scope_flags
+from gputally.ledger_commands.in_pod import LEDGER, PLUGIN_HELP
 from gputally.ledger_commands.report.report_scope import ScopeOptions
+from gputally.ledger_commands.report.scope_flags import PERIODS, add_rows_flags, add_scope_flags
 from gputally.setting import add_epilog, add_flags
 
 _EXAMPLES: Final = f"""\

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from gputally.accounting.prices.price_key import PriceKey
 from gputally.ledger.records import ObservationGap
-from gputally.ledger_commands.report.report_text import Scope
+from gputally.ledger_commands.report.scope_text import Scope
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
 from gputally.report.explanation import ExplainedPod, ExplainedSegment, ExplainedSums

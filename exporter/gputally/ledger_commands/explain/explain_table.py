@@ -9,7 +9,7 @@ from typing import Final
 from gputally.accounting.prices.price_key import PriceKey
 from gputally.ledger.records import AllocationRecord, GapSubject, ObservationGap, Window
 from gputally.ledger_commands.explain.explain_rows import Amounts, Explanation, totals_of, uncharged
-from gputally.ledger_commands.report.report_text import Scope
+from gputally.ledger_commands.report.scope_text import Scope
 from gputally.model.allocation import End, Segment
 from gputally.model.price import Price
 from gputally.model.printable import printable

@@ -15,7 +15,7 @@ from gputally.ledger_commands.explain.explain_rows import (
 )
 from gputally.ledger_commands.explain.explain_table import explanation_lines
 from gputally.ledger_commands.plain_text import write_rows
-from gputally.ledger_commands.report.report_text import document_head, times
+from gputally.ledger_commands.report.scope_text import document_head, times
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""

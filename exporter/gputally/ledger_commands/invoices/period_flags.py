@@ -3,9 +3,8 @@
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Final
 
-from gputally.ledger_commands.in_pod import PLUGIN_HELP
+from gputally.ledger_commands.in_pod import LEDGER, PLUGIN_HELP
 from gputally.ledger_commands.invoices.periods_command import PeriodOptions, periods
-from gputally.ledger_commands.ledger_flags import LEDGER
 from gputally.report.closing.invoice import INVOICE_DIMENSIONS
 from gputally.setting import add_epilog, add_flags
 

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from gputally.files.time_zones import zone_named
 from gputally.ledger.closed_period import BrokenChain, ClosedLine, ClosedPeriod
-from gputally.ledger_commands.plain_text import instant, write_document, write_rows
-from gputally.ledger_commands.report.report_text import write_table
+from gputally.ledger_commands.plain_text import instant, write_document, write_rows, write_table
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
 from gputally.report.closing.invoice import invoice_of
 from gputally.report.closing.period_document import VERSION, document_of, header_of

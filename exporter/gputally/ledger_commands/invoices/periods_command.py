@@ -12,7 +12,7 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.ledger_commands.invoices.period_text import Invoice, write_invoice, write_list
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_scope import time_zone
-from gputally.ledger_commands.report.report_text import PLACES
+from gputally.ledger_commands.report.scope_text import PLACES
 from gputally.report.calendar.windows import parse_window
 from gputally.report.closing.period_closing import draft_period
 

@@ -3,11 +3,10 @@
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
-from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER
+from gputally.ledger_commands.in_pod import LEDGER, PLUGIN_HELP
 from gputally.ledger_commands.preemptions.preemptions_command import PreemptionOptions, list_preemptions
-from gputally.ledger_commands.report.report_flags import PERIODS, add_scope_flags
 from gputally.ledger_commands.report.report_scope import ScopeOptions
+from gputally.ledger_commands.report.scope_flags import PERIODS, add_scope_flags
 from gputally.model.disruptions.disruption import Cause
 from gputally.setting import add_epilog, add_flags
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TextIO
 from msgspec import Struct, structs
 
 from gputally.ledger_commands.plain_text import write_document, write_rows
-from gputally.ledger_commands.report.report_text import Scope, document_head, write_notes
+from gputally.ledger_commands.report.scope_text import Scope, document_head, write_notes
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND

@@ -20,14 +20,8 @@ from gputally.ledger_commands.report.report_scope import (
     window_of,
 )
 from gputally.ledger_commands.report.report_team import TOP_JOBS, TeamReport, write_teams
-from gputally.ledger_commands.report.report_text import (
-    PLACES,
-    BillReport,
-    ChangeReport,
-    Scope,
-    write_bill,
-    write_changes,
-)
+from gputally.ledger_commands.report.report_text import BillReport, ChangeReport, write_bill, write_changes
+from gputally.ledger_commands.report.scope_text import PLACES, Scope
 from gputally.ledger_commands.report.waterfall_text import WaterfallReport, write_waterfall
 from gputally.model.units import GPU_HOUR
 from gputally.report.bill import Bill, bill_of

@@ -14,7 +14,7 @@ from gputally.ledger.joined import JoinedReader
 from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import LedgerState, Records, Window
-from gputally.ledger_commands.report.report_text import Scope
+from gputally.ledger_commands.report.scope_text import Scope
 from gputally.report.calendar.named_hours import BUSINESS_HOURS, NamedHours
 from gputally.report.calendar.periods import Calendar
 from gputally.report.calendar.windows import instant, parse_window

@@ -5,23 +5,20 @@ from typing import Final, TextIO
 
 from msgspec import Struct
 
-from gputally.ledger_commands.plain_text import write_rows
+from gputally.ledger_commands.plain_text import title, write_rows, write_table
 from gputally.ledger_commands.report.report_html import HtmlTable, page
 from gputally.ledger_commands.report.report_text import (
     EMPTY,
     MEASURES,
-    Scope,
     amounts,
     bill_table,
     documents,
     notes_of,
     row_values,
-    title,
     write_heading,
     write_json,
-    write_notes,
-    write_table,
 )
+from gputally.ledger_commands.report.scope_text import Scope, write_notes
 from gputally.report.report_query import COLUMNS
 from gputally.report.rounded_rows import BillRows, RowChoice, rows_of
 from gputally.report.team_bill import TeamBill

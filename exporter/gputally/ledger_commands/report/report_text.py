@@ -1,28 +1,22 @@
 """Reports as text: tables for people, Markdown, HTML, CSV and JSON."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, tzinfo
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.ledger.records import LedgerState, Records, Window
-from gputally.ledger_commands.plain_text import AtMost, markdown, markdown_table, write_document, write_rows
+from gputally.ledger.records import Window
+from gputally.ledger_commands.plain_text import AtMost, title, write_document, write_rows, write_table
 from gputally.ledger_commands.report.report_html import HtmlTable, page
-from gputally.model.printable import printable
-from gputally.model.unaccounted import UnaccountedDay
-from gputally.model.units import to_datetime
+from gputally.ledger_commands.report.scope_text import Scope, times, write_notes
 from gputally.report.bill import Bill
 from gputally.report.cost_change import CostChange, length_note
-from gputally.report.most_unaccounted import most_unaccounted, note_of
-from gputally.report.report_query import ReportQuery
-from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, RowChoice, change_rows, lost_note, rows_of
+from gputally.report.most_unaccounted import most_unaccounted
+from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, RowChoice, change_rows, rows_of
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
-PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
-"""The usual decimals of amounts, by format."""
 _BAR: Final = 12
 MEASURES: Final = tuple(name for name in BillRow.__struct_fields__ if name not in ("labels", "currency"))
 _CHANGES: Final = tuple(name for name in ChangeRow.__struct_fields__ if name not in ("labels", "currency"))
@@ -47,116 +41,9 @@ _LOST: Final = ("lost", "lost_cost")
 _OF_JOBS: Final = ("progress", "progress_unit", "cost_per_unit")
 """Never in totals."""
 
-RECORD_NAMES: Final[Mapping[Records, str]] = {
-    Records.ALLOCATIONS: "allocations",
-    Records.PODS: "single pods",
-    Records.DISRUPTIONS: "preemptions and other disruptions",
-    Records.WAITS: "waits",
-}
-"""For people."""
-_IMPORTED: Final = "imported jobs have none"
-_WHY_NONE: Final = {
-    **dict.fromkeys(Records, _IMPORTED),
-    Records.WAITS: f"{_IMPORTED}, and others need --pending.reasons=on",
-}
-
 Cells = Sequence[object]
 Table = tuple[list[str], list[list[object]]]
 """The heads of columns, and the rows, of which the last is the total."""
-
-
-class Scope(Struct, frozen=True, kw_only=True):
-    """What is reported of which ledger; times are shown in the zone of the query.
-
-    `state.accounted_us` is the cut-off of the answer: nothing after it counts, whatever the ledger knows by now.
-    `unaccounted` are the days with pods that asked for GPUs which were not accounted. It is None with filters, since
-    these pods have no values to filter by, and for commands that do not show them.
-
-    The lists are of `records`; `is_known` if there are records of the whole period that was asked for. Of an answer
-    without any, `unmatched` are the values of filters that no record of any time has: `tenant visoin`.
-    """
-
-    query: ReportQuery
-    state: LedgerState
-    unaccounted: Sequence[UnaccountedDay] | None = None
-    records: Records = Records.ALLOCATIONS
-    is_known: bool = True
-    unmatched: Sequence[str] = ()
-
-    @property
-    def accounted(self) -> str:
-        """What the ledger contains."""
-        return f"the ledger accounts {self.period(Window(self.state.accounting_start_us, self.state.accounted_us))}"
-
-    @property
-    def cut_off(self) -> datetime:
-        """The time up to which the answer counts."""
-        return to_datetime(self.state.accounted_us).astimezone(self.query.calendar.zone)
-
-    @property
-    def about(self) -> str:
-        """Period, cut-off unless it ends the period, and filters, for people."""
-        return f"{self.period(self.query.window)}{self._later_cut_off}{self.limits}"
-
-    @property
-    def _later_cut_off(self) -> str:
-        is_over = self.query.window.end_us < self.state.accounted_us
-        return f", cut-off {self.cut_off:%Y-%m-%d %H:%M:%S %Z}" if is_over else ""
-
-    def compared_to(self, before: Window) -> str:
-        """Both periods of a comparison, cut-off and filters, for people."""
-        periods = f"{self.period(self.query.window)}, compared to {self.period(before)}"
-        return f"{periods}{self._later_cut_off}{self.limits}"
-
-    @property
-    def records_from(self) -> datetime | None:
-        """From when on there are records: before, "none" means that nothing is known. None if there are none at all."""
-        from_us = self.state.records_from_us(self.records)
-        return None if from_us is None else to_datetime(from_us).astimezone(self.query.calendar.zone)
-
-    @property
-    def nothing(self) -> str:
-        """What an empty list says."""
-        from_us = self.state.records_from_us(self.records)
-        return "not known" if from_us is None or from_us >= self.query.window.end_us else "none"
-
-    @property
-    def limits(self) -> str:
-        """The filters, for people."""
-        return "".join(f", {each.column} {' or '.join(each.globs)}" for each in self.query.filters)
-
-    @property
-    def lost_note(self) -> str:
-        """Since when lost work counts, and what its sign means, for people."""
-        start = to_datetime(self.state.accounting_start_us).astimezone(self.query.calendar.zone)
-        return lost_note(f"{start:%Y-%m-%d %H:%M:%S %Z}")
-
-    @property
-    def notes(self) -> list[str]:
-        """What the report leaves out, for people, and from when on there are records."""
-        return [*self.warnings, *([self._since] if self.is_known else [])]
-
-    @property
-    def warnings(self) -> list[str]:
-        """The notes without which the rows would mislead, also for formats without room for notes."""
-        columns = [each.column for each in self.query.filters]
-        of = " of these tenants" if "tenant" in columns and len(columns) > 1 else ""
-        misspelt = printable(f"No record{of} has {' or '.join(self.unmatched)}: check the spelling.")
-        notes = [note_of(each) for each in most_unaccounted(self.unaccounted or ())]
-        return [*([misspelt] if self.unmatched else []), *notes, *([] if self.is_known else [self._since])]
-
-    @property
-    def _since(self) -> str:
-        name, start = RECORD_NAMES[self.records], self.records_from
-        if start is None:
-            return f"The ledger has no records of {name} at present: {_WHY_NONE[self.records]}."
-        part = "" if self.is_known else ", later than the period begins"
-        return f"Records of {name} exist from {start:%Y-%m-%d %H:%M:%S %Z} on{part}."
-
-    def period(self, window: Window) -> str:
-        """A period for people."""
-        start, end = (to_datetime(us).astimezone(self.query.calendar.zone) for us in window)
-        return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S %Z}"
 
 
 class BillReport(Struct, frozen=True, kw_only=True):
@@ -331,27 +218,9 @@ def row_values(row: BillRow | ChangeRow) -> dict[str, Any]:
     return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
 
 
-def write_notes(file: TextIO, scope: Scope) -> None:
-    """Write what the report leaves out, below its tables."""
-    file.writelines(f"\n{note}\n" for note in scope.notes)
-
-
 def write_heading(file: TextIO, text: str, output: str) -> None:
     """Write the heading of a table or of Markdown."""
     file.write(f"{title(f'GPU cost from {text}', output, level=1)}\n\n")
-
-
-def title(text: str, output: str, *, level: int = 2) -> str:
-    """A line above a table, in which names are text."""
-    return f"{'#' * level} {markdown(text)}" if output == "markdown" else printable(text)
-
-
-def write_table(file: TextIO, head: Sequence[str], rows: Sequence[Cells], *, output: str) -> None:
-    """Write a table for people, as `table` or `markdown`."""
-    if output == "table":
-        write_rows(file, head, rows, output="table")
-        return
-    file.writelines(markdown_table(head, rows))
 
 
 def write_json(
@@ -381,24 +250,3 @@ def write_json(
         "unaccounted": None if scope.unaccounted is None else most_unaccounted(scope.unaccounted),
     }
     write_document(file, document)
-
-
-def document_head(scope: Scope, *, version: int) -> dict[str, Any]:
-    """What the JSON of a period begins with."""
-    zone = scope.query.calendar.zone
-    return {
-        "version": version,
-        "cluster": scope.state.cluster,
-        "window": times(scope.query.window, zone),
-        "accounted": times(Window(scope.state.accounting_start_us, scope.state.accounted_us), zone),
-        "cut_off": scope.cut_off,
-        "records_from": scope.records_from,
-        "where": {each.column: each.globs for each in scope.query.filters},
-        "unmatched": scope.unmatched,
-    }
-
-
-def times(window: Window, zone: tzinfo) -> dict[str, datetime]:
-    """A period in a document."""
-    start, end = (to_datetime(us).astimezone(zone) for us in window)
-    return {"from": start, "to": end}

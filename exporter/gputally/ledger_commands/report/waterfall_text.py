@@ -5,16 +5,10 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.ledger_commands.plain_text import write_rows
+from gputally.ledger_commands.plain_text import title, write_rows, write_table
 from gputally.ledger_commands.report.report_html import HtmlTable, page
-from gputally.ledger_commands.report.report_text import (
-    Scope,
-    title,
-    write_heading,
-    write_json,
-    write_notes,
-    write_table,
-)
+from gputally.ledger_commands.report.report_text import write_heading, write_json
+from gputally.ledger_commands.report.scope_text import Scope, write_notes
 from gputally.report.waterfall.waterfall import CAPACITY
 from gputally.report.waterfall.waterfall_chart import bars, name_of
 from gputally.report.waterfall.waterfall_rows import WaterfallRow, WaterfallRows

@@ -12,7 +12,7 @@ from gputally.config.prices.price_file import read_price_book
 from gputally.errors import ConfigError, Problem
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
-from gputally.ledger_commands.report.report_text import PLACES
+from gputally.ledger_commands.report.scope_text import PLACES
 from gputally.ledger_commands.rerate.rerate_text import RerateReport, hours, write_comparison
 from gputally.model.price import Purchase
 from gputally.report.rerating.price_comparison import PriceComparison, compare_prices

@@ -4,10 +4,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
-from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER
-from gputally.ledger_commands.report.report_flags import PERIODS, add_dimensions_flag, add_rows_flags, add_scope_flags
+from gputally.ledger_commands.in_pod import LEDGER, PLUGIN_HELP
 from gputally.ledger_commands.report.report_scope import ScopeOptions
+from gputally.ledger_commands.report.scope_flags import PERIODS, add_dimensions_flag, add_rows_flags, add_scope_flags
 from gputally.ledger_commands.rerate.rerate_command import RerateOptions, rerate
 from gputally.model.price import Purchase
 from gputally.setting import add_epilog, add_flags

@@ -9,8 +9,9 @@ from msgspec import Struct, structs
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.price_key import DIGEST_PREFIX
 from gputally.ledger.records import Window
-from gputally.ledger_commands.plain_text import write_document, write_rows
-from gputally.ledger_commands.report.report_text import Scope, times, write_heading, write_table
+from gputally.ledger_commands.plain_text import write_document, write_rows, write_table
+from gputally.ledger_commands.report.report_text import write_heading
+from gputally.ledger_commands.report.scope_text import Scope, times
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR
 from gputally.report.report_query import ReportQuery

@@ -3,15 +3,14 @@
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
-from gputally.ledger_commands.in_pod import PLUGIN_HELP
-from gputally.ledger_commands.ledger_flags import LEDGER
-from gputally.ledger_commands.report.report_flags import (
+from gputally.ledger_commands.in_pod import LEDGER, PLUGIN_HELP
+from gputally.ledger_commands.report.report_scope import ScopeOptions
+from gputally.ledger_commands.report.scope_flags import (
     PERIODS,
     add_dimensions_flag,
     add_rows_flags,
     add_scope_flags,
 )
-from gputally.ledger_commands.report.report_scope import ScopeOptions
 from gputally.ledger_commands.waits.waits_command import WaitOptions, report_waits
 from gputally.model.placement.wait import WaitCause
 from gputally.report.waits.wait_lines import COLUMNS, FILTERED

@@ -7,7 +7,7 @@ from msgspec import Struct
 from gputally.ledger.records import Records
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
-from gputally.ledger_commands.report.report_text import PLACES
+from gputally.ledger_commands.report.scope_text import PLACES
 from gputally.ledger_commands.waits.waits_text import WaitReport, write_waits
 from gputally.report.calendar.periods import TIME_DIMENSIONS
 from gputally.report.waits.wait_lines import WaitQuery, read_waits

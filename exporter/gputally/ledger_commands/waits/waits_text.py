@@ -5,9 +5,9 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.ledger_commands.plain_text import write_document, write_rows
+from gputally.ledger_commands.plain_text import title, write_document, write_rows, write_table
 from gputally.ledger_commands.report.report_html import HtmlTable, page
-from gputally.ledger_commands.report.report_text import Scope, document_head, title, write_notes, write_table
+from gputally.ledger_commands.report.scope_text import Scope, document_head, write_notes
 from gputally.report.waits.wait_lines import WaitQuery
 from gputally.report.waits.wait_report_rows import PENDING, UNCREATED, WaitReportRow, WaitRows
 
