@@ -23,7 +23,7 @@ from typing import Any
 
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.snapshot import publish
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Deleted, Observation, Upserted
 from gputally.model.rules import Rules

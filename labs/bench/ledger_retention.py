@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes.changes import Changes
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import Segment, State
 from gputally.model.measured.usage_record import AssignmentHour
 from gputally.model.pod import PodRecord

@@ -11,7 +11,7 @@ from gputally.accounting.totals.total import RECONCILED, Total
 from gputally.ledger.open import open_reader
 from gputally.ledger.protocol import Ledger
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.pod import PodRecord
 from labs.bench.figure import Figure
 from labs.bench.timing import timed

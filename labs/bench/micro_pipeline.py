@@ -13,7 +13,7 @@ from gputally.catalog.metric import Columns, Metric
 from gputally.config.read import read_files
 from gputally.export.text import Rows, render
 from gputally.kube.reflector.events import BookmarkEvent, decoder
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube import Kind, Namespace, Node, Object, Pod, Status
 from gputally.model.observation import Upserted
 from gputally.model.units import US_PER_SECOND

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.behaviour.product import Product, Samples, total
 from tests.behaviour.published import differences
 from tests.behaviour.stage import Stage

@@ -9,7 +9,7 @@ from gputally.accounting.changes.changes import Changes
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import CapacityRecord, GapSubject, ObservationGap, PriorityClassRecord, Window
-from gputally.ledger.wait_record import WaitRecord
+from gputally.ledger.wait_records import WaitRecord
 from gputally.model.allocation import Gap
 from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, DisruptionRecord
 from gputally.model.kube import Kind

@@ -9,7 +9,7 @@ import pytest
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step, us
 from tests.core.closings import close
 from tests.docs.pages import TEXTS, blocks

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import GPU, GPU_HOUR
 from tests.contract.records import PRICE, pod, segment, step
 from tests.docs.pages import TEXTS, blocks, table

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gputally.accounting.changes.changes import Changes
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.core.manifests import us
 from tests.core.memory import Memory
 from tests.core.one_pod import BY_LABEL, FINISHED, NODE, RUNNING

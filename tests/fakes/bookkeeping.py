@@ -20,7 +20,7 @@ from gputally.aggregator.intake import LIMIT
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.ledger.protocol import Ledger
 from gputally.ledger.records import SegmentRecord
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
 from gputally.model.observation import Checkpoint, Observation

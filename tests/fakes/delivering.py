@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gputally.aggregator.optional.preemption_webhook import PreemptionWebhook, url_source
 from gputally.aggregator.pipeline import Pipeline
 from gputally.ledger.open import open_reader
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.kube import Kind
 from gputally.model.observation import Checkpoint

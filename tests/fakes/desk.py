@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gputally.aggregator.intake import LIMIT
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.observation import Observation
 from tests.fakes.bookkeeping import Time, open_pipeline
 

@@ -10,7 +10,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from gputally.ledger.sqlite.maintenance.restoring import restore
+from gputally.ledger.sqlite.restore import restore
 
 CHANGES = ("open", "os.ftruncate", "os.link", "os.remove", "os.rename", "sqlite3.connect")
 

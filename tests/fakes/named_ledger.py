@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.placement.wait import Occupant, WaitRow

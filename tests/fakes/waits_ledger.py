@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.placement.uncreated_wait import UncreatedWait
 from gputally.model.placement.verdict import Reason
 from gputally.model.placement.wait import Occupant, Wait, WaitCause, WaitRow

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gputally.ledger.open import open_reader
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.report.calendar.windows import parse_window
 from tests.core.closings import close
 from tests.unit.ledger_commands.sample import Runner

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gputally.ledger.closed_period import LineKey, broken_chain, sums_of
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import Segment
 from tests.contract.records import OPENED_S, PRICE, pod, segment, step, us
 from tests.core.closings import close, truth

@@ -19,8 +19,8 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import DIMENSIONS, MEASURED_DIMENSIONS, NodeSteps, Window
-from gputally.ledger.sqlite.retention import roll_up
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite import retention
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import End, Outcome, Result, State
 from gputally.model.measured.usage_record import AssignmentHour
 from gputally.model.placement.wait import WaitRow
@@ -209,7 +209,7 @@ def test_sums_of_whole_days_stay_the_same(
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path = Path(folder) / "ledger.db"
         for name in ("_PAGE", "_PODS", "_HOURS"):
-            patch.setattr(roll_up, name, size)
+            patch.setattr(retention, name, size)
         with SqliteLedger(path) as ledger, open_reader(str(path)) as reader:
             write(ledger, *history)
             ledger.write(step(at=(DAYS + 1) * DAY, live=None, lost_work=data.draw(losses(history[0]))))

@@ -14,7 +14,7 @@ from gputally.accounting.changes.changes import Changes, Saved
 from gputally.accounting.totals.total import RECONCILED
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model import history
 from gputally.model.node import CapacityState
 from gputally.model.price import Price

@@ -12,7 +12,7 @@ from gputally.importing.imported_job import ImportedJob
 from gputally.importing.kube_state.pod_samples import RejectedSeries
 from gputally.importing.row_cells import Rejected
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.import_ledger import SqliteImportLedger
+from gputally.ledger.sqlite.imported_jobs import SqliteImportLedger
 
 if TYPE_CHECKING:
     from gputally.model.pod import PodRecord

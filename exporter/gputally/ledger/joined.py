@@ -9,8 +9,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from gputally.ledger.closed_period import ClosedPeriod
-from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
-from gputally.ledger.preemption_records import LostTime, NodeBinding, PreemptionRecord
+from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, PreemptionRecord, VictimRecords
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import (
     JOB,
@@ -29,7 +28,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
-from gputally.ledger.wait_record import WaitRecord, WaitTime
+from gputally.ledger.wait_records import WaitRecord, WaitTime
 from gputally.model.disruptions.disruption import CAUSES, Cause, DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.price import Price

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from gputally.errors import LedgerError
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.sqlite.maintenance.read_only import reading
+from gputally.ledger.sqlite.file import reading
+from gputally.ledger.sqlite.reader import SqliteLedgerReader
 from gputally.ledger.sqlite.schema import expect_current, version_of
-from gputally.ledger.sqlite.sqlite_reader import SqliteLedgerReader
 
 _SQLITE = "sqlite:///"
 

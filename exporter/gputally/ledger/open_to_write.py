@@ -2,8 +2,8 @@
 
 from gputally.ledger.open import path_of
 from gputally.ledger.protocol import Ledger
-from gputally.ledger.sqlite.import_ledger import SqliteImportLedger
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.imported_jobs import SqliteImportLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 
 
 def open_ledger(url: str) -> Ledger:

@@ -1,11 +1,15 @@
-"""The records of a ledger that say who was disrupted by whom, and what that destroyed and bought; see `records`."""
+"""Preemptions as a ledger has them: victim and preemptor, what they destroyed and bought, and pending deliveries."""
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from gputally.model.disruptions.disruption import DisruptionRecord
 from gputally.model.price import Price
 from gputally.model.work.checkpoint import CheckpointSource
+from gputally.model.work.lost_work import LostWork
 
 
 class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):
@@ -86,3 +90,26 @@ class NodeBinding(Struct, frozen=True, kw_only=True, gc=False):
     start_us: int
     end_us: int
     quantity: int
+
+
+class PendingDelivery(NamedTuple):
+    """A preemption of a job that a webhook is to get, recorded at `queued_us`."""
+
+    id: str
+    queued_us: int
+
+
+class PendingDeliveries(NamedTuple):
+    """Some of the `total` pending deliveries, by ID. The ledger has all pods up to `pods_complete_us`."""
+
+    total: int
+    pods_complete_us: int
+    page: Sequence[PendingDelivery]
+
+
+class VictimRecords(NamedTuple):
+    """Victims in the order of their decisions, with what is known of their preemptors and of the work they lost."""
+
+    disruptions: Sequence[DisruptionRecord]
+    preemptions: Mapping[str, PreemptionRecord]
+    lost_work: Mapping[str, LostWork]

@@ -7,8 +7,7 @@ from typing import Protocol, Self
 from gputally.accounting.changes.changes import Changes, Saved
 from gputally.accounting.totals.total import Lines
 from gputally.ledger.closed_period import ClosedPeriod
-from gputally.ledger.delivery_records import PendingDeliveries, VictimRecords
-from gputally.ledger.preemption_records import LostTime, NodeBinding, PreemptionRecord
+from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, PreemptionRecord, VictimRecords
 from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
@@ -24,7 +23,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
-from gputally.ledger.wait_record import WaitRecord, WaitTime
+from gputally.ledger.wait_records import WaitRecord, WaitTime
 from gputally.model.disruptions.disruption import CAUSES, Cause, DisruptionRecord
 from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
 from gputally.model.unaccounted import UnaccountedDay

@@ -8,8 +8,8 @@ from msgspec import Struct, json
 
 from gputally.errors import LedgerDamaged
 from gputally.ledger.open import path_of
-from gputally.ledger.sqlite.maintenance.examine import examine
-from gputally.ledger.sqlite.maintenance.read_only import reading
+from gputally.ledger.sqlite.file import reading
+from gputally.ledger.sqlite.integrity import examine
 from gputally.ledger_commands.plain_text import size
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 

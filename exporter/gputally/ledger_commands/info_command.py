@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct, json
 
 from gputally.ledger.open import path_of
-from gputally.ledger.sqlite.maintenance.facts import BackupFile, LedgerContents, LedgerFacts, facts_of
+from gputally.ledger.sqlite.info import BackupFile, LedgerContents, LedgerFacts, facts_of
 from gputally.ledger_commands.plain_text import age, instant, size
 from gputally.model.printable import printable
 from gputally.model.units import to_datetime

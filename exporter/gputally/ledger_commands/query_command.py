@@ -3,7 +3,7 @@
 import sys
 
 from gputally.ledger.open import path_of
-from gputally.ledger.sqlite.maintenance.query import queried
+from gputally.ledger.sqlite.query import queried
 from gputally.ledger_commands.plain_text import write_rows
 from gputally.ledger_commands.progress_line import ending_at_once
 

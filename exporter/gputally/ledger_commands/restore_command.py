@@ -35,7 +35,7 @@ def add_restore_flags(command: ArgumentParser) -> None:
 def restore_ledger(ledger: str, backup: str, *, force: bool) -> int:
     """Replace the ledger by the file `backup`, or by standard input if it is `-`. Raises: ConfigError, LedgerError."""
     from gputally.ledger.open import path_of  # noqa: PLC0415 - SQLite, which --help needs not
-    from gputally.ledger.sqlite.maintenance.restoring import restore  # noqa: PLC0415 - as above
+    from gputally.ledger.sqlite.restore import restore  # noqa: PLC0415 - as above
 
     path = path_of(ledger)
     if backup == "-" and sys.stdin.isatty():

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from gputally.accounting.fleet.active_pods import ANY, holding
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.ledger.wait_record import WaitRecord
+from gputally.ledger.wait_records import WaitRecord
 from gputally.model.disruptions.preemption import Preemption
 from gputally.model.placement.pending_document import PendingPod
 from gputally.model.placement.wait import Wait

@@ -10,7 +10,7 @@ import pytest
 from gputally.aggregator.aggregator import aggregate
 from gputally.aggregator.settings import Settings
 from gputally.errors import ConfigError
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND

@@ -23,7 +23,7 @@ from gputally.kube.watched import resources
 from gputally.ledger.open import open_reader
 from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Bookmark, Observation, RelistFinished, RelistStarted
 from gputally.model.rules import Rules

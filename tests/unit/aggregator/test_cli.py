@@ -13,7 +13,7 @@ import pytest
 
 from gputally import cli
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally_sim.cluster import SimCluster
 from tests.fakes.certificates import Certificates
 from tests.fakes.command import PATIENCE_SECONDS, Done, done, fallen, run, scrape, start, sum_of, until_ready

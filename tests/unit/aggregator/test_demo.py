@@ -12,7 +12,7 @@ import pytest
 
 from gputally.demo.demo import seconds
 from gputally.errors import ConfigError
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import GPU_SECOND
 from tests.core.ledgers import segments_in
 from tests.fakes.command import PATIENCE_SECONDS, Samples, done, fallen, run, scrape, start, sum_of

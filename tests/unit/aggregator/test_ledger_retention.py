@@ -14,7 +14,7 @@ from gputally.aggregator.optional import ledger_retention
 from gputally.aggregator.optional.ledger_retention import keep_rolled_up
 from gputally.aggregator.pipeline import assemble
 from gputally.errors import LedgerUnwritable
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.health import ClosingHealth
 from gputally.model.units import US_PER_DAY, US_PER_HOUR
 from tests.contract.records import pod, segment, step, us

@@ -16,7 +16,7 @@ from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.kube.api import Api
 from gputally.kube.connection.connect import Choice, connect
 from gputally.kube.failures import Failure, RequestFailed
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Deleted, Upserted
 from gputally.model.owner import Lookup

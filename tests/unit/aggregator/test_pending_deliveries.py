@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gputally.aggregator.optional.due_records import due_records
 from gputally.errors import LedgerUnwritable
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube import Kind
 from gputally.model.observation import Checkpoint
 from tests.contract.records import step

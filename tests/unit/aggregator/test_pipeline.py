@@ -18,7 +18,7 @@ from gputally.aggregator import ledger_writer
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.errors import LedgerError, LedgerUnwritable
 from gputally.ledger.closed_period import ClosedPeriod
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube import Kind
 from gputally.model.observation import Observation, RelistStarted, Upserted

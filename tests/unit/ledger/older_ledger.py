@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from gputally.ledger.sqlite import schema
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step
 
 NEWEST = schema.migrations()[-1][0]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gputally.errors import LedgerDamaged, LedgerUnwritable
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.pod import PodRecord
 from tests.contract.records import BALANCED, line, pod, segment, step
 

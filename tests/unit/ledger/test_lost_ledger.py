@@ -14,12 +14,12 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.open_to_write import open_import_ledger
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite import schema
-from gputally.ledger.sqlite.maintenance.facts import accounted_us
-from gputally.ledger.sqlite.maintenance.read_only import reading
-from gputally.ledger.sqlite.maintenance.restoring import restore
-from gputally.ledger.sqlite.maintenance.take_backup import back_up_to_file
-from gputally.ledger.sqlite.marker import mark, marker_of
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.backup import back_up_to_file
+from gputally.ledger.sqlite.file import reading
+from gputally.ledger.sqlite.info import accounted_us
+from gputally.ledger.sqlite.integrity import mark, marker_of
+from gputally.ledger.sqlite.restore import restore
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step
 from tests.core.ledgers import segments_in
 from tests.unit.ledger.older_ledger import NEWEST, PODS, written_by

@@ -14,7 +14,7 @@ import pytest
 
 from gputally.errors import LedgerError
 from gputally.ledger.sqlite import schema
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import BALANCED, pod, segment, step
 
 ROOT = Path(__file__).parents[3]

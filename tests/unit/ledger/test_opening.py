@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import LedgerError
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step
 from tests.core.ledgers import segments_in
 
@@ -143,7 +143,7 @@ def test_a_ledger_that_another_process_writes_is_refused_until_that_process_ends
 
 
 def test_the_lock_of_a_killed_process_is_free(path: Path) -> None:
-    code = "import sys, time; from pathlib import Path; from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger"
+    code = "import sys, time; from pathlib import Path; from gputally.ledger.sqlite.writer import SqliteLedger"
     code += "\nwith SqliteLedger(Path(sys.argv[1])): print(flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code, str(path)], cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout

@@ -13,7 +13,7 @@ from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
 from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.sqlite import schema
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import GPU_SECOND
 from tests.contract.records import pod, segment, step
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.core.manifests import NodeForm, us
 from tests.core.one_pod import A100, BY_LABEL, NODE, RUNNING
 from tests.core.replay import Replay

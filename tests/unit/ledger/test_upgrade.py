@@ -16,8 +16,8 @@ from gputally import cli
 from gputally.accounting.changes.changes import Known
 from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
-from gputally.ledger.sqlite import integrity, schema
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite import file, integrity, schema
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.pod import PodRecord
 from gputally.model.units import GPU_SECOND
 from tests.contract.records import ALWAYS, BALANCED, PRICE, TERMS, line, pod, segment, step, us
@@ -172,7 +172,7 @@ def test_the_way_back_works(path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert named
     assert cli.main(named[1].split()) == 0
 
-    with closing(schema.connect(path)):
+    with closing(file.connect(path)):
         pass
     assert held(path) == (NEWEST - 1, before)
 
@@ -195,7 +195,8 @@ def test_without_room_for_the_backup_nothing_is_upgraded(path: Path, monkeypatch
     written_by(1, path)
     before = path.read_bytes()
     monkeypatch.setattr(
-        "gputally.ledger.sqlite.backup.shutil.disk_usage", lambda _: Usage(10**9, 10**9 - (5 << 20), 5 << 20)
+        "gputally.ledger.sqlite.copies.shutil.disk_usage",
+        lambda _: Usage(10**9, 10**9 - (5 << 20), 5 << 20),
     )
 
     with pytest.raises(LedgerError, match=r"needs 16 MiB beside it, but 5 MiB are free; free some space"):

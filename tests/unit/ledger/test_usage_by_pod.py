@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from tests.contract.records import us
 from tests.contract.test_usage import ASSIGNMENT, ASSIGNMENT_HOUR, reported

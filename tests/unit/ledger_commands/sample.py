@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from gputally import cli
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import PREEMPTION, line, pod, segment, step, us
 from tests.contract.test_usage import ASSIGNMENT_HOUR, UNALLOCATED_HOUR, reported
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from gputally.errors import LedgerError
-from gputally.ledger.sqlite.maintenance import copying, take_backup
-from gputally.ledger.sqlite.maintenance.take_backup import back_up_to_file
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite import backup, copies
+from gputally.ledger.sqlite.backup import back_up_to_file
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step
 from tests.unit.ledger_commands.sample import Runner, abandoned, change, closed, damage, dump, in_use, names, pods
 
@@ -55,7 +55,7 @@ def test_a_backup_equals_the_ledger(run: Runner, tmp_path: Path, made: Callable[
 def test_all_slices_are_of_one_instant_while_another_connection_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "PAGES", 3)
+    monkeypatch.setattr(copies, "PAGES", 3)
     remaining, number = list[int](), count()
     with in_use(tmp_path / "l.db") as ledger:
         expected = dump(tmp_path / "l.db")
@@ -65,8 +65,8 @@ def test_all_slices_are_of_one_instant_while_another_connection_writes(
             remaining.append(left)
             assert len(remaining) < 1000, "it starts again and again"
 
-        copy_into = copying.copy_into
-        monkeypatch.setattr(take_backup, "copy_into", lambda target, source, _: copy_into(target, source, write))
+        copy_into = copies.copy_into
+        monkeypatch.setattr(backup, "copy_into", lambda target, source, _: copy_into(target, source, write))
         back_up_to_file(tmp_path / "l.db", tmp_path / "b.db", force=False, check=True, report=quiet)
 
     assert len(remaining) > 10
@@ -77,7 +77,7 @@ def test_all_slices_are_of_one_instant_while_another_connection_writes(
 def test_backups_beside_a_thread_that_never_stops_writing_are_sound(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "PAGES", 20)
+    monkeypatch.setattr(copies, "PAGES", 20)
     stop, path = threading.Event(), tmp_path / "l.db"
     with in_use(path) as ledger:
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import step
 from tests.unit.ledger_commands.sample import Runner
 from tests.unit.ledger_commands.test_report import ACCOUNTED, PODS

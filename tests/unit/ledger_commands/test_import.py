@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import LedgerError
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.behaviour.traces import FOLDER
 from tests.unit.ledger_commands.sample import Result, Runner, closed
 

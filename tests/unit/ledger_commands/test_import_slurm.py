@@ -14,7 +14,7 @@ from gputally.importing.imported_job import ImportedJob, JobClassifier
 from gputally.importing.job_file import JobFile, sacct_format
 from gputally.importing.row_cells import TimeBase
 from gputally.importing.slurm_gpus import SlurmShares
-from gputally.ledger.sqlite.import_ledger import SqliteImportLedger
+from gputally.ledger.sqlite.imported_jobs import SqliteImportLedger
 from tests.unit.ledger_commands.sample import Result, Runner
 
 PLAIN = "JobIDRaw|Account|QOS|Partition|State|Submit|Start|End|AllocTRES|NodeList"

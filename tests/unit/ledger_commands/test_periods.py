@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.report.closing.period_document import period_in
 from tests.contract.records import PRICE, pod, segment, step, us
 from tests.core.closings import close

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.disruptions.preemption import Preemptor
 from gputally.model.units import COST_UNIT, GPU_HOUR

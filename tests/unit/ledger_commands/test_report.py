@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from gputally import cli
 from gputally.ledger.open import open_reader, reading_once
 from gputally.ledger.records import SegmentRecord, Window
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import State
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO, US_PER_HOUR, to_datetime, to_us

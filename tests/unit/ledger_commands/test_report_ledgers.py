@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import step
 from tests.unit.ledger.older_ledger import NEWEST, written_by
 from tests.unit.ledger_commands.sample import CLUSTER, Runner

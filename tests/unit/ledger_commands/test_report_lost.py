@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.work.checkpoint import CheckpointSource
 from gputally.model.work.lost_work import LostPod
 from tests.contract.records import us

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gputally.accounting.jobs.job_progress import PodProgress
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import MICRO
 from tests.contract.records import pod, segment, step, us
 from tests.unit.ledger_commands.sample import CLUSTER, Runner

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import US_PER_DAY
 from gputally.report.calendar.periods import TIME_DIMENSIONS
 from gputally.report.report_query import COLUMNS

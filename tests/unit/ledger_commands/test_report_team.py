@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import GPU
 from gputally.report.rounded_rows import OTHERS
 from tests.contract.records import pod, segment, step

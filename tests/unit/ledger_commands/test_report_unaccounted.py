@@ -7,8 +7,8 @@ import pytest
 
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
-from gputally.ledger.sqlite.sqlite_reader import SqliteLedgerReader
+from gputally.ledger.sqlite.reader import SqliteLedgerReader
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import GPU, US_PER_DAY
 from tests.contract.records import pod, segment, step

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import LedgerError
-from gputally.ledger.sqlite.marker import mark, marker_of
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.integrity import mark, marker_of
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step
 from tests.unit.ledger.older_ledger import NEWEST, written_by
 from tests.unit.ledger_commands.sample import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.conftest import Golden
 from tests.contract.test_waterfall import fill
 from tests.unit.ledger_commands.sample import CLUSTER, Runner

@@ -10,7 +10,7 @@ from gputally.accounting.nodes.node_facts import asset_of
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.ledger.wait_record import WaitRecord
+from gputally.ledger.wait_records import WaitRecord
 from gputally.model.kube import Node
 from gputally.model.objects.placeable_pod import PlaceablePod
 from gputally.model.placement.advice import PriorityChoice

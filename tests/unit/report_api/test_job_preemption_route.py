@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.export.access_policy import AccessPolicy, digest
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.disruptions.disruption import Cause
 from gputally.model.disruptions.preemption import Preemptor
 from gputally.report_api.preemption_request import PREEMPTIONS_PATH

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.web import Site, serve
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import Gap
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import US_PER_DAY

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gputally.export.access_policy import AccessPolicy, digest
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.report_api.report_request import REPORT_PATH
 from gputally.report_api.report_route import PAGE_PATH
 from tests.contract.test_waterfall import fill

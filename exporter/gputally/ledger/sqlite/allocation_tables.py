@@ -16,9 +16,9 @@ from gputally.accounting.jobs.job_progress import PodProgress, ProgressKey
 from gputally.accounting.jobs.job_record import JobRecord, job_uid
 from gputally.accounting.totals.total import Lines, Total
 from gputally.ledger.price_columns import PRICE, price_columns, price_of
-from gputally.ledger.sqlite.dictionary import Dictionary
-from gputally.ledger.sqlite.retention.rolled_pods import rolled_up
-from gputally.ledger.sqlite.segment_rows import TERMS, Row, segment_of
+from gputally.ledger.sqlite.dictionary import TERMS, Dictionary, segment_of
+from gputally.ledger.sqlite.ended_pods import rolled_up
+from gputally.ledger.sqlite.rows import Row
 from gputally.model.allocation import Result, Segment
 from gputally.model.pod import PodRecord
 from gputally.model.price import Price

@@ -1,10 +1,53 @@
-"""Deduplicates recurring rows: each is stored once and referenced by its number."""
+"""Texts, terms and prices are stored once: rows name them by number."""
 
 import sqlite3
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
 
-Row = tuple[Any, ...]
+from msgspec import json
+
+from gputally.ledger.price_columns import PRICE, price_of
+from gputally.ledger.sqlite.rows import Key, Row, Rows
+from gputally.model.allocation import Outcome, Segment, State
+from gputally.model.price import Price
+
+Span = tuple[int, int | None, int]
+"""Start and end (µs; None while it lasts) and µGPU."""
+_STATES: Final = {state.value: state for state in State}
+TERMS: Final = (
+    *("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool"),
+    *("label_tier", "label_tenant", "label_gpu_model"),
+)
+"""The last three are the exported, limited label values; the others are the full names."""
+
+
+def segment_of(span: Span, terms: Sequence[str], price: Price | None) -> Segment:
+    """The segment with these TERMS."""
+    resource, state, tier, tenant, queue, gpu_model, pool, *labels = terms
+    start_us, end_us, quantity = span
+    return Segment(
+        resource=resource,
+        start_us=start_us,
+        end_us=end_us,
+        state=_STATES[state],
+        quantity=quantity,
+        tier=tier,
+        tenant=tenant,
+        queue=queue,
+        gpu_model=gpu_model,
+        pool=pool,
+        price=price,
+        labels=_labels(*labels, state),
+    )
+
+
+@lru_cache(maxsize=65_536)
+def _labels(tier: str, tenant: str, gpu_model: str, state: str) -> tuple[str, str, str, str]:
+    """A shared tuple for the thousands of pods with the same labels."""
+    return tier, tenant, gpu_model, state
+
+
 _CACHE_SIZE = 20_000
 """The cache is cleared at this size, since the number of job names is unbounded."""
 _KEPT = 4096
@@ -59,3 +102,49 @@ class Dictionary:
         """Clear the cache: numbers from a transaction that was rolled back are invalid."""
         self._numbers.clear()
         self._rows.clear()
+
+
+TEXTS: Final = "SELECT id, text FROM texts WHERE id IN (SELECT value FROM json_each(:ids))"
+
+
+POD_NAME: Final = "name"
+"""The only dimension of pods and revisions that is stored as a text."""
+
+_ALL_TERMS: Final = f"SELECT id, {', '.join(TERMS)} FROM terms"  # noqa: S608 (literals only)
+_ALL_PRICES: Final = f"SELECT id, price_key, {', '.join(PRICE)} FROM prices"  # noqa: S608 (literals only)
+_NUMBERS: Final = "SELECT text, id FROM texts WHERE text IN (SELECT value FROM json_each(:texts))"
+
+
+class Names:
+    """Names rows of numbers: the values of `own`, dimensions of pods and revisions, then terms, price and period."""
+
+    def __init__(self, rows: Rows, own: Sequence[str]) -> None:
+        self.own = own
+        self._rows = rows
+        self._terms: dict[int, Mapping[str, str]] = {}
+        self._texts: dict[int, str] = {}
+        self._prices: dict[int, Price] = {}
+
+    def term(self, number: int) -> Mapping[str, str]:
+        """The values of TERMS, which may have been written during the read."""
+        if number not in self._terms:
+            self._terms = {each: dict(zip(TERMS, row, strict=True)) for each, *row in self._rows(_ALL_TERMS, {})}
+        return self._terms[number]
+
+    def numbers(self, texts: Iterable[str]) -> dict[str, int]:
+        """The numbers of those texts that have one."""
+        return dict(self._rows(_NUMBERS, {"texts": json.encode(list(texts)).decode()}))
+
+    def load(self, rows: Iterable[Row]) -> None:
+        """Load the texts and prices of these rows."""
+        places = [place for place, each in enumerate(self.own) if each != POD_NAME]
+        ids = json.encode(list({row[place] for row in rows for place in places})).decode()
+        self._texts = {0: Outcome.UNKNOWN.value, **dict(self._rows(TEXTS, {"ids": ids}))}
+        self._prices = {number: price_of(*price) for number, *price in self._rows(_ALL_PRICES, {})}
+
+    def key(self, row: Row, by: Sequence[str]) -> Key:
+        """The labels `by`, price and period of a row; its names are loaded."""
+        *values, term, price, period = row
+        texts, terms = self._texts, self.term(term)
+        own = {each: v if each == POD_NAME else texts[v] for each, v in zip(self.own, values, strict=True)}
+        return tuple(own[each] if each in own else terms[each] for each in by), self._prices.get(price), period

@@ -1,18 +1,40 @@
-"""Integrity checks: of the newest rows before a start, and of the whole file in small steps in the background."""
+"""Notices that a ledger was lost or damaged: at a start, in the background, or when a person asks for a complete check.
 
+SQLite treats a missing or empty file as a new database and deletes the WAL beside it: the accounting would restart at
+0, and its last traces would be gone. So a marker beside the ledger says that there was one. It is written after the
+first commit of the accounting, so a process that is killed before never leaves it.
+"""
+
+import logging
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gputally.errors import LedgerDamaged, LedgerUnwritable
-from gputally.ledger.sqlite.closed_rows import check_chain
+from gputally.errors import LedgerDamaged, LedgerError, LedgerUnwritable
+from gputally.ledger.sqlite.closed_periods import check_chain
+from gputally.ledger.sqlite.copies import sync
+from gputally.ledger.sqlite.schema import missing_part, newest_schema, version_of
+
+_DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
+
+
+@contextmanager
+def damage_of(path: Path) -> Iterator[None]:
+    """Convert SQLite's errors. Raises: LedgerDamaged if the file is damaged, LedgerUnwritable if it cannot be read."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
+            raise LedgerDamaged(f"{path}: is damaged: {error}") from None
+        raise LedgerUnwritable(f"{path}: cannot be read now: {error}") from None
+
 
 _SLICE: Final = 5_000
 """Rows checked by one statement, in a few ms: longer reads prevent SQLite from reusing the WAL."""
 _NEWEST: Final = 1_000
-_DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
 _INCOMPLETE: Final = """
 SELECT p.uid FROM pods p
 LEFT JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
@@ -72,17 +94,6 @@ def steps(file: sqlite3.Connection) -> Iterator[None]:
         yield from _check_rows(file, walk)
 
 
-@contextmanager
-def damage_of(path: Path) -> Iterator[None]:
-    """Convert SQLite's errors. Raises: LedgerDamaged if the file is damaged, LedgerUnwritable if it cannot be read."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
-            raise LedgerDamaged(f"{path}: is damaged: {error}") from None
-        raise LedgerUnwritable(f"{path}: cannot be read now: {error}") from None
-
-
 def _unbalanced(connection: sqlite3.Connection) -> str | None:
     [difference] = connection.execute(_OPEN).fetchone()
     return f"the GPUs allocated to pods differ from the balance by {difference} µGPU" if difference else None
@@ -132,3 +143,126 @@ def _expect(damage: str | None) -> Iterator[None]:
     if damage:
         raise LedgerDamaged(damage)
     yield
+
+
+logger = logging.getLogger(__name__)
+
+_TEXT = """\
+{name} has been the ledger of an accounting. If it is missing or empty, it was lost, and gputally does not start:
+restore a backup with 'gputally restore'.
+To start a new accounting on purpose, move away {name}, its -wal and this file.
+"""
+
+
+def marker_of(path: Path) -> Path:
+    """The marker of the ledger at `path`."""
+    return Path(f"{path}.begun")
+
+
+def expect_not_lost(path: Path) -> None:
+    """Raises: LedgerError if the ledger at `path` was lost. Opens no database, so that its WAL is kept."""
+    if path.is_dir() or (path.exists() and path.stat().st_size):
+        return
+    wal, marker = Path(f"{path}-wal"), marker_of(path)
+    if wal.exists() and (size := wal.stat().st_size):
+        raise _lost(path, f"but {wal.name} has {size} bytes that belong to it")
+    if marker.exists():
+        raise _lost(path, f"but {marker.name} says that it contained an accounting")
+
+
+def expect_unmarked(path: Path) -> None:
+    """Raises: LedgerError if the ledger at `path`, which has no accounting, had one. Call it before a change."""
+    if (marker := marker_of(path)).exists():
+        raise LedgerError(
+            f"{path}: contains no accounting, but {marker.name} says that it did: it or its WAL was replaced, and "
+            f"nothing was changed. {remedy(path)}"
+        )
+
+
+def mark(path: Path) -> bool:
+    """Write the marker durably, unless there is one; False if that failed, which is logged.
+
+    A failure must not stop the accounting: the marker only helps where the file is lost later.
+    """
+    marker = marker_of(path)
+    if marker.exists():
+        return True
+    try:
+        file = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, _TEXT.format(name=path.name).encode())
+            os.fsync(file)
+        finally:
+            os.close(file)
+        sync(path.parent)
+    except OSError as error:
+        logger.warning("%s: cannot be written: %s; it is tried again at the next write", marker, error.strerror)
+        return False
+    return True
+
+
+def unmark(path: Path) -> None:
+    """Remove the marker durably, before a ledger without accounting takes the place of the one at `path`."""
+    marker_of(path).unlink(missing_ok=True)
+    sync(path.parent)
+
+
+def _lost(path: Path, evidence: str) -> LedgerError:
+    state = "is empty" if path.exists() else "is missing"
+    return LedgerError(f"{path}: {state}, {evidence}: the ledger was lost, and nothing was changed. {remedy(path)}")
+
+
+def remedy(path: Path) -> str:
+    """What to do about a lost or corrupt ledger at `path`: with the marker left, no new accounting would start."""
+    return (
+        "Stop the aggregator and restore a backup with 'gputally restore'; to start a new accounting on purpose, "
+        f"move away {path.name}, {path.name}-wal and {marker_of(path).name}"
+    )
+
+
+_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+@contextmanager
+def converted_errors(path: Path) -> Iterator[None]:
+    """Convert errors of the disk or the file; all other errors are bugs and propagate."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise LedgerUnwritable(f"{path}: cannot be used now: {error}") from None
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _CORRUPT:
+            raise
+        raise LedgerError(f"{path}: is corrupt ({error}). {remedy(path)}") from None
+
+
+Report = Callable[[str], None]
+"""Receives what is done now, in a few words."""
+_EVERY: Final = 20
+
+
+def examine(connection: sqlite3.Connection, path: Path, report: Report) -> None:
+    """Check every page, index and row of the ledger, that no table is missing, and that its pods add up.
+
+    SQLite checks all of it in one transaction. The rows of another schema than the current one are not compared.
+
+    Raises: LedgerDamaged with the first damage found; LedgerUnwritable if the file cannot be read now.
+    """
+    with damage_of(path):
+        report("checking all pages")
+        [(found,)] = connection.execute("PRAGMA integrity_check(1)")
+        if found != "ok":
+            raise LedgerDamaged(f"{path}: is damaged: {found}")
+        if version_of(connection) <= newest_schema() and (missing := missing_part(connection)):
+            raise LedgerDamaged(f"{path}: is damaged: {missing}")
+        if version_of(connection) == newest_schema():
+            _compare_rows(connection, path, report)
+
+
+def _compare_rows(connection: sqlite3.Connection, path: Path, report: Report) -> None:
+    try:
+        for step, _ in enumerate(steps(connection)):
+            if step % _EVERY == 0:
+                report(f"checking the rows, step {step}")
+    except LedgerDamaged as error:
+        raise LedgerDamaged(f"{path}: is damaged: {error}") from None

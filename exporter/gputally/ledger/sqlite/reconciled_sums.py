@@ -15,7 +15,7 @@ from gputally.accounting.changes.changes import Changes
 from gputally.accounting.totals.total import RECONCILED, Lines, Total
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.protocol import Line
-from gputally.ledger.sqlite.segment_rows import Row
+from gputally.ledger.sqlite.rows import Row
 
 _PRICE: Final = ", ".join(f"p.{column}" for column in ("price_key", *PRICE))
 _LINES: Final = f"""

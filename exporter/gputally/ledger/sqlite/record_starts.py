@@ -5,7 +5,7 @@ from sqlite3 import Connection
 from typing import Final
 
 from gputally.ledger.records import IMPORTED, Records
-from gputally.ledger.sqlite.segment_rows import Row
+from gputally.ledger.sqlite.rows import Row
 
 _KEYS: Final = {Records.DISRUPTIONS: "disruptions_from_us", Records.WAITS: "waits_from_us"}
 """In the table `meta`."""

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.ledger.delivery_records import VictimRecords
+from gputally.ledger.preemption_records import VictimRecords
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.disruptions.disruption import JOB_PREEMPTIONS, Cause

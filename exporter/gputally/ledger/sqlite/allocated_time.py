@@ -1,0 +1,138 @@
+"""Sums of allocated time by dimensions, prices and periods."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec import json
+
+from gputally.ledger.cuts import pieces
+from gputally.ledger.preemption_records import LostTime
+from gputally.ledger.price_columns import price_of
+from gputally.ledger.records import AllocatedTime, JobSet, MeasuredTime
+from gputally.ledger.sqlite.daily_sums import daily_allocated
+from gputally.ledger.sqlite.dictionary import TERMS, Names
+from gputally.ledger.sqlite.jobs import JobSets
+from gputally.ledger.sqlite.rows import Key, Row, Rows
+from gputally.ledger.sqlite.segment_pages import grouped_pages, older_segments, segment_pages
+
+Sums = dict[Key, int]
+"""GPU-time (µs·µGPU) by key."""
+_NUMBERS: Final = json.Decoder(list[int])
+
+
+class ReadPlan(NamedTuple):
+    """How to divide the window: into periods by `cuts`, and its reading into transactions of `page` rows.
+
+    `readers` read pages at the same time, each by a connection of its own.
+    """
+
+    cuts: Sequence[int]
+    page: int
+    readers: Sequence[Rows] = ()
+
+
+class SumsBy(NamedTuple):
+    """The dimensions of the sums, and those of the different jobs among them; None without jobs."""
+
+    by: Sequence[str]
+    jobs_by: Sequence[str] | None = None
+
+
+def read_sums(rows: Rows, bounds: Mapping[str, Any], sums_by: SumsBy, plan: ReadPlan) -> tuple[Sums, list[JobSet]]:
+    """The GPU-time of all segments by dimensions, price and period; a page has a number of pods."""
+    own = [each for each in dict.fromkeys(sums_by.by) if each not in TERMS]
+    sums = _AllocatedSums(Names(rows, own), sums_by, plan.cuts)
+    with_jobs = sums.jobs is not None
+    if plan.cuts:
+        for segments in segment_pages(rows, bounds, own, page=plan.page, with_jobs=with_jobs):
+            sums.add(segments)
+    else:
+        readers = plan.readers or [rows]
+        for groups in grouped_pages(readers, bounds, own, page=plan.page, with_jobs=with_jobs):
+            sums.add_groups(groups)
+    sums.add_daily(daily_allocated(rows, bounds, own, plan.cuts, with_jobs=with_jobs))
+    found = sums.found()
+    sums.add_older(found, older_segments(rows, bounds, sums_by.by))
+    return found, sums.jobs.found() if sums.jobs else []
+
+
+class _AllocatedSums:
+    """Adds up rows by their numbers."""
+
+    def __init__(self, names: Names, sums_by: SumsBy, cuts: Sequence[int]) -> None:
+        self.jobs = None if sums_by.jobs_by is None else JobSets(names, sums_by.jobs_by)
+        self._names = names
+        self._by = sums_by
+        self._cuts = cuts
+        self._sums: defaultdict[Row, int] = defaultdict(int)
+
+    def add(self, found: Iterable[Row]) -> None:
+        """Add a page of segments, which cuts may divide."""
+        sums, jobs, cuts = self._sums, self.jobs, self._cuts
+        for *values, quantity, from_us, to_us, wait_us, namespace, kind, job in found:
+            for piece in pieces(from_us, to_us, cuts):
+                row = (*values, piece[0])
+                sums[row] += quantity * (piece[2] - piece[1])
+                if jobs is not None:
+                    jobs.add(row, namespace, kind, job)
+                    if wait_us is not None:
+                        waits = jobs.waits[row]
+                        waits[0] += 1
+                        waits[1] += wait_us
+                        wait_us = None  # noqa: PLW2901 - a pod is bound in one period
+
+    def add_groups(self, found: Iterable[Row]) -> None:
+        """Add a page of sums."""
+        for *values, namespace, kind, quantity, time_us, bound, wait_us, jobs in found:
+            row = (*values, 0)
+            self._sums[row] += quantity * time_us
+            if self.jobs is not None:
+                self.jobs.add_all(row, namespace, kind, _NUMBERS.decode(jobs))
+                known = self.jobs.waits[row]
+                known[:] = known[0] + bound, known[1] + wait_us
+
+    def add_daily(self, found: Iterable[tuple[Row, int, Row, Row]]) -> None:
+        """Add daily rows."""
+        for row, gpu_time, (namespace, kind, job), waits in found:
+            self._sums[row] += gpu_time
+            if self.jobs is not None:
+                self.jobs.add(row, namespace, kind, job)
+                known = self.jobs.waits[row]
+                known[:] = map(int.__add__, known, waits)
+
+    def found(self) -> Sums:
+        """The sums by the texts of dimensions."""
+        self._names.load(self._sums)
+        found: defaultdict[Key, int] = defaultdict(int)
+        for row, gpu_time in self._sums.items():
+            found[self._names.key(row, self._by.by)] += gpu_time
+        return dict(found)
+
+    def add_older(self, sums: Sums, found: Iterable[Row]) -> None:
+        """Add the rows of older schemas to `sums` and the jobs."""
+        by, jobs_by = self._by.by, self._by.jobs_by or ()
+        for row in found:
+            labels, rest = row[: len(by)], row[len(by) :]
+            job, (*price, quantity, from_us, to_us) = rest[:3], rest[3:]
+            values = dict(zip(by, labels, strict=True))
+            for piece in pieces(from_us, to_us, self._cuts):
+                paid = price_of(*price) if price[0] else None
+                key = labels, paid, piece.period
+                sums[key] = sums.get(key, 0) + quantity * (piece.end_us - piece.start_us)
+                if self.jobs is not None:
+                    self.jobs.add_older((tuple(values[each] for each in jobs_by), paid, piece.period), job)
+
+
+def allocated_times(sums: Sums) -> list[AllocatedTime]:
+    """The sums in the order of their labels."""
+    found = [
+        AllocatedTime(labels=labels, price=price, gpu_time=gpu_time, period=period)
+        for (labels, price, period), gpu_time in sums.items()
+    ]
+    return sorted(found, key=by_labels)
+
+
+def by_labels(found: AllocatedTime | MeasuredTime | LostTime) -> tuple[Row, str, int]:
+    """The order of sums."""
+    return found.labels, found.price.key if found.price else "", found.period

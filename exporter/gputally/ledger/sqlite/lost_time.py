@@ -1,0 +1,137 @@
+"""Sums of the time that preemptions destroyed, by the segments and the measured usage of the pods that lost it.
+
+Parameters are the window [:start, :end), the end of accounting :accounted, and the UIDs :uids (JSON) of a page of pods.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Generic
+
+from msgspec import json
+
+from gputally.ledger.cuts import pieces
+from gputally.ledger.preemption_records import LostTime
+from gputally.ledger.price_columns import PRICE, price_of
+from gputally.ledger.records import Window
+from gputally.ledger.sqlite.allocated_time import ReadPlan
+from gputally.ledger.sqlite.daily_sums import daily_lost
+from gputally.ledger.sqlite.disruptions import lost_pod
+from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows
+from gputally.ledger.sqlite.usage import MEASURED, MeasuredHour, Parts, Terms, divided, parts_of
+from gputally.model.price import Price
+from gputally.model.work.checkpoint import CheckpointSource
+from gputally.model.work.lost_work import LostPod
+
+
+class LostSums(Generic[Terms]):
+    """Allocated, measured, used and burst GPU-time in `found`, by the terms of segments, period and basis.
+
+    Only what is both in the window and lost counts; `cuts` divide it into periods.
+    """
+
+    def __init__(self, lost: Mapping[str, LostPod], window: Window, cuts: Sequence[int]) -> None:
+        self.found = defaultdict[tuple[Terms, int, CheckpointSource], list[int]](lambda: [0, 0, 0, 0])
+        self._lost = lost
+        self._window = window
+        self._cuts = cuts
+
+    def add_allocated(self, uid: str, span: tuple[int, int], quantity: int, terms: Terms) -> None:
+        """Add a segment from its start to its end."""
+        if (lost := self._lost.get(uid)) is None:
+            return
+        start_us = max(span[0], lost.from_us, self._window.start_us)
+        end_us = min(span[1], lost.to_us, self._window.end_us)
+        if start_us < end_us:
+            for piece in pieces(start_us, end_us, self._cuts):
+                found = self.found[terms, piece.period, lost.basis]
+                found[0] += quantity * (piece.end_us - piece.start_us)
+
+    def add_measured(self, hours: Iterable[tuple[str, str, MeasuredHour]], parts: Parts[Terms]) -> None:
+        """Add hours by UID and resource, in proportion to time; hours without segments belong to nothing.
+
+        A pod did nothing before its start or after its end: what seems so is due to the clock of its node.
+        """
+        for uid, resource, hour in hours:
+            lost, known = self._lost.get(uid), parts.get((uid, resource)) or parts.get((uid, ""))
+            if lost and known:
+                from_us = hour.from_us if lost.basis is CheckpointSource.START else lost.from_us
+                window = Window(max(hour.from_us, from_us, self._window.start_us), min(hour.to_us, self._window.end_us))
+                if window.start_us < window.end_us:
+                    self._add(lost.basis, divided(hour, known, window, self._cuts))
+
+    def _add(self, basis: CheckpointSource, amounts: Iterable[tuple[Terms, int, Amounts]]) -> None:
+        for terms, period, some in amounts:
+            found = self.found[terms, period, basis]
+            found[1:] = map(int.__add__, found[1:], some[:3])
+
+
+_PAGE: Final = """
+SELECT pod_uid, from_us, to_us, basis FROM lost_pods l
+WHERE pod_uid > :after AND (
+    (from_us < :end AND to_us > :start) OR EXISTS (
+        SELECT 1 FROM usage_assignments a CROSS JOIN usage_hours h ON h.assignment = a.assignment
+        WHERE a.pod_uid = l.pod_uid
+          AND h.from_us - a.ahead_us < :end AND max(h.to_us, h.from_us + 1) - a.ahead_us > :start
+    )
+)
+ORDER BY pod_uid LIMIT :pods
+"""
+"""Use may be dated outside the lost time, by the clock of the node."""
+_HOURS: Final = f"""
+SELECT a.pod_uid, a.resource, {MEASURED}
+FROM json_each(:uids) AS wanted
+CROSS JOIN usage_assignments a ON a.pod_uid = wanted.value
+CROSS JOIN usage_hours h ON h.assignment = a.assignment
+"""  # noqa: S608 (literals only)
+
+
+def read_lost(rows: Rows, bounds: Mapping[str, int], by: Sequence[str], plan: ReadPlan) -> list[LostTime]:
+    """The time by the dimensions `by`, price, period and basis; a page has a number of pods."""
+    sums: defaultdict[tuple[Key, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for lost in _pages(rows, bounds, plan.page):
+        page = _page_sums(rows, bounds, by, lost=lost, cuts=plan.cuts)
+        for ((labels, price), period, basis), amounts in page.found.items():
+            known = sums[(labels, price, period), basis.value]
+            known[:] = map(int.__add__, known, amounts)
+    for key, rolled in daily_lost(rows, bounds, by, plan.cuts):
+        sums[key][:] = map(int.__add__, sums[key], rolled)
+    return [
+        LostTime(labels, price, CheckpointSource(basis), gpu_time, measured, used, burst, period)
+        for ((labels, price, period), basis), (gpu_time, measured, used, burst) in sums.items()
+        if gpu_time or measured
+    ]
+
+
+def _pages(rows: Rows, bounds: Mapping[str, int], pods: int) -> Iterator[dict[str, LostPod]]:
+    after = ""
+    while found := rows(_PAGE, {**bounds, "after": after, "pods": pods}):
+        yield {row[0]: lost_pod(row) for row in found}
+        after = found[-1][0]
+
+
+def _page_sums(
+    rows: Rows, bounds: Mapping[str, int], by: Sequence[str], *, lost: Mapping[str, LostPod], cuts: Sequence[int]
+) -> LostSums[tuple[Row, Price | None]]:
+    uids = json.encode(list(lost)).decode()
+    sums = LostSums[tuple[Row, Price | None]](lost, Window(bounds["start"], bounds["end"]), cuts)
+    parts = list[tuple[str, str, int, tuple[Row, Price | None]]]()
+    for uid, resource, start_us, end_us, quantity, *rest in rows(_segments(by), {**bounds, "uids": uids}):
+        price, labels = rest[: len(PRICE) + 1], tuple(rest[len(PRICE) + 1 :])
+        terms = labels, price_of(*price) if price[0] else None
+        sums.add_allocated(uid, (start_us, end_us), quantity, terms)
+        parts.append((uid, resource, start_us, terms))
+    hours = rows(_HOURS, {"uids": uids})
+    sums.add_measured(
+        ((uid, of, MeasuredHour(from_us, to_us, tuple(some))) for uid, of, from_us, to_us, *some in hours),
+        parts_of(parts),
+    )
+    return sums
+
+
+def _segments(by: Sequence[str]) -> str:
+    columns = ", ".join(("price_key", *PRICE, *by))
+    return f"""
+SELECT pod_uid, resource, start_us, ifnull(end_us, :accounted), quantity, {columns} FROM allocation_segments
+WHERE pod_uid IN (SELECT value FROM json_each(:uids))
+ORDER BY pod_uid, start_us, ordinal
+"""  # noqa: S608 (dimensions only)

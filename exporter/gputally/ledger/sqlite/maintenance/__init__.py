@@ -1,1 +1,0 @@
-"""Maintenance of ledger files: read, check, query, copy and restore them."""

@@ -1,0 +1,216 @@
+"""Rolls up what ended before the retention into daily rows, in small transactions, and gives the free pages back."""
+
+import json
+import logging
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final
+
+from gputally.ledger.sqlite.daily_rows import DailyLost, DailyRows, hour_of
+from gputally.ledger.sqlite.ended_pods import MARK, EndedPods, EndedPodsReader, uid_hash
+from gputally.ledger.sqlite.schema import INCREMENTAL, SHRINKABLE
+from gputally.ledger.sqlite.usage import MEASURED
+from gputally.ledger.sqlite.waits import delete_old_waits
+from gputally.model.units import US_PER_DAY
+
+logger = logging.getLogger(__name__)
+
+Transaction = Callable[[], AbstractContextManager[None]]
+_PAGES: Final = 100
+"""Pages moved in one step, in some ms."""
+_KEPT: Final = 256
+"""Free pages that stay for the next writes: 1 MiB."""
+_MIB: Final = 1 << 20
+_FOLDER: Final = "SQLITE_TMPDIR"
+
+
+def make_shrinkable(connection: sqlite3.Connection, path: Path) -> None:
+    """Rebuild a file of an older version once, so that it can shrink. If that is not possible, it reuses its space."""
+    if _value(connection, "auto_vacuum") == INCREMENTAL:
+        return
+    size = _value(connection, "page_count") * _value(connection, "page_size")
+    needed, free = 2 * size, shutil.disk_usage(path.parent).free
+    if free < needed:
+        logger.warning(
+            "%s: its size can decrease only after it was rebuilt once, which needs %d MiB, but %d MiB are free; until "
+            "then, the space that --ledger.retention frees is reused; free some space and restart",
+            *(path, needed // _MIB, free // _MIB),
+        )
+        return
+    logger.info("%s: is rebuilt once, so that --ledger.retention can reduce its size (%d MiB)", path, size // _MIB)
+    try:
+        _rebuild(connection, path.parent)
+    except sqlite3.OperationalError as error:
+        logger.warning("%s: cannot be rebuilt: %s; until that works at a start, its freed space is reused", path, error)
+
+
+def _rebuild(connection: sqlite3.Connection, folder: Path) -> None:
+    """SQLite's temporary copy goes to `folder`, since the usual one may be small or read-only in a container."""
+    before = os.environ.get(_FOLDER)
+    os.environ[_FOLDER] = str(folder.absolute())
+    try:
+        connection.execute(SHRINKABLE)
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        del os.environ[_FOLDER]
+        if before is not None:
+            os.environ[_FOLDER] = before
+
+
+def release_pages(connection: sqlite3.Connection, transaction: Transaction) -> Iterator[None]:
+    """Give free pages back, some in each step. Raises: sqlite3's errors."""
+    while _value(connection, "auto_vacuum") == INCREMENTAL and _value(connection, "freelist_count") > _KEPT:
+        with transaction():
+            for _ in range(_PAGES):  # Python takes only the first of the steps that SQLite needs for more than one
+                connection.execute("PRAGMA incremental_vacuum(1)")
+        yield
+
+
+def _value(connection: sqlite3.Connection, name: str) -> int:
+    found: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
+    return found
+
+
+_DAYS: Final = 20
+"""Days of one GPU that are rolled up in one transaction."""
+_GPUS: Final = 50
+"""GPUs looked at in one step."""
+_NEXT: Final = "SELECT epoch, gpu FROM unallocated_usage WHERE (epoch, gpu) > (?, ?) ORDER BY epoch, gpu LIMIT 1"
+_SUMS: Final = f"""
+SELECT start_us / {US_PER_DAY} * {US_PER_DAY} AS day_us, max(node), sum(unattributed), sum(energy)
+FROM unallocated_usage WHERE epoch = :epoch AND gpu = :gpu AND start_us < :before
+GROUP BY day_us HAVING count(*) > 1 AND NOT max(open)
+LIMIT {_DAYS}
+"""  # noqa: S608 (numbers only)
+_DELETE_DAY: Final = f"""
+DELETE FROM unallocated_usage WHERE epoch = ? AND gpu = ? AND start_us >= ? AND start_us < ? + {US_PER_DAY}
+"""  # noqa: S608 (numbers only)
+_INSERT: Final = """
+INSERT INTO unallocated_usage (epoch, gpu, start_us, node, unattributed, energy, open) VALUES (?, ?, ?, ?, ?, ?, 0)
+"""
+
+
+def roll_up_unallocated(connection: sqlite3.Connection, transaction: Transaction, *, before_us: int) -> Iterator[None]:
+    """Roll up the hours before `before_us`, a midnight."""
+    found: tuple[str, str] | None = ("", "")
+    while found is not None:
+        with transaction():
+            for _ in range(_GPUS):
+                following = connection.execute(_NEXT, found).fetchone()
+                if following and _roll_up_days(connection, following, before_us):
+                    break  # and go on with it in the next step
+                found = following
+                if found is None:
+                    break
+        yield
+
+
+def _roll_up_days(connection: sqlite3.Connection, key: tuple[str, str], before_us: int) -> bool:
+    """Roll up some days of a GPU, if there are any."""
+    bounds = {"epoch": key[0], "gpu": key[1], "before": before_us}
+    days = connection.execute(_SUMS, bounds).fetchall()
+    connection.executemany(_DELETE_DAY, [(*key, day_us, day_us) for day_us, *_ in days])
+    connection.executemany(_INSERT, [(*key, *row) for row in days])
+    if days:
+        connection.execute(MARK, {"before": str(before_us)})
+    return bool(days)
+
+
+_PAGE: Final = 500
+"""Pods looked at in one step."""
+_PODS: Final = 25
+"""Pods rolled up in one transaction."""
+_HOURS: Final = 500
+"""Hours of usage rolled up in one transaction."""
+_OF_PODS: Final = "(SELECT id FROM pods WHERE uid IN (SELECT value FROM json_each(:uids)))"
+_UIDS: Final = "(SELECT value FROM json_each(:uids))"
+_HOURS_OF: Final = f"""
+SELECT h.assignment, h.start_us, a.pod_uid, a.resource, {MEASURED}
+FROM json_each(:uids) AS wanted
+CROSS JOIN usage_assignments a ON a.pod_uid = wanted.value
+CROSS JOIN usage_hours h ON h.assignment = a.assignment
+LIMIT :hours
+"""  # noqa: S608 (literals only)
+_EDGES: Final = """
+SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'accounting_start_us'
+UNION SELECT start_us FROM closed_periods UNION SELECT end_us FROM closed_periods
+"""
+"""Where sums of parts of days are asked for."""
+_DELETE_HOUR: Final = "DELETE FROM usage_hours WHERE assignment = ? AND start_us = ?"
+_DELETE: Final = (
+    f"DELETE FROM usage_assignments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
+    f"DELETE FROM lost_pods WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
+    f"DELETE FROM pod_segments WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
+    f"DELETE FROM pod_revisions WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
+    f"DELETE FROM pods WHERE uid IN {_UIDS}",  # noqa: S608 (literals only)
+    f"DELETE FROM old_segments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
+    f"DELETE FROM old_allocations WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
+)
+_REMEMBER: Final = "INSERT OR IGNORE INTO rolled_pods VALUES (?)"
+
+
+class RollUp:
+    """Rolls up what ended before `before_us`, a midnight in UTC. Each step is one transaction of some milliseconds."""
+
+    def __init__(self, connection: sqlite3.Connection, transaction: Transaction, *, before_us: int) -> None:
+        self._connection = connection
+        self._transaction = transaction
+        self._before_us = before_us
+        self._reader = EndedPodsReader(connection, before_us=before_us, page=_PAGE, pods=_PODS)
+        self.pods = 0
+        """How many were rolled up."""
+
+    def steps(self) -> Iterator[None]:
+        """Roll up one batch in each step."""
+        after, is_last = 0, False
+        while not is_last:
+            with self._transaction():
+                found = self._reader.batch(after)
+                if self._roll_up(found):
+                    after, is_last = int(found.after), found.is_last
+            yield
+        older, is_last = "", False
+        while not is_last:
+            with self._transaction():
+                found = self._reader.older_batch(older)
+                if self._roll_up(found):
+                    older, is_last = str(found.after), found.is_last
+            yield
+        yield from roll_up_unallocated(self._connection, self._transaction, before_us=self._before_us)
+        yield from delete_old_waits(self._connection, self._transaction, before_us=self._before_us)
+
+    def _roll_up(self, found: EndedPods) -> bool:
+        """Roll up hours of usage of these pods, and if those were the last ones, the pods. Whether these are done."""
+        if not found.uids:
+            return True
+        uids = {"uids": json.dumps(found.uids)}
+        rows = DailyRows(self._edges())
+        lost = DailyLost(self._connection, found.uids, self._edges())
+        hours = self._connection.execute(_HOURS_OF, {**uids, "hours": _HOURS}).fetchall()
+        measured = [hour_of(row[2:]) for row in hours]
+        rows.add_measured(measured, found.segments)
+        lost.add_measured(measured, found.segments)
+        self._connection.executemany(_DELETE_HOUR, [row[:2] for row in hours])
+        is_done = len(hours) < _HOURS
+        if is_done:
+            rows.add_allocated(found.segments)
+            lost.add_allocated(found.segments)
+            self._delete(found.uids)
+        rows.write(self._connection)
+        lost.write(self._connection)
+        self._connection.execute(MARK, {"before": str(self._before_us)})
+        return is_done
+
+    def _delete(self, uids: Sequence[str]) -> None:
+        for sql in _DELETE:
+            self._connection.execute(sql, {"uids": json.dumps(uids)})
+        self._connection.executemany(_REMEMBER, [(uid_hash(uid),) for uid in uids])
+        self.pods += len(uids)
+
+    def _edges(self) -> list[int]:
+        return [us for (us,) in self._connection.execute(_EDGES)]

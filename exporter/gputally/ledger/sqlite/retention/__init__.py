@@ -1,1 +1,0 @@
-"""Rolls ended allocations and their usage up into daily rows, and gives the space back."""

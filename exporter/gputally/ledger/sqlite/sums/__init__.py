@@ -1,1 +1,0 @@
-"""Sums of allocated and measured time by dimensions and periods."""

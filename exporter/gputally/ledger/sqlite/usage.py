@@ -1,0 +1,253 @@
+"""Measured usage as rows, and its sums: each hour is divided among the segments of its pod.
+
+Parameters are the window [:start, :end), the end of accounting :accounted, and assignments numbered (:after, :upto].
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from gputally.accounting.changes.changes import Changes
+from gputally.ledger.cuts import pieces
+from gputally.ledger.price_columns import PRICE, price_of
+from gputally.ledger.records import MeasuredTime, Window
+from gputally.ledger.sqlite.allocated_time import ReadPlan
+from gputally.ledger.sqlite.daily_sums import daily_measured
+from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows
+from gputally.model.measured.usage_record import (
+    AssignmentHour,
+    AssignmentKey,
+    AssignmentRecord,
+    GpuKey,
+    UnallocatedHour,
+)
+from gputally.model.measured.usage_report import GpuHour, Hour
+from gputally.model.price import Price
+
+_ASSIGNMENT: Final = ("node", "gpu", "resource", "share", "seen_us", "after_us", "until_us", "ahead_us", "pod_uid")
+_HOUR: Final = ("from_us", "to_us", "measured", "used", "burst", "memory", "memory_us", "energy")
+_GPU_HOUR: Final = ("node", "unattributed", "energy")
+
+
+def _columns(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _update(names: Sequence[str]) -> str:
+    """Unlike REPLACE, this does not update indexes of unchanged columns."""
+    return "DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in names)
+
+
+def _values(count: int) -> str:
+    return ", ".join("?" * count)
+
+
+_OF_KEY: Final = " AND ".join(f"{name} = ?" for name in AssignmentKey._fields)
+UPSERT_ASSIGNMENT: Final = f"""
+INSERT INTO usage_assignments ({_columns(AssignmentKey._fields + _ASSIGNMENT)})
+VALUES ({_values(len(AssignmentKey._fields + _ASSIGNMENT))})
+ON CONFLICT ({_columns(AssignmentKey._fields)}) {_update(_ASSIGNMENT)}
+"""  # noqa: S608 (literals only)
+UPSERT_HOUR: Final = f"""
+INSERT INTO usage_hours (assignment, start_us, {_columns(_HOUR)}, open)
+SELECT assignment, {_values(len(_HOUR) + 2)} FROM usage_assignments WHERE {_OF_KEY}
+ON CONFLICT (assignment, start_us) {_update((*_HOUR, "open"))}
+"""  # noqa: S608 (literals only)
+UPSERT_UNALLOCATED: Final = f"""
+INSERT INTO unallocated_usage ({_columns(GpuKey._fields + _GPU_HOUR)}, open)
+VALUES ({_values(len(GpuKey._fields + _GPU_HOUR) + 1)})
+ON CONFLICT ({_columns(GpuKey._fields)}) {_update((*_GPU_HOUR, "open"))}
+"""  # noqa: S608 (literals only)
+_ASSIGNED: Final = f"SELECT {_columns(AssignmentKey._fields + _ASSIGNMENT)}, open, start_us, {_columns(_HOUR)}"
+SELECT_ASSIGNED: Final = f"""
+{_ASSIGNED} FROM usage_hours INDEXED BY usage_hours_open CROSS JOIN usage_assignments USING (assignment)
+WHERE open
+ORDER BY {_columns(AssignmentKey._fields)}, start_us
+"""
+ASSIGNED_IN_HOUR: Final = f"""
+{_ASSIGNED} FROM usage_hours CROSS JOIN usage_assignments USING (assignment)
+WHERE start_us = :start
+ORDER BY {_columns(AssignmentKey._fields)}
+"""
+_NEXT_HOUR: Final = "SELECT min(start_us) FROM usage_hours WHERE start_us > :after AND start_us < :end"
+_UNALLOCATED: Final = f"SELECT {_columns(GpuKey._fields + _GPU_HOUR)}, open FROM unallocated_usage"  # noqa: S608 (literals only)
+SELECT_UNALLOCATED: Final = f"""
+{_UNALLOCATED} INDEXED BY unallocated_usage_open
+WHERE open
+ORDER BY start_us, epoch, gpu
+"""
+UNALLOCATED_IN_WINDOW: Final = (
+    f"{_UNALLOCATED} WHERE start_us >= :start AND start_us < :end ORDER BY start_us, epoch, gpu"
+)
+
+
+def assignments(changes: Changes) -> Iterator[Row]:
+    """The latest report of each device assignment, once."""
+    latest: dict[AssignmentKey, AssignmentRecord] = {}
+    for row in changes.assignment_usage.values():
+        known = latest.get(row.assignment.key)
+        if known is None or _report_order(known) <= _report_order(row.assignment):
+            latest[row.assignment.key] = row.assignment
+    for assignment in latest.values():
+        yield *assignment.key, *(getattr(assignment, name) for name in _ASSIGNMENT)
+
+
+def _report_order(assignment: AssignmentRecord) -> tuple[int, bool, bool]:
+    return assignment.seen_us, assignment.until_us is not None, assignment.pod_uid is not None
+
+
+def hours(changes: Changes) -> Iterator[Row]:
+    """Latest hours of device assignments; byte·µs as text, since they outgrow 64 bits."""
+    for row in changes.assignment_usage.values():
+        hour = row.hour
+        spans = (hour.start_us, hour.from_us, hour.to_us)
+        memory = (str(hour.memory), hour.memory_us)
+        yield *spans, hour.measured, hour.used, hour.burst, *memory, hour.energy, row.open, *row.assignment.key
+
+
+def unallocated(changes: Changes) -> Iterator[Row]:
+    """Latest hours of GPUs outside any allocation."""
+    for row in changes.unallocated_usage.values():
+        yield *row.key, row.node, row.hour.unattributed, row.hour.energy, row.open
+
+
+def hours_in(rows: Rows, window: Window) -> Iterator[int]:
+    """The starts of all hours with usage."""
+    start_us: int | None = window.start_us - 1
+    while start_us is not None:
+        [(start_us,)] = rows(_NEXT_HOUR, {"after": start_us, "end": window.end_us})
+        if start_us is not None:
+            yield start_us
+
+
+def assignment_hour(row: Row) -> AssignmentHour:
+    """One row of SELECT_ASSIGNED or ASSIGNED_IN_HOUR."""
+    key, rest = row[: len(AssignmentKey._fields)], row[len(AssignmentKey._fields) :]
+    is_open, start_us, *amounts = rest[len(_ASSIGNMENT) :]
+    hour = dict(zip(_HOUR, amounts, strict=True))
+    return AssignmentHour(
+        assignment=AssignmentRecord(key=AssignmentKey(*key), **dict(zip(_ASSIGNMENT, rest, strict=False))),
+        hour=Hour(start_us=start_us, **hour | {"memory": int(hour["memory"])}),
+        open=bool(is_open),
+    )
+
+
+def unallocated_hour(row: Row) -> UnallocatedHour:
+    """One row of SELECT_UNALLOCATED or UNALLOCATED_IN_WINDOW."""
+    epoch, gpu, start_us, node, unattributed, energy, is_open = row
+    hour = GpuHour(start_us=start_us, unattributed=unattributed, energy=energy)
+    return UnallocatedHour(key=GpuKey(epoch, gpu, start_us), node=node, hour=hour, open=bool(is_open))
+
+
+Terms = TypeVar("Terms")
+MEASURED: Final = """
+h.from_us - a.ahead_us, max(h.to_us, h.from_us + 1) - a.ahead_us, h.measured, h.used, h.burst, h.energy
+"""
+"""The columns of a `MeasuredHour`, from `usage_hours` h and `usage_assignments` a."""
+
+
+class MeasuredHour(NamedTuple):
+    """What was measured in [from_us, to_us), by our clock."""
+
+    from_us: int
+    to_us: int
+    amounts: Amounts
+
+    def upto(self, at_us: int) -> Amounts:
+        """The amounts before `at_us`, in proportion to time."""
+        span_us = self.to_us - self.from_us
+        elapsed_us = min(max(at_us, self.from_us), self.to_us) - self.from_us
+        return tuple(amount * elapsed_us // span_us for amount in self.amounts)
+
+
+class LabelledPart(NamedTuple, Generic[Terms]):
+    """A pod's labels and price from `from_us` on."""
+
+    from_us: int
+    terms: Terms
+
+
+Parts = dict[tuple[str, str], list[LabelledPart[Terms]]]
+"""The parts of each pod by its UID and resource, and by "" those of all its resources, each in the order of time."""
+
+
+def parts_of(found: Iterable[tuple[str, str, int, Terms]]) -> Parts[Terms]:
+    """The parts from (UID, resource, start, terms) of segments, in the order of time; they end where terms change."""
+    pods: defaultdict[tuple[str, str], list[LabelledPart[Terms]]] = defaultdict(list)
+    for uid, resource, start_us, terms in found:
+        for parts in (pods[uid, resource], pods[uid, ""]):
+            if not parts or parts[-1].terms != terms:
+                parts.append(LabelledPart(start_us, terms))
+    return dict(pods)
+
+
+def divided(
+    hour: MeasuredHour, parts: Sequence[LabelledPart[Terms]], window: Window, cuts: Sequence[int]
+) -> Iterator[tuple[Terms, int, Amounts]]:
+    """The amounts within the window by terms and period; the outer parts extend beyond their bounds.
+
+    However an hour is divided, what adjacent windows and periods have of it adds up to it.
+    """
+    start_us, end_us = max(window.start_us, hour.from_us), min(window.end_us, hour.to_us)
+    changes = [min(max(part.from_us, start_us), end_us) for part in parts[1:]]
+    for part, (from_us, to_us) in zip(parts, pairwise([start_us, *changes, end_us]), strict=True):
+        for piece in pieces(from_us, to_us, cuts):
+            amounts = map(int.__sub__, hour.upto(piece.end_us), hour.upto(piece.start_us))
+            yield part.terms, piece.period, tuple(amounts)
+
+
+_PricedLabels = tuple[Row, Price | None]
+"""Labels and price."""
+
+_LAST: Final = "SELECT ifnull(max(assignment), 0) FROM usage_assignments"
+_PAGE: Final = "a.assignment > :after AND a.assignment <= :upto AND a.pod_uid <> ''"
+_HOURS: Final = f"""
+SELECT a.pod_uid, a.resource, {MEASURED}
+FROM usage_assignments a CROSS JOIN usage_hours h ON h.assignment = a.assignment
+WHERE {_PAGE} AND h.from_us - a.ahead_us < :end AND max(h.to_us, h.from_us + 1) - a.ahead_us > :start
+"""  # noqa: S608 (literals only)
+
+
+def read_measured(rows: Rows, bounds: Mapping[str, int], by: Sequence[str], plan: ReadPlan) -> list[MeasuredTime]:
+    """The amounts by the dimensions `by`, price and period; a page has a number of assignments.
+
+    Each hour is divided in proportion to time where the window, a period or the labels of its pod end.
+    """
+    sums: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    window = Window(bounds["start"], bounds["end"])
+    [(last,)] = rows(_LAST, {})
+    for after in range(0, last, plan.page):
+        values = {**bounds, "after": after, "upto": after + plan.page}
+        known = _parts(rows(_segments(by), values))
+        for uid, resource, from_us, to_us, *amounts in rows(_HOURS, values):
+            if parts := known.get((uid, resource)) or known.get((uid, "")):
+                hour = MeasuredHour(from_us, to_us, tuple(amounts))
+                for terms, period, some in divided(hour, parts, window, plan.cuts):
+                    key = *terms, period
+                    sums[key][:] = map(int.__add__, sums[key], some)
+    for key, some in daily_measured(rows, bounds, by, plan.cuts):
+        sums[key][:] = map(int.__add__, sums[key], some)
+    return [
+        MeasuredTime(labels, price, measured, used, burst, energy, period)
+        for (labels, price, period), (measured, used, burst, energy) in sums.items()
+        if measured or used or energy
+    ]
+
+
+def _segments(by: Sequence[str]) -> str:
+    columns = ", ".join(("price_key", *PRICE, *by))
+    return f"""
+SELECT pod_uid, resource, start_us, {columns} FROM allocation_segments
+WHERE pod_uid IN (SELECT a.pod_uid FROM usage_assignments a WHERE {_PAGE})
+ORDER BY pod_uid, start_us, ordinal
+"""  # noqa: S608 (dimensions only)
+
+
+def _parts(found: Sequence[Row]) -> Parts[_PricedLabels]:
+    """The parts of each pod by labels and price."""
+    split = ((*row[:3], row[3 : len(PRICE) + 4], row[len(PRICE) + 4 :]) for row in found)
+    return parts_of(
+        (uid, resource, start_us, (labels, price_of(*price) if price[0] else None))
+        for uid, resource, start_us, price, labels in split
+    )

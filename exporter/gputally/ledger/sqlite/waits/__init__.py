@@ -1,1 +1,0 @@
-"""Waits for GPUs as rows: of pods, and of workloads whose pods do not exist."""
