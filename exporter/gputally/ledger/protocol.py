@@ -140,7 +140,7 @@ class LedgerReader(Protocol):
     def allocated_with_jobs(
         self, window: Window, by: Sequence[str], *, jobs_by: Sequence[str], cuts: Sequence[int] = ()
     ) -> tuple[list[AllocatedTime], list[JobSet]]:
-        """The same, and in the same read the different jobs by the dimensions `jobs_by`, which are some of `by`."""
+        """Like `allocated`, with the different jobs by the dimensions `jobs_by`, which are some of `by`."""
 
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """What agents measured for the pods, by price and the dimensions `by`, in this order.
@@ -167,7 +167,7 @@ class LedgerReader(Protocol):
         """
 
     def unallocated_usage(self, window: Window) -> Iterator[UnallocatedHour]:
-        """The same for usage outside any allocation. What was rolled up is at the first hour of its day (UTC)."""
+        """The measured usage outside any allocation. What was rolled up is at the first hour of its day (UTC)."""
 
     def capacity(self, window: Window) -> Iterator[CapacityRecord]:
         """The capacity of nodes in the window, by node UID and start.

@@ -27,13 +27,13 @@ class Records(StrEnum):
     """What the lists of a ledger consist of. Each kind may have records from another time on."""
 
     ALLOCATIONS = "allocations"
-    """Of pods and their jobs, with their cost and usage; of the earliest ones, only sums by day may be left."""
+    """Allocations of pods and jobs, with their cost and usage; of the earliest, only sums by day may be left."""
     PODS = "pods"
-    """Of single pods: the retention leaves only sums of the earliest ones."""
+    """Single pods: the retention leaves only sums of the earliest ones."""
     DISRUPTIONS = "disruptions"
     """Preemptions, and other causes for which pods lost their GPUs."""
     WAITS = "waits"
-    """Of pods for GPUs, and of workloads for pods."""
+    """Waits of pods for GPUs, and of workloads for pods."""
 
 
 class LedgerState(Struct, frozen=True, kw_only=True):

@@ -66,7 +66,7 @@ CROSS JOIN old_allocations a ON a.pod_uid = wanted.value
  AND a.revision = (SELECT max(revision) FROM old_allocations WHERE pod_uid = wanted.value)
 LEFT JOIN old_segments s ON s.pod_uid = a.pod_uid AND s.revision = a.revision
 """
-"""The same for allocations that ended before the file was upgraded to this schema."""
+"""The last revision and segments of allocations that ended before the file was upgraded to this schema."""
 _WORKING: Final = """
 SELECT p.uid, s.start_us, s.end_us, s.quantity, s.terms, s.price
 FROM working w

@@ -35,7 +35,7 @@ WHERE pod_uid = (
 )
 ORDER BY start_us DESC, ordinal DESC LIMIT 1
 """  # noqa: S608 (literals only)
-"""Of the last pod of a name: a scan of all pods, since no index has their names."""
+"""The last segment of the last pod of a name: a scan of all pods, since no index has their names."""
 
 ALLOCATION_COLUMNS: Final = (
     *("pod_uid", "revision", "recorded_us", "namespace", "name", "node", "node_uid", "class_name", "priority"),

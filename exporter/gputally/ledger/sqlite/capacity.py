@@ -56,7 +56,7 @@ JOIN texts t ON t.text = l.bound_to
 JOIN held s ON s.node_uid_text = t.id AND s.quantity > 0 AND s.from_us < e.gone_by_us AND s.to_us > e.gone_us
 GROUP BY e.node_uid
 """  # noqa: S608 (literals only)
-"""The same of allocations that are rolled up."""
+"""The end of the last of the rolled-up allocations on each of these nodes."""
 ROLLED_STEPS: Final = f"""
 WITH {_HELD}
 SELECT node_uid_text, quantity, max(from_us, :start) AS start_us, min(to_us, :end) AS end_us
@@ -192,7 +192,7 @@ def _asset_prices(rows: Rows) -> dict[Asset, _Prices]:
 
 
 def _merged(parts: Sequence[CapacityRecord]) -> Iterator[CapacityRecord]:
-    """Those at the same price as one."""
+    """Join consecutive parts at the same price."""
     last = parts[0]
     for part in parts[1:]:
         if part.price == last.price:

@@ -162,6 +162,6 @@ def uid_hash(uid: str) -> int:
 
 
 def rolled_up(connection: sqlite3.Connection, uids: Iterable[str]) -> set[str]:
-    """Those of the pods that are rolled up."""
+    """Which of the pods are rolled up."""
     hashes = {uid_hash(uid): uid for uid in uids}
     return {hashes[found] for (found,) in connection.execute(_FOUND, (json.dumps(list(hashes)),))}

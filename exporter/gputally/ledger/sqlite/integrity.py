@@ -84,7 +84,7 @@ def slices(path: Path, missing: Callable[[sqlite3.Connection], str | None]) -> I
 
 
 def steps(file: sqlite3.Connection) -> Iterator[None]:
-    """The same with an open connection to a ledger of the current schema. Raises: LedgerDamaged, sqlite3's errors."""
+    """Check all of a ledger of the current schema, one slice in each step. Raises: LedgerDamaged, sqlite3's errors."""
     last = file.execute("SELECT ifnull(max(id), 0) FROM pods").fetchone()[0]
     yield from check_chain(file)
     yield from _expect(_unbalanced(file) or _incomplete(file, last - _NEWEST, last))

@@ -103,6 +103,6 @@ def _lines(rows: Iterable[Row], base_us: int) -> tuple[Line, Line]:
 
 
 def _losses(rows: Iterable[Sequence[Any]]) -> tuple[Line, Line]:
-    """The same of losses, which are final amounts."""
+    """The lines of lost GPU-time and of its cost, which are final amounts."""
     found = [(int(gpu_time), json.loads(costs)) for gpu_time, costs in rows]
     return (sum(each for each, _ in found), 0), (sum(int(cost) for _, costs in found for _, cost in costs), 0)

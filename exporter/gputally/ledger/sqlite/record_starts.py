@@ -68,6 +68,6 @@ def later_records(
 
 
 def _first(records: Records, rows: Callable[[str], list[Row]], accounted_us: int) -> int:
-    """Of a ledger that this version has not written yet: its first record shows when an older version kept them."""
+    """The first record of a ledger that only older versions wrote: it shows since when they kept such records."""
     [(first_us,)] = rows(f"SELECT {_FIRST[records]}")
     return accounted_us if first_us is None else int(first_us)

@@ -106,7 +106,7 @@ def segment_pages(
 def grouped_pages(
     readers: Sequence[Rows], bounds: Mapping[str, Any], own: Sequence[str], *, page: int, with_jobs: bool = False
 ) -> Iterator[Sequence[Row]]:
-    """The same, added up within a page: a million segments are as many rows less to read. Read by all `readers`.
+    """Segments added up within each page: a million segments are as many rows less to read. Read by all `readers`.
 
     A row has the dimensions `own`, terms, price, namespace and kind of the job, quantity, the sum of all times (µs),
     the number of waits, their sum, and the names of the jobs as JSON. Times and not GPU-time, which exceeds 64 bits.
