@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
-from gputally.model.objects.toleration import Toleration
-from gputally.model.placement.needs import Needs, Place, Taint, Taken
-from gputally.model.placement.verdict import Obstacle, ObstacleKind
+from gputally.model.kube.pods import LabelRequirement, NodeSelectorTerm, Toleration
+from gputally.model.needs import Needs, Place, Taint, Taken
+from gputally.model.verdicts import Obstacle, ObstacleKind
 from gputally.placement.room import Room
 
 UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")

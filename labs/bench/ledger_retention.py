@@ -20,9 +20,9 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import Segment, State
-from gputally.model.measured.usage_record import AssignmentHour
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_DAY, US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import AssignmentHour
 from labs.bench.figure import Figure, line
 from tests.contract.records import PRICE, pod, segment
 from tests.contract.test_usage import ASSIGNMENT, HOUR

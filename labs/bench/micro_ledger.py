@@ -12,7 +12,7 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.protocol import Ledger
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from labs.bench.figure import Figure
 from labs.bench.timing import timed
 from tests.contract.records import OPENED_S, pod, segment, step, us

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.model.kube import Kind
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.observation import RelistFinished, RelistStarted, Upserted
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters

@@ -14,7 +14,9 @@ from gputally.config.read import read_files
 from gputally.export.text import Rows, render
 from gputally.kube.reflector.events import BookmarkEvent, decoder
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.kube import Kind, Namespace, Node, Object, Pod, Status
+from gputally.model.kube.meta import Kind, Namespace, Object, Status
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.pods import Pod
 from gputally.model.observation import Upserted
 from gputally.model.units import US_PER_SECOND
 from labs.bench import synthetic, workload

@@ -6,12 +6,10 @@ from random import Random
 from statistics import mean
 from typing import Final
 
-from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
-from gputally.model.objects.toleration import Toleration
-from gputally.model.placement.needs import Amounts, Needs, Place, Taint, Taken
-from gputally.model.placement.situation import Situation
-from gputally.placement.judge import judged
+from gputally.model.kube.pods import LabelRequirement, NodeSelectorTerm, Toleration
+from gputally.model.needs import Amounts, Needs, Place, Situation, Taint, Taken
 from gputally.placement.room import Room
+from gputally.placement.verdicts import judged
 from labs.bench.figure import Figure
 from labs.bench.timing import timed
 

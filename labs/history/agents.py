@@ -7,10 +7,10 @@ every 2 minutes instead of 15 s, which does not change the number of samples.
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.model.kube import Kind
-from gputally.model.measured.usage_report import AssignmentReport, Hour
+from gputally.model.kube.meta import Kind
 from gputally.model.observation import Bookmark, Observation
 from gputally.model.units import GPU
+from gputally.model.usage import AssignmentReport, Hour
 from labs.history.workload import Job
 from tests.core.manifests import us
 from tests.core.usage import gpu_us, usage

@@ -11,18 +11,16 @@ from gputally.accounting.totals.total import Total
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.model.allocation import End, Gap, Result, Segment, State, Terms
-from gputally.model.disruptions.disruption import Cause, Disruption
-from gputally.model.disruptions.preemption import Preemption, Preemptor
-from gputally.model.kube import OwnerReference
-from gputally.model.node import NodeFacts, NodeRecord
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import Occupant, Wait, WaitCause
-from gputally.model.pod import PodRecord
-from gputally.model.policy.class_version import ClassVersion
+from gputally.model.disruptions import Cause, Disruption, Preemption, Preemptor
+from gputally.model.kube.meta import OwnerReference
+from gputally.model.kube.policy import ClassVersion
+from gputally.model.lost_work import CheckpointSource, LostPod, LostWork
+from gputally.model.node_record import NodeFacts, NodeRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset, Basis, Price, Purchase
 from gputally.model.units import GPU, PICO, US_PER_SECOND
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostPod, LostWork
+from gputally.model.verdicts import Reason
+from gputally.model.waits import Occupant, Wait, WaitCause
 
 OPENED_S = 1000
 ACCOUNTED_S = 5000

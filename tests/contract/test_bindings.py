@@ -6,8 +6,7 @@ from gputally.ledger.preemption_records import NodeBinding
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.allocation import State
-from gputally.model.disruptions.disruption import Cause
-from gputally.model.disruptions.preemption import Preemptor
+from gputally.model.disruptions import Cause, Preemptor
 from gputally.model.units import GPU, US_PER_DAY
 from gputally.report.preemptions.preemption_value import PreemptionValue, read_values
 from tests.contract.records import ACCOUNTED_S, ALWAYS, DISRUPTION, NODE, PREEMPTION, QUEUED, pod, segment, step, us

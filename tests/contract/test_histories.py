@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes.changes import Known
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.history import grown
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from tests.contract.conftest import BackEnd
 from tests.contract.records import BALANCED, TERMS, all_segments, line, pod, segment, segments_of, step, us
 

@@ -16,7 +16,7 @@ from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import JOB, JobSet, Window
 from gputally.model.allocation import State
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from tests.contract.conftest import BACK_ENDS
 from tests.contract.records import ALWAYS, pod, segment, step, us
 

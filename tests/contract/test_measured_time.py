@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import MeasuredTime, Window
-from gputally.model.measured.usage_record import AssignmentHour, AssignmentRecord
 from gputally.model.units import GPU, US_PER_SECOND
+from gputally.model.usage import AssignmentHour, AssignmentRecord
 from tests.contract.records import ALWAYS, PRICE, pod, segment, step, us
 from tests.contract.test_usage import ASSIGNMENT, HOUR, reported
 

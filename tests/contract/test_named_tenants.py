@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.protocol import Ledger, LedgerReader
-from gputally.model.placement.wait import WaitRow
+from gputally.model.waits import WaitRow
 from tests.contract.records import DISRUPTION, WAIT, pod, segment, step
 from tests.fakes.waits_ledger import QUOTA
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.node import CapacityState
+from gputally.model.node_record import CapacityState
 from gputally.model.price import Price
 from gputally.report.capacity.capacity_cells import read_capacity_cells
 from gputally.report.capacity.node_assets import UNOBSERVED, read_node_assets

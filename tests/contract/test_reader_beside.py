@@ -11,12 +11,12 @@ from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import CapacityRecord, GapSubject, ObservationGap, PriorityClassRecord, Window
 from gputally.ledger.wait_records import WaitRecord
 from gputally.model.allocation import Gap
-from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, DisruptionRecord
-from gputally.model.kube import Kind
-from gputally.model.node import NodeRecord
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import WaitRow
+from gputally.model.disruptions import PREEMPTIONS, Cause, DisruptionRecord
+from gputally.model.kube.meta import Kind
+from gputally.model.node_record import NodeRecord
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
+from gputally.model.verdicts import Reason
+from gputally.model.waits import WaitRow
 from tests.contract.records import (
     ACCOUNTED_S,
     ALWAYS,

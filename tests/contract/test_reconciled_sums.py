@@ -8,11 +8,10 @@ from msgspec.structs import replace
 
 from gputally.accounting.totals.total import RECONCILED, Lines, Total
 from gputally.ledger.protocol import Ledger
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import WaitCause, WaitRow
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.units import GPU, PICO
+from gputally.model.verdicts import Reason
+from gputally.model.waits import UncreatedWait, WaitCause, WaitRow
 from tests.contract.conftest import BackEnd
 from tests.contract.records import LOST_WORK, PRICE, WAIT, pod, segment, step, us
 

@@ -12,9 +12,9 @@ from gputally.errors import DetailRolledUp
 from gputally.ledger.joined import JoinedReader
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import IMPORTED, Records, Window
-from gputally.model.measured.usage_record import UnallocatedHour
-from gputally.model.placement.wait import WaitRow
 from gputally.model.units import US_PER_DAY
+from gputally.model.usage import UnallocatedHour
+from gputally.model.waits import WaitRow
 from tests.contract.conftest import BackEnd, sqlite
 from tests.contract.records import (
     ALWAYS,

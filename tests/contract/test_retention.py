@@ -11,11 +11,10 @@ from gputally.errors import DetailRolledUp
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.allocation import Gap, State
-from gputally.model.measured.usage_record import GpuKey, UnallocatedHour
-from gputally.model.measured.usage_report import GpuHour
-from gputally.model.node import NodeRecord
-from gputally.model.pod import PodRecord
+from gputally.model.node_record import NodeRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_DAY, US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import GpuHour, GpuKey, UnallocatedHour
 from tests.contract.conftest import BackEnd
 from tests.contract.records import BALANCED, FACTS, OPENED_S, pod, segment, segments_of, step, us
 from tests.contract.test_usage import reported

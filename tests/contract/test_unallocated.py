@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes.changes import Changes
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.node import CapacityState, NodeFacts, NodeRecord
+from gputally.model.node_record import CapacityState, NodeFacts, NodeRecord
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, PICO
 from gputally.report.capacity.capacity_cells import read_capacity_cells

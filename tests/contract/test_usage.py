@@ -6,16 +6,17 @@ from msgspec.structs import replace
 from gputally.accounting.changes.changes import Changes
 from gputally.accounting.totals.series import Series
 from gputally.accounting.totals.total import Total
-from gputally.model.agent_pod import AgentPod
-from gputally.model.measured.usage_record import (
+from gputally.model.units import GPU, US_PER_HOUR
+from gputally.model.usage import (
+    AgentPod,
     AssignmentHour,
     AssignmentKey,
     AssignmentRecord,
+    GpuHour,
     GpuKey,
+    Hour,
     UnallocatedHour,
 )
-from gputally.model.measured.usage_report import GpuHour, Hour
-from gputally.model.units import GPU, US_PER_HOUR
 from tests.contract.conftest import BackEnd
 from tests.contract.records import pod, segment, step, us
 from tests.contract.test_ledger import saved_by

@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.placement.wait import WaitRow
 from gputally.model.units import GPU
+from gputally.model.waits import WaitRow
 from tests.contract.records import ALWAYS, PRICE, WAIT, step
 from tests.fakes.waits_ledger import QUOTA
 

@@ -11,9 +11,8 @@ from gputally.errors import DetailRolledUp
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.allocation import End, Result, State
+from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, PICO, US_PER_DAY
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostPod
 from gputally.report.report_query import Filter, ReportQuery
 from gputally.report.waterfall.waterfall_parts import read_waterfall_parts
 from tests.contract.records import ALWAYS, LOST_WORK, PRICE, pod, segment, step, us

@@ -5,13 +5,9 @@ from dataclasses import replace
 
 import msgspec
 
-from gputally.model.custom_resources.pod_groups import (
-    CorePodGroup,
-    CoschedulingPodGroup,
-    PodGroupObject,
-    VolcanoPodGroup,
-)
-from gputally.model.kube import Job, Kind
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.pod_groups import CorePodGroup, CoschedulingPodGroup, PodGroupObject, VolcanoPodGroup
+from gputally.model.kube.workloads import Job
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from tests.core.manifests import Json, NodeForm, PodForm, instant
 from tests.core.replay import Replay

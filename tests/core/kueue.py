@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from gputally.model.objects.kueue_workload import KueueWorkload
+from gputally.model.kube.kueue import KueueWorkload
 from tests.core.manifests import Json, instant
 from tests.core.refusals import pod_template
 

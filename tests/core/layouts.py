@@ -13,10 +13,10 @@ from gputally.devices.kubelet.offer import Offer
 from gputally.devices.kubelet.parts import Parts
 from gputally.devices.nvml.mig_layout import weight_of
 from gputally.metering.device_accounts import DeviceAccounts
-from gputally.model.measured.device import Gpu, Part, Reading, Span
-from gputally.model.measured.usage_report import UsageReport
+from gputally.model.devices import Gpu, Part, Reading, Span
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
+from gputally.model.usage import UsageReport
 from tests.core.manifests import NodeForm, PodForm, us
 
 A100: Final = "NVIDIA A100-SXM4-80GB"

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gputally.accounting.totals.total import Lines, Total
+from gputally.model.lost_work import LostWork
 from gputally.model.price import Price
-from gputally.model.work.lost_work import LostWork
 from tests.core.memory import Memory
 
 _Span = tuple[int, int | None, int, Price | None]

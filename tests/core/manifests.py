@@ -7,8 +7,12 @@ from typing import Any
 
 import msgspec
 
-from gputally.model.kube import Event, Namespace, Node, Pod, PriorityClass
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.events import Event
+from gputally.model.kube.meta import Namespace
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import Pod
+from gputally.model.kube.policy import PriorityClass
 from gputally.model.units import US_PER_SECOND
 
 Json = dict[str, Any]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gputally.model.kube import Kind
-from gputally.model.measured.usage_report import AssignmentReport
+from gputally.model.kube.meta import Kind
 from gputally.model.observation import Bookmark
+from gputally.model.usage import AssignmentReport
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING
 from tests.core.replay import Replay

@@ -14,13 +14,12 @@ from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import Total
 from gputally.model.history import grown
-from gputally.model.kube import Kind
-from gputally.model.measured.usage_record import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
-from gputally.model.node import NodeRecord
+from gputally.model.kube.meta import Kind
+from gputally.model.node_record import NodeRecord
 from gputally.model.observation import Checkpoint
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.wait import WaitRow
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
+from gputally.model.usage import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
+from gputally.model.waits import UncreatedWait, WaitRow
 
 HISTORY: Final = (
     *("counted_preemptions", "disruptions", "lost_work", "jobs", "progress"),

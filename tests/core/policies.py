@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gputally.model.kube import PodDisruptionBudget, PriorityClass, ResourceQuota
+from gputally.model.kube.policy import PodDisruptionBudget, PriorityClass, ResourceQuota
 from tests.core.manifests import Json, instant
 
 

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from gputally.model.kube import Event, Job
+from gputally.model.kube.events import Event
+from gputally.model.kube.workloads import Job
 from tests.core.manifests import GPU_NAME, Json, PodForm, as_event, instant
 
 

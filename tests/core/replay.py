@@ -14,9 +14,10 @@ from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.totals.series import Labels, Point
 from gputally.accounting.totals.total import Lines, Total
 from gputally.model.allocation import Segment, State
-from gputally.model.kube import Kind, Object, Pod
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.pods import Pod
 from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from gputally.shares.schemes import covered

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from gputally.model.observation import UsageReported
 from gputally.model.units import GPU, US_PER_SECOND
+from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from tests.core.manifests import us
 
 FIRST_HOUR = us(0)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, STORED, Limit
-from gputally.placement.objects.needs_of import MAX_RULES_OF_TEMPLATE, MAX_TEXT_OF_TEMPLATE
+from gputally.placement.needs import MAX_RULES_OF_TEMPLATE, MAX_TEXT_OF_TEMPLATE
 from tests.docs.pages import TEXTS, table
 
 TEXT = TEXTS["docs/limits.md"]

@@ -7,7 +7,7 @@ from gputally.catalog.metric import Metric, MetricType
 from gputally.catalog.metric_groups import GROUPS
 from gputally.ledger.sqlite.schema import migrations
 from gputally.model.allocation import End, State
-from gputally.model.node import CapacityState
+from gputally.model.node_record import CapacityState
 from monitoring.selector import labels_of
 from tests.docs.pages import TEXTS, table
 from tests.golden.test_scrape import an_hour

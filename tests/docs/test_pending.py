@@ -3,7 +3,7 @@
 import argparse
 
 from gputally.cli import parser
-from gputally.model.placement.verdict import Reason
+from gputally.model.verdicts import Reason
 from gputally.pending_api.forecasts.manifest_pods import READERS
 from gputally.pending_api.words.first_steps import FIRST_STEPS
 from gputally.why_command.fits_text import fits_lines

@@ -6,8 +6,7 @@ import yaml
 
 from gputally.accounting.terms.job import unknown_owner
 from gputally.kube.watched import ON_REQUEST, resources
-from gputally.model.kube import OwnerReference
-from gputally.model.owner import Owner
+from gputally.model.kube.meta import Owner, OwnerReference
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from tests.docs.pages import ROOT, TEXTS, table
 

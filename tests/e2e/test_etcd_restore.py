@@ -17,7 +17,8 @@ from gputally.kube.backoff import Backoff
 from gputally.kube.reflector.resource import Resource
 from gputally.kube.reflector.watch import run_reflector
 from gputally.model.health import WatchHealth
-from gputally.model.kube import Kind, Pod
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.pods import Pod
 from gputally.model.observation import Upserted
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from gputally.model.placement.verdict import ObstacleKind, Reason
+from gputally.model.verdicts import ObstacleKind, Reason
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.e2e.oracle.board import Board

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from gputally.model.placement.verdict import Reason
+from gputally.model.verdicts import Reason
 from tests.cluster.api import Api
 from tests.e2e.oracle.board import Board
 from tests.e2e.oracle.examination import Examiner, Report

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import msgspec
 from aiohttp import web
 
-from gputally.model.measured.usage_report import UsageReport
+from gputally.model.usage import UsageReport
 
 Body = UsageReport | bytes
 

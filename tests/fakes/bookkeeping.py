@@ -22,9 +22,9 @@ from gputally.ledger.protocol import Ledger
 from gputally.ledger.records import SegmentRecord
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.health import WatchHealth
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from gputally.model.observation import Checkpoint, Observation
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from tests.core.ledgers import segments_in
 from tests.core.manifests import us

@@ -11,8 +11,8 @@ from gputally.aggregator.optional.preemption_webhook import PreemptionWebhook, u
 from gputally.aggregator.pipeline import Pipeline
 from gputally.ledger.open import open_reader
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.disruptions.disruption import Cause
-from gputally.model.kube import Kind
+from gputally.model.disruptions import Cause
+from gputally.model.kube.meta import Kind
 from gputally.model.observation import Checkpoint
 from gputally.model.units import US_PER_SECOND
 from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, step, us

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from gputally.kube.api import Api
-from gputally.model.kube import OwnerMeta
+from gputally.model.kube.meta import OwnerMeta
 from tests.fakes.scripted_api import ScriptedApi
 
 PLUGIN = """\

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.disruptions.disruption import Cause
-from gputally.model.disruptions.preemption import Preemptor
-from gputally.model.placement.wait import Occupant, WaitRow
+from gputally.model.disruptions import Cause, Preemptor
 from gputally.model.units import GPU_HOUR
+from gputally.model.waits import Occupant, WaitRow
 from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, PRICE, WAIT, pod, segment, step, us
 from tests.core.closings import close
 from tests.fakes.tenants_ledger import CLUSTER

@@ -6,7 +6,7 @@ from decimal import Decimal
 from random import Random
 
 from gputally.accounting.prices.price_book import ALWAYS, DatedPrice, PriceBook, PriceRule
-from gputally.model.kube import Kind, Object
+from gputally.model.kube.meta import Kind, Object
 from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
 from tests.core.manifests import NodeForm, PodForm, as_namespace, as_node, as_pod, namespace, us

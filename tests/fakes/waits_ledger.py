@@ -6,10 +6,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import Occupant, Wait, WaitCause, WaitRow
 from gputally.model.units import GPU
+from gputally.model.verdicts import Reason
+from gputally.model.waits import Occupant, UncreatedWait, Wait, WaitCause, WaitRow
 from tests.contract.records import PRICE, WAIT, step, us
 from tests.fakes.tenants_ledger import BLUE, CLUSTER, HOUR, RED
 

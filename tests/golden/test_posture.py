@@ -14,7 +14,7 @@ from tests.contract.records import CLASS_VERSION, PREEMPTION
 from tests.core.manifests import us
 
 if TYPE_CHECKING:
-    from gputally.model.disruptions.preemption import Preemption
+    from gputally.model.disruptions import Preemption
 
 MANIFESTS = Path(__file__).parents[1] / "unit" / "posture" / "manifests"
 

@@ -28,19 +28,13 @@ from gputally.model.health import (
     LedgerHealth,
     WatchHealth,
 )
-from gputally.model.kube import (
-    Event,
-    Job,
-    Kind,
-    Namespace,
-    Node,
-    Object,
-    Pod,
-    PodDisruptionBudget,
-    PriorityClass,
-    ResourceQuota,
-)
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.events import Event
+from gputally.model.kube.meta import Kind, Namespace, Object
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import Pod
+from gputally.model.kube.policy import PodDisruptionBudget, PriorityClass, ResourceQuota
+from gputally.model.kube.workloads import Job
 from gputally.model.observation import Bookmark, Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules

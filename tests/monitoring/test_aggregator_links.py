@@ -9,7 +9,7 @@ import pytest
 from yarl import URL
 
 from gputally.export.live.at_risk_route import FILTERS
-from gputally.model.at_risk_document import PATH as AT_RISK_PATH
+from gputally.model.api.at_risk import PATH as AT_RISK_PATH
 from monitoring.config import read
 from monitoring.generate import generated
 from tests.fakes.tenants_ledger import RED, tenants_ledger

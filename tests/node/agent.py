@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from gputally.model.measured.usage_report import AssignmentReport, GpuReport, UsageReport
+from gputally.model.usage import AssignmentReport, GpuReport, UsageReport
 from tests.behaviour.product import Samples
 from tests.cluster.component import Component
 from tests.cluster.control_plane import LOOPBACK, free_ports

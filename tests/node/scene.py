@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from gputally.model.measured.usage_report import AssignmentReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND
+from gputally.model.usage import AssignmentReport, UsageReport
 from tests.behaviour.conftest import grant_documented_rights
 from tests.behaviour.product import Product, Samples, total
 from tests.cluster.api import Api, Refused

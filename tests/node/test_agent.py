@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.model.measured.usage_report import AssignmentReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
+from gputally.model.usage import AssignmentReport
 from tests.behaviour.product import Samples, total
 from tests.cluster.manifests import Json, path
 from tests.cluster.objects import condition, container_state, seconds

@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.model.measured.usage_report import AssignmentReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
+from gputally.model.usage import AssignmentReport, UsageReport
 from tests.behaviour.product import Samples, total
 from tests.behaviour.recorder import until
 from tests.behaviour.scrapes import Scrapes

@@ -6,8 +6,10 @@ from typing import Final, NamedTuple
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gputally.model.kube import Job, Kind, Object, PodDisruptionBudget
-from gputally.model.objects.kueue_workload import KueueWorkload
+from gputally.model.kube.kueue import KueueWorkload
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.policy import PodDisruptionBudget
+from gputally.model.kube.workloads import Job
 from tests.core.gang_pods import group
 from tests.core.kueue import kueue_workload, unreserved
 from tests.core.manifests import GPU_NAME

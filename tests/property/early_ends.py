@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gputally.accounting.facts.outcome import outcome_of
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from tests.core.manifests import PodForm
 from tests.property.node_lives import OPENED, Draw
 from tests.told import Json, Told

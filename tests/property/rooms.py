@@ -2,10 +2,8 @@
 
 from hypothesis import strategies as st
 
-from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
-from gputally.model.objects.toleration import Toleration
-from gputally.model.placement.needs import Amounts, Needs, Place, Taint, Taken
-from gputally.model.placement.situation import GangState, QuotaState, Situation
+from gputally.model.kube.pods import LabelRequirement, NodeSelectorTerm, Toleration
+from gputally.model.needs import Amounts, GangState, Needs, Place, QuotaState, Situation, Taint, Taken
 from gputally.placement.room import Room
 
 GPU = "nvidia.com/gpu"

@@ -14,13 +14,10 @@ from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.nodes import node_account
 from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Segment
-from gputally.model.kube import (
-    Kind,
-    OwnerReference,
-    Pod,
-)
+from gputally.model.kube.meta import Kind, OwnerReference
+from gputally.model.kube.pods import Pod
 from gputally.model.observation import Bookmark, Deleted, OwnerResolved, RelistFinished, RelistStarted, Upserted
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from gputally.model.units import COST_UNIT, US_PER_SECOND
 from tests.core.manifests import us

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube import Kind
-from gputally.model.placement.wait import NOBODY, Occupant, PodWait, Wait
+from gputally.model.kube.meta import Kind
 from gputally.model.units import GPU, GPU_SECOND
+from gputally.model.waits import NOBODY, Occupant, PodWait, Wait
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 from tests.property.examples import LONG, examples

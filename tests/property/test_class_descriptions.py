@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.model.kube import AnnotatedMeta
+from gputally.model.kube.meta import AnnotatedMeta
 from gputally.model.rules import Rules
 from gputally.posture.posture_document import Posture, posture_of
 from gputally.posture.posture_input import PostureInput

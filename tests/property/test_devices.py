@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.metering.node_snapshot import AssignmentTotals, DeviceSnapshot
-from gputally.model.measured.device import (
+from gputally.model.devices import (
     Gpu,
     GpuCondition,
     Part,
@@ -20,8 +20,8 @@ from gputally.model.measured.device import (
     Source,
     Span,
 )
-from gputally.model.measured.usage_report import AssignmentReport, UsageReport
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import AssignmentReport, UsageReport
 from gputally.pulling.plausible import implausible
 from tests.unit.metering.naive import NaiveGpu
 

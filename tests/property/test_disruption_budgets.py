@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
-from gputally.model.disruptions.disruption import Cause, Disrupted
+from gputally.model.disruptions import Cause, Disrupted
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import us
 from tests.core.policies import budget

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions.disruption import Disruption
+from gputally.model.disruptions import Disruption
 from tests.core.manifests import Json, NodeForm, PodForm, as_pod, preempted_event
 from tests.core.replay import Replay
 from tests.property.examples import examples

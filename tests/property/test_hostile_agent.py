@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
 from gputally.accounting.usage.usage_bounds import KEPT_US
-from gputally.model.kube import Kind
-from gputally.model.measured.device import MOST_POWER
-from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
+from gputally.model.devices import MOST_POWER
+from gputally.model.kube.meta import Kind
 from gputally.model.observation import Bookmark, UsageReported
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from gputally.pulling.plausible import implausible
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING

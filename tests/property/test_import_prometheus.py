@@ -22,7 +22,7 @@ from gputally.importing.kube_state.node_lives import Excess, NodeAllocations
 from gputally.importing.kube_state.pod_samples import RejectedSeries
 from gputally.importing.kube_state.prometheus_api import TimeSpan, us_of
 from gputally.model.allocation import End
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 from tests.fakes.kube_state import TARGET, KubeState, LifeOfPod
 from tests.fakes.prometheus_history import DirectApi, FakePrometheus

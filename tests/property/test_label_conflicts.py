@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.model.node import NodeFacts
+from gputally.model.node_record import NodeFacts
 from gputally.model.units import GPU
 from tests.core.layouts import Layout
 from tests.core.manifests import NodeForm, PodForm

@@ -17,11 +17,11 @@ from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.frameworks.pod_group import JOB_VERSION
 from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Outcome
-from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, Disruption
-from gputally.model.kube import Labels
+from gputally.model.disruptions import PREEMPTIONS, Cause, Disruption
+from gputally.model.kube.meta import Labels
+from gputally.model.lost_work import LostPod
 from gputally.model.rules import Placeholders
 from gputally.model.units import US_PER_SECOND
-from gputally.model.work.lost_work import LostPod
 from tests.core.manifests import instant, us
 from tests.core.replay import Replay
 from tests.property.crashes import with_crashes

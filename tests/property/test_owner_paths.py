@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from gputally.kube.api import Access, Api, new_session
 from gputally.kube.owners import Owners
-from gputally.model.kube import OwnerReference
-from gputally.model.owner import Owner, can_exist
+from gputally.model.kube.meta import Owner, OwnerReference, can_exist
 from tests.fakes.discovery import KINDS, group_list, resource_list
 
 FRAGMENTS = (

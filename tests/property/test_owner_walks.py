@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.terms.owner_walks import OwnerWalks
-from gputally.model.kube import OwnerReference
+from gputally.model.kube.meta import Owner, OwnerReference
 from gputally.model.observation import OwnerResolved
-from gputally.model.owner import Owner
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 NAMESPACES = ("honest", "hostile")
 MOST_STEPS = 10

@@ -5,15 +5,14 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.model.placement.advice import ChangeKind
-from gputally.model.placement.needs import Needs, Place, Taken
-from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason
+from gputally.model.advice import ChangeKind
+from gputally.model.needs import Needs, Place, Situation, Taken
+from gputally.model.verdicts import Obstacle, ObstacleKind, Reason
 from gputally.placement.eviction import would_evict
 from gputally.placement.fits_now import most_used
-from gputally.placement.judge import NOWHERE, judged
 from gputally.placement.room import Room
 from gputally.placement.suggestions import suggestions
+from gputally.placement.verdicts import NOWHERE, judged
 from gputally.placement.what_if import what_if
 from tests.naive_scheduler import NaiveCluster, changed, naive
 from tests.property.examples import examples

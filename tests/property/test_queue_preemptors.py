@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube import Kind
-from gputally.model.objects.kueue_workload import KueueWorkload
+from gputally.model.kube.kueue import KueueWorkload
+from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from tests.core.kueue import PYTORCH, condition, evicted, kueue_workload, preempted_for, unreserved

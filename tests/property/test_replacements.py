@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.disruptions.replacements import Replacements
-from gputally.model.disruptions.disruption import Cause, Disruption
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Cause, Disruption
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 from tests.property.examples import examples
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.fleet import fleet
 from gputally.accounting.pods.pods import Pods
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from tests.core.replay import Replay
 from tests.property.examples import examples
 from tests.property.price_lists import price_lists

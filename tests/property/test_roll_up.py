@@ -22,12 +22,11 @@ from gputally.ledger.records import DIMENSIONS, MEASURED_DIMENSIONS, NodeSteps, 
 from gputally.ledger.sqlite import retention
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import End, Outcome, Result, State
-from gputally.model.measured.usage_record import AssignmentHour
-from gputally.model.placement.wait import WaitRow
-from gputally.model.pod import PodRecord
+from gputally.model.lost_work import CheckpointSource, LostPod, LostWork
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostPod, LostWork
+from gputally.model.usage import AssignmentHour
+from gputally.model.waits import WaitRow
 from tests.contract.records import BALANCED, LOST_WORK, OPENED_S, PRICE, WAIT, line, pod, segment, step, us
 from tests.contract.test_measured_time import WHOLE, hour
 from tests.contract.test_record_starts import LISTS, listed

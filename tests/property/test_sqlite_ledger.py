@@ -16,7 +16,7 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model import history
-from gputally.model.node import CapacityState
+from gputally.model.node_record import CapacityState
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT
 from gputally.report.capacity.capacity_cells import read_capacity_cells

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.total import Total
 from gputally.errors import MalformedObject
-from gputally.model.kube import Event, Kind, Node, Pod
+from gputally.model.kube.events import Event
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.pods import Pod
 from gputally.model.observation import Deleted, Upserted
 from gputally.model.rules import Limits, Rules
 from gputally.shares.request import effective_units

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.facts.acceptance import lapsed_us
 from gputally.accounting.facts.node_history import sharing_labels
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.unaccounted import Unaccounted
 from gputally.shares.schemes import quantities_on
 from tests.core.manifests import PodForm

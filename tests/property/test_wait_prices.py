@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.model.kube import Job, Kind, Pod
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.wait import Wait
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.pods import Pod
+from gputally.model.kube.workloads import Job
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
+from gputally.model.waits import UncreatedWait, Wait
 from tests.core.manifests import Json, NodeForm, PodForm, as_pod, us
 from tests.core.refusals import parallel_job
 from tests.core.replay import Replay

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.totals.total import Total
-from gputally.model.objects.core_values import ENDED_PHASES
+from gputally.model.kube.pods import ENDED_PHASES
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import us
 from tests.core.replay import Replay

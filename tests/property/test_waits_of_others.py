@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from gputally.accounting.totals.total import Total
 from gputally.errors import MalformedObject
-from gputally.model.kube import Kind
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.wait import Wait
+from gputally.model.kube.meta import Kind
 from gputally.model.rules import OPTIONAL_RESOURCES
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_DAY
+from gputally.model.waits import UncreatedWait, Wait
 from tests.core.manifests import us
 from tests.core.refusals import parallel_job
 from tests.core.replay import Replay

@@ -15,7 +15,7 @@ from gputally.demo.demo import MONDAY_SIX_US
 from gputally.demo.sim_agents import SimAgents
 from gputally.demo.waiting_example import create_waiting_example
 from gputally.ledger.open import open_reader
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from gputally.pulling.agent_client import agent_client
 from gputally.pulling.agent_options import AgentOptions
 from gputally_sim.cluster import SimCluster

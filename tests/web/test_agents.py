@@ -8,7 +8,7 @@ import pytest
 
 from gputally.export.usage_route import PATH, usage_route
 from gputally.export.web import Readiness, Site, serve
-from gputally.model.agent_pod import PullOutcome
+from gputally.model.usage import PullOutcome
 from gputally.pulling.agent_client import PullFailed, agent_client
 from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.serving import own_token, policy_source

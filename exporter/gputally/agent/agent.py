@@ -21,10 +21,10 @@ from gputally.export.text import registry_text
 from gputally.export.usage_route import PATH, usage_route
 from gputally.export.web import METRICS_PATH, Readiness, Site, serve
 from gputally.metering.device_accounts import DeviceAccounts
-from gputally.model.measured.node_health import NodeHealth
-from gputally.model.measured.usage_report import UsageReport
+from gputally.model.health import NodeHealth
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import UsageReport
 from gputally.process.clock import Clock, steady_clock, system_clock
 from gputally.serving import own_token, policy_source
 

@@ -5,8 +5,8 @@ from typing import Final, Protocol
 
 from gputally.devices.nvml.gpu_worker import Trouble, TroubleReason
 from gputally.metering.device_accounts import DeviceAccounts
-from gputally.model.measured.device import Reading
-from gputally.model.measured.node_health import NodeHealth
+from gputally.model.devices import Reading
+from gputally.model.health import NodeHealth
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.process.every import every

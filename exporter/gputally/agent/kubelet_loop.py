@@ -14,8 +14,8 @@ from gputally.devices.kubelet.parts import Parts
 from gputally.devices.kubelet.pod_uids import PodUids
 from gputally.errors import KubeletRefused, KubeletUnreachable
 from gputally.metering.device_accounts import DeviceAccounts
-from gputally.model.measured.device import PartAllocations, Reading
-from gputally.model.measured.node_health import NodeHealth
+from gputally.model.devices import PartAllocations, Reading
+from gputally.model.health import NodeHealth
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.process.every import every

@@ -5,7 +5,7 @@ from gputally.catalog.agent.node_metrics import NODE
 from gputally.catalog.agent.node_view import NodeView
 from gputally.export.text import render
 from gputally.metering.device_accounts import DeviceAccounts
-from gputally.model.measured.node_health import NodeHealth
+from gputally.model.health import NodeHealth
 
 
 def node_view(gpu_loop: GpuLoop, accounts: DeviceAccounts, health: NodeHealth, *, now_us: int) -> NodeView:

@@ -21,7 +21,7 @@ from gputally.model.unaccounted import REMEDIES, WORDS, Unaccounted
 from gputally.process.once import Once
 
 if TYPE_CHECKING:
-    from gputally.model.node import LabelConflict
+    from gputally.model.node_record import LabelConflict
 
 logger = logging.getLogger(__name__)
 

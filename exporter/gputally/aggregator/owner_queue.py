@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final
 
-from gputally.model.owner import Owner
+from gputally.model.kube.meta import Owner
 
 MAX_LOOKUPS: Final = 8
 """Concurrent lookups."""

@@ -13,7 +13,7 @@ from gputally.errors import ApiError
 from gputally.kube.api import Api
 from gputally.kube.failures import Failure, failure_of
 from gputally.kube.owners import OwnerAnswer, Owners
-from gputally.model.owner import Lookup, Owner
+from gputally.model.kube.meta import Lookup, Owner
 from gputally.process.clock import Clock
 from gputally.process.once import Once
 

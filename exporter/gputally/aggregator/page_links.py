@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from gputally.aggregator.settings import Settings
-from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
-from gputally.model.at_risk_document import PATH as AT_RISK_PATH
-from gputally.model.placement.pending_document import PENDING_PATH
+from gputally.model.api.allocations import PATH as ALLOCATIONS_PATH
+from gputally.model.api.at_risk import PATH as AT_RISK_PATH
+from gputally.model.api.pending import PENDING_PATH
 from gputally.pending_api.pending_routes import PENDING_PAGE_PATH
 from gputally.report_api.preemption_request import PREEMPTIONS_PATH
 from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH

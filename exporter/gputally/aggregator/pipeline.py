@@ -14,7 +14,7 @@ from gputally.kube.reflector.resource import Resource
 from gputally.kube.watched import resources
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import Health, LedgerHealth, WatchHealth
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from gputally.process.clock import Clock
 
 

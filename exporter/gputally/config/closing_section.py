@@ -9,8 +9,7 @@ from typing import Final
 from gputally.config.fields import Field, value, values
 from gputally.config.values import choice
 from gputally.files.time_zones import zone_named
-from gputally.model.billing.calendar_period import CALENDAR_FORMS, PeriodLength, days_of, named_days
-from gputally.model.billing.closing_rules import Closing
+from gputally.model.periods import CALENDAR_FORMS, Closing, PeriodLength, days_of, named_days
 
 _DELAY: Final = re.compile(r"(?P<count>\d{1,4})(?P<unit>[hd])")
 _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1)}

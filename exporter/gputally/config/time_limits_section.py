@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from gputally.config.fields import Field, value
 from gputally.config.values import text
 from gputally.model.rules import TimeLimit
-from gputally.model.units import US_PER_DAY, US_PER_SECOND
-from gputally.model.work.duration import seconds_of
+from gputally.model.units import US_PER_DAY, US_PER_SECOND, seconds_of
 
 _STATES = ("pending", "starting")
 _SHORTEST_US = 60 * US_PER_SECOND

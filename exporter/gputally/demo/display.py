@@ -19,7 +19,7 @@ from gputally_sim.cluster import SimCluster
 from gputally_sim.trace.replay import Replay
 
 if TYPE_CHECKING:
-    from gputally.model.disruptions.preemption import Preemption
+    from gputally.model.disruptions import Preemption
 
 _REDRAW_SECONDS: Final = 1.0
 _LINE_SECONDS: Final = 5.0

@@ -14,9 +14,9 @@ from gputally.agent.node_exposition import exposition, node_view
 from gputally.demo.sim_sources import SimDriver, SimKubelet
 from gputally.export.usage_route import usage_route
 from gputally.metering.device_accounts import JOURNAL_US, DeviceAccounts
-from gputally.model.measured.node_health import NodeHealth
-from gputally.model.measured.usage_report import UsageReport
+from gputally.model.health import NodeHealth
 from gputally.model.units import US_PER_SECOND
+from gputally.model.usage import UsageReport
 from gputally.process.clock import Clock
 from gputally_sim.node.gpus import GpuNode
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.device_ids import parse
 from gputally.devices.nvml.gpu_worker import Trouble, TroubleReason
-from gputally.model.measured.device import Gpu, GpuCondition, Part, PartAllocations, Process, Reading, Source, Span
+from gputally.model.devices import Gpu, GpuCondition, Part, PartAllocations, Process, Reading, Source, Span
 from gputally.model.units import GPU
 from gputally.process.clock import Clock
 from gputally_sim.node.gpus import GpuNode, SimGpu

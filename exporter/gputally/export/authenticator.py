@@ -17,12 +17,12 @@ from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.connection import Connection
 from gputally.export.passwords import Passwords, TooMany
 from gputally.export.turns import CLIENT, RETRY_AFTER, client_address
-from gputally.model.allocations_document import PATH as ALLOCATIONS
-from gputally.model.at_risk_document import PATH as AT_RISK
-from gputally.model.placement.fits_document import FITS_PATH
-from gputally.model.placement.pending_document import PENDING_PATH
-from gputally.model.placement.what_if_document import WHAT_IF_PATH
-from gputally.model.placement.why_document import WHY_PATH
+from gputally.model.api.allocations import PATH as ALLOCATIONS
+from gputally.model.api.at_risk import PATH as AT_RISK
+from gputally.model.api.fits import FITS_PATH
+from gputally.model.api.pending import PENDING_PATH
+from gputally.model.api.what_if import WHAT_IF_PATH
+from gputally.model.api.why import WHY_PATH
 
 OPEN: Final = frozenset({"/healthz", "/readyz"})
 """For kubelet probes, which have no credentials; the responses contain nothing about the cluster's pods."""

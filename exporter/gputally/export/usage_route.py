@@ -8,7 +8,7 @@ from aiohttp import web
 
 from gputally.export.negotiate import gzip_accepted
 from gputally.export.web import compressed, joined
-from gputally.model.measured.usage_report import UsageReport
+from gputally.model.usage import UsageReport
 
 PATH: Final = "/v1/usage"
 

@@ -15,7 +15,7 @@ from gputally.ledger.records import Window
 from gputally.ledger.sqlite.imported_jobs import SqliteImportLedger
 
 if TYPE_CHECKING:
-    from gputally.model.pod import PodRecord
+    from gputally.model.pod_record import PodRecord
 
 BATCH = 5_000
 """Rows in one transaction."""

@@ -11,7 +11,7 @@ from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.terms.tier import tier_of
 from gputally.model.allocation import End, Outcome, Result, Terms
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset
 from gputally.model.rules import Rules
 from gputally.model.units import to_datetime

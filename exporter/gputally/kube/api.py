@@ -26,7 +26,7 @@ from yarl import URL
 import gputally
 from gputally.kube.answer import Answer, OnAnswer, monotonic_us
 from gputally.kube.failures import AnswerTooLarge, Failure, LoginRefused, RequestFailed, error_of
-from gputally.model.kube import Status
+from gputally.model.kube.meta import Status
 
 JSON: Final = "application/json"
 CONNECT_SECONDS: Final = 10

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Final
 
 from gputally.errors import ApiError, ApiForbidden, ApiUnreachable, VersionExpired
-from gputally.model.kube import Status
+from gputally.model.kube.meta import Status
 
 _MAX_CHARACTERS: Final = 500
 """Limit of the server's message, which repeats the request."""

@@ -11,7 +11,7 @@ from gputally.kube.api import Api
 from gputally.kube.failures import LoginRefused, is_unavailable, remedy
 from gputally.kube.reflector.resource import Resource
 from gputally.kube.watched import resources
-from gputally.model.kube import Meta
+from gputally.model.kube.meta import Meta
 from gputally.model.rules import Rules
 
 logger = logging.getLogger(__name__)

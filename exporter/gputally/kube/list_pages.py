@@ -12,7 +12,7 @@ from gputally.kube.list_items import ListItems
 from gputally.kube.reflector.events import identified
 from gputally.kube.reflector.reflector import UNDECODABLE
 from gputally.kube.reflector.resource import IDLE_SECONDS
-from gputally.model.kube import Object
+from gputally.model.kube.meta import Object
 
 PAGE: Final = 500
 """As client-go's."""

@@ -10,9 +10,8 @@ from gputally.errors import ApiForbidden, VersionExpired
 from gputally.kube.api import Api
 from gputally.kube.discovery import LIFETIME_SECONDS, Discovery, Served
 from gputally.kube.failures import AnswerTooLarge, LoginRefused, RequestRefused, remedy
-from gputally.model.kube import OwnerMeta
+from gputally.model.kube.meta import Lookup, Owner, OwnerMeta, can_exist, controller_of
 from gputally.model.observation import OwnerResolved
-from gputally.model.owner import Lookup, Owner, can_exist, controller_of
 from gputally.process.once import Once
 
 logger = logging.getLogger(__name__)

@@ -8,21 +8,16 @@ from gputally.accounting.jobs.job_record import is_gpu_job
 from gputally.accounting.waiting.others import Matters, other_pod
 from gputally.accounting.watched.relevant_pods import is_watched
 from gputally.kube.reflector.resource import Resource
-from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.health import WatchHealth
-from gputally.model.kube import (
-    Event,
-    Job,
-    Kind,
-    Namespace,
-    Node,
-    Pod,
-    PodDisruptionBudget,
-    PriorityClass,
-    ResourceQuota,
-)
-from gputally.model.objects.kueue_workload import KueueWorkload
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.events import Event
+from gputally.model.kube.kueue import KueueWorkload
+from gputally.model.kube.meta import Kind, Namespace
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
+from gputally.model.kube.pods import Pod
+from gputally.model.kube.policy import PodDisruptionBudget, PriorityClass, ResourceQuota
+from gputally.model.kube.workloads import Job
 from gputally.model.rules import Rules
 
 _EVENTS_IDLE_S: Final = 900.0

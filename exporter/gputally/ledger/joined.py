@@ -29,11 +29,11 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.wait_records import WaitRecord, WaitTime
-from gputally.model.disruptions.disruption import CAUSES, Cause, DisruptionRecord
-from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
+from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
+from gputally.model.lost_work import LostWork
 from gputally.model.price import Price
 from gputally.model.unaccounted import UnaccountedDay
-from gputally.model.work.lost_work import LostWork
+from gputally.model.usage import AssignmentHour, UnallocatedHour
 
 _Key = tuple[tuple[str, ...], Price | None, int]
 """Labels, price and period."""

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from gputally.model.disruptions.disruption import DisruptionRecord
+from gputally.model.disruptions import DisruptionRecord
+from gputally.model.lost_work import CheckpointSource, LostWork
 from gputally.model.price import Price
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostWork
 
 
 class PreemptionRecord(Struct, frozen=True, kw_only=True, gc=False):

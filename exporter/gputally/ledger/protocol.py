@@ -24,10 +24,10 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.wait_records import WaitRecord, WaitTime
-from gputally.model.disruptions.disruption import CAUSES, Cause, DisruptionRecord
-from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
+from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
+from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay
-from gputally.model.work.lost_work import LostWork
+from gputally.model.usage import AssignmentHour, UnallocatedHour
 
 Line = tuple[int, int]
 """GPU-time (µs·µGPU) as a + b·t."""

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import WaitCause
 from gputally.model.price import Price
+from gputally.model.verdicts import Reason
+from gputally.model.waits import WaitCause
 
 
 class WaitRecord(Struct, frozen=True, kw_only=True, gc=False):

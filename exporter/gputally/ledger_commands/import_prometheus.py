@@ -31,7 +31,7 @@ from gputally.ledger_commands.import_output import NOT_ALL_STATUS, ImportOutput,
 from gputally.ledger_commands.progress_line import ProgressLine, ending_cleanly
 from gputally.ledger_commands.report.report_notes import write_sampled
 from gputally.ledger_commands.report.report_scope import time_zone
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.printable import printable
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_datetime

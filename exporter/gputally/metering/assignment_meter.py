@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from gputally.model.measured.device import PartAllocation
+from gputally.model.devices import PartAllocation
 from gputally.model.units import US_PER_HOUR
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gputally.metering.apportion import apportion
-from gputally.model.measured.device import PartAllocation, Process
+from gputally.model.devices import PartAllocation, Process
 
 
 class Division(NamedTuple):

@@ -7,10 +7,10 @@ from gputally.metering.journal import Journal, forget_hours
 from gputally.metering.node_snapshot import DeviceSnapshot
 from gputally.metering.reporting import assignment_report, assignment_totals, gpu_report, gpu_totals, watermark_us
 from gputally.metering.timeline import Timeline
-from gputally.model.measured.device import PartAllocations, Reading
-from gputally.model.measured.usage_report import VERSION, UsageReport
+from gputally.model.devices import PartAllocations, Reading
 from gputally.model.rules import MigBasis
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import VERSION, UsageReport
 
 JOURNAL_US: Final = 6 * US_PER_HOUR
 VALID_US: Final = 10 * US_PER_SECOND

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from gputally.metering.apportion import apportion
 from gputally.metering.assignment_meter import AssignmentMeter
-from gputally.model.measured.device import MOST_POWER
+from gputally.model.devices import MOST_POWER
 from gputally.model.units import US_PER_SECOND
 
 _PEAK_FACTOR: Final = 2

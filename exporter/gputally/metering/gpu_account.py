@@ -8,7 +8,7 @@ from gputally.metering.layout import Layout
 from gputally.metering.state_accounting import StateAccounting
 from gputally.metering.timeline import Timeline
 from gputally.metering.utilisation_accounting import UtilisationAccounting
-from gputally.model.measured.device import Reading, Source
+from gputally.model.devices import Reading, Source
 from gputally.model.units import GPU
 
 _MOST_ACCURATE_FIRST = tuple(Source)

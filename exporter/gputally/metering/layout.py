@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gputally.metering.apportion import apportion
-from gputally.model.measured.device import Part
+from gputally.model.devices import Part
 from gputally.model.units import GPU
 
 

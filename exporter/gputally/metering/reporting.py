@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gputally.metering.assignment_meter import AssignmentMeter
 from gputally.metering.gpu_account import GpuAccount
 from gputally.metering.node_snapshot import AssignmentTotals, GpuTotals
-from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour
+from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour
 
 
 def assignment_report(assignment: AssignmentMeter) -> AssignmentReport:

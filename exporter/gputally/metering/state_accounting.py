@@ -9,7 +9,7 @@ from gputally.metering.energy import GpuTimeEntry
 from gputally.metering.gpu_sums import GpuSums
 from gputally.metering.layout import Layout, Slot
 from gputally.metering.timeline import Interval, Period, Timeline
-from gputally.model.measured.device import Part
+from gputally.model.devices import Part
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 MAX_MEMORY_GAP_US: Final = 60 * US_PER_SECOND

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gputally.metering.assignment_meter import AssignmentMeter, AssignmentName, assignment_name, hour_of
 from gputally.metering.attribution import shares
-from gputally.model.measured.device import PartAllocation, PartAllocations
+from gputally.model.devices import PartAllocation, PartAllocations
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 HISTORY_US: Final = 600 * US_PER_SECOND

@@ -7,7 +7,7 @@ from gputally.metering.energy import GpuTimeEntry
 from gputally.metering.gpu_sums import GpuSums
 from gputally.metering.layout import Slot
 from gputally.metering.timeline import Interval, Period, Timeline
-from gputally.model.measured.device import BUSY, Part, Source
+from gputally.model.devices import BUSY, Part, Source
 from gputally.model.units import US_PER_SECOND
 
 MAX_DELAY_US: Final = 10 * US_PER_SECOND

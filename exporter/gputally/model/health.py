@@ -1,4 +1,4 @@
-"""The exporter's own health: each part has one writer, and the exposition reads it."""
+"""Health of the aggregator and of agents: each part has one writer, and the exposition reads it."""
 
 from collections.abc import Callable, Mapping
 from math import inf
@@ -6,9 +6,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from gputally.model.billing.budget_values import BudgetsHealth
-from gputally.model.kube import Kind
-from gputally.model.owner import Lookup
+from gputally.model.budgets import BudgetsHealth
+from gputally.model.kube.meta import Kind, Lookup
 
 
 class WatchHealth(Struct, kw_only=True):
@@ -146,3 +145,20 @@ class Health(Struct, kw_only=True):
     """None if no budgets are configured."""
     certificates: Mapping[str, Callable[[], int | None]] = {}
     """When our own certificates expire (s), by their use."""
+
+
+class NodeHealth(Struct, kw_only=True):
+    """Counts since the agent started, by outcome; times in µs, None before the first."""
+
+    version: str
+    python: str
+    driver: str = ""
+    nvml: str = ""
+    reads: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("ok", "lost", "hung", "failed"), 0))
+    """Readings of GPUs."""
+    last_read_us: int | None = None
+    polls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("ok", "unreachable", "refused"), 0))
+    """Kubelet polls for device assignments."""
+    last_poll_us: int | None = None
+    certificate: Callable[[], int | None] = lambda: None
+    """When the server certificate expires (s); None without one."""

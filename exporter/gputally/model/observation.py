@@ -7,11 +7,10 @@ facts without an API timestamp depend on it.
 
 from msgspec import Struct
 
-from gputally.model.kube import Kind, Object, OwnerReference
-from gputally.model.measured.usage_report import UsageReport
-from gputally.model.objects.workload import Workload
-from gputally.model.owner import Owner
-from gputally.model.placement.needs import Taken
+from gputally.model.kube.meta import Kind, Object, Owner, OwnerReference
+from gputally.model.kube.workloads import Workload
+from gputally.model.needs import Taken
+from gputally.model.usage import UsageReport
 
 
 class Upserted(Struct, frozen=True, kw_only=True, gc=False):

@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.billing.budget import Budget
-from gputally.model.billing.closing_rules import Closing
+from gputally.model.budgets import Budget
+from gputally.model.periods import Closing
 
 
 class TierRule(Struct, frozen=True, kw_only=True, cache_hash=True):

@@ -1,8 +1,10 @@
 """Units: time is integer microseconds since the epoch (UTC), quantity integer micro-GPUs, money exact.
 
-GPU-time is their product, an unbounded integer in µs·µGPU; 10^12 of them are one GPU-second.
+GPU-time is their product, an unbounded integer in µs·µGPU; 10^12 of them are one GPU-second. Durations are written as
+in Kubernetes and Prometheus.
 """
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -38,3 +40,22 @@ def dated_us(instant: datetime | None, at_us: int) -> int:
 def to_datetime(us: int) -> datetime:
     """The UTC instant `us` microseconds after the epoch."""
     return _EPOCH + us * _MICROSECOND
+
+
+_DURATION: Final = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
+
+
+def duration_text(seconds: int) -> str:
+    """The shortest such text, as 1h30m for 5400; "0s" for 0."""
+    hours, minutes = divmod(seconds // 60, 60)
+    parts = ((hours, "h"), (minutes, "m"), (seconds % 60, "s"))
+    return "".join(f"{amount}{unit}" for amount, unit in parts if amount) or "0s"
+
+
+def seconds_of(text: str) -> int | None:
+    """Seconds of a duration such as 90s, 5m or 1h30m; None if it is not one."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        return None
+    hours, minutes, seconds = (int(each or 0) for each in match.groups())
+    return 3600 * hours + 60 * minutes + seconds

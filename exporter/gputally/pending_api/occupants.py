@@ -8,8 +8,8 @@ from gputally.accounting.fleet.active_pods import ActivePod, holding
 from gputally.accounting.fleet.risk_lines import line_of
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.export.live.allocations_route import cost_per_hour
-from gputally.model.placement.why_document import OccupantPod
-from gputally.model.pod import PodRecord
+from gputally.model.api.why import OccupantPod
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR
 from gputally.pending_api.pending_now import PendingNow, Viewer
 

@@ -3,8 +3,8 @@
 from typing import Final
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.verdict import Reason
+from gputally.model.needs import Needs
+from gputally.model.verdicts import Reason
 from gputally.pending_api.pending_now import PendingNow, Viewer
 
 NOT_ADMITTED: Final = frozenset({Reason.NO_SCHEDULER, Reason.QUEUED, Reason.GATED, Reason.QUOTA_NEVER, Reason.QUOTA})

@@ -6,12 +6,12 @@ from gputally.accounting.fleet.active_pods import ANY, holding
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.wait_records import WaitRecord
-from gputally.model.disruptions.preemption import Preemption
-from gputally.model.placement.pending_document import PendingPod
-from gputally.model.placement.wait import Wait
-from gputally.model.placement.why_document import PastWait, PreemptedBy, WhyAnswer, WhyDocument
-from gputally.model.pod import PodRecord
+from gputally.model.api.pending import PendingPod
+from gputally.model.api.why import PastWait, PreemptedBy, WhyAnswer, WhyDocument
+from gputally.model.disruptions import Preemption
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
+from gputally.model.waits import Wait
 from gputally.pending_api.costs.wait_costs import waited_cost
 from gputally.pending_api.past_pods import PastPod
 from gputally.pending_api.pending_now import PendingNow, Viewer

@@ -10,7 +10,7 @@ from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import AllocationRecord, LedgerState, Records, SegmentRecord, Window
 from gputally.ledger.wait_records import WaitRecord
-from gputally.model.disruptions.disruption import PREEMPTIONS, DisruptionRecord
+from gputally.model.disruptions import PREEMPTIONS, DisruptionRecord
 from gputally.model.units import US_PER_DAY
 
 _EVER: Final = Window(0, 2**62)

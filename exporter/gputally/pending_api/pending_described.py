@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from gputally.model.placement.fits_document import FITS_PATH, FitsDocument
-from gputally.model.placement.pending_document import PENDING_PATH, PendingDocument
-from gputally.model.placement.what_if_document import WHAT_IF_PATH, WhatIfDocument
-from gputally.model.placement.why_document import WHY_PATH, WhyDocument
+from gputally.model.api.fits import FITS_PATH, FitsDocument
+from gputally.model.api.pending import PENDING_PATH, PendingDocument
+from gputally.model.api.what_if import WHAT_IF_PATH, WhatIfDocument
+from gputally.model.api.why import WHY_PATH, WhyDocument
 from gputally.pending_api.forecasts.manifest_pods import KIND_NAMES
 from gputally.pending_api.pending_request import MOST_PENDING, PENDING_FILTERS, USUAL_PENDING
 from gputally.report_api.openapi import Described, document_content, filter_parameters, operation, parameter

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.export.live.unknown_values import unknown_values
-from gputally.model.placement.partial_gang import PartialGang
-from gputally.model.placement.uncreated_workload import UncreatedWorkload
+from gputally.model.partial_gangs import PartialGang
+from gputally.model.waits import UncreatedWorkload
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
 
 Filters = Mapping[str, frozenset[str]]

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.why_document import UnaccountedNote, WhyDocument
-from gputally.model.pod import PodRecord
+from gputally.model.api.why import UnaccountedNote, WhyDocument
+from gputally.model.pod_record import PodRecord
 from gputally.model.unaccounted import WORDS, UnaccountedEntry, UnaccountedPod
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.past_answers import why_gone, why_waited

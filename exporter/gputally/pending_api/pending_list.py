@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.pending_document import PendingDocument, PendingPod
-from gputally.model.placement.why_document import Help
+from gputally.model.api.pending import PendingDocument, PendingPod
+from gputally.model.api.why import Help
 from gputally.pending_api.helps.helps import helps_among, suggestions_for
 from gputally.pending_api.helps.related_pods import RelatedPods, Relations
 from gputally.pending_api.pending_filters import unknown_to
@@ -22,9 +22,9 @@ from gputally.pending_api.words.suggestion_words import change_words
 from gputally.pending_api.workloads.pending_workloads import chosen_workloads, pending_workload, workload_reasons
 
 if TYPE_CHECKING:
-    from gputally.model.placement.advice import Suggestion
-    from gputally.model.placement.needs import Needs
-    from gputally.model.placement.verdict import Verdict
+    from gputally.model.advice import Suggestion
+    from gputally.model.needs import Needs
+    from gputally.model.verdicts import Verdict
 
     _Request = tuple[Needs | None, Verdict, bool]
     """What suggestions depend on; also whether the pod's tier serves users."""

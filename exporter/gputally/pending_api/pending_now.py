@@ -11,13 +11,13 @@ from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.waiting.fit.packing import Job, JobNodes
 from gputally.accounting.waiting.rank_findings import ClassFindings
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.disruptions.preemption import Preemption
-from gputally.model.placement.advice import PriorityChoice
-from gputally.model.placement.partial_gang import NotCompared, PartialGang
-from gputally.model.placement.wait import PodWait
-from gputally.model.pod import PodRecord
+from gputally.model.advice import PriorityChoice
+from gputally.model.disruptions import Preemption
+from gputally.model.partial_gangs import NotCompared, PartialGang
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.unaccounted import UnaccountedEntry, UnaccountedPod
+from gputally.model.waits import PodWait
 from gputally.pending_api.forecasts.policy_now import NO_POLICY, PolicyNow, read_budgets, read_policy
 from gputally.placement.fits_now import Size
 from gputally.placement.room import Room

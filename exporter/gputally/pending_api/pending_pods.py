@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from gputally.accounting.fleet.active_pods import ANY
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.export.live.allocations_route import hourly_text
-from gputally.model.placement.pending_document import PendingDocument, PendingPod, PendingReason, PendingTenant
-from gputally.model.placement.verdict import Reason, Verdict
+from gputally.model.api.pending import PendingDocument, PendingPod, PendingReason, PendingTenant
 from gputally.model.price import PriceRange
 from gputally.model.units import GPU, to_datetime
+from gputally.model.verdicts import Reason, Verdict
 from gputally.pending_api.costs.wait_costs import unpriced_reason
 from gputally.pending_api.past_answers import past_waits
 from gputally.pending_api.pending_filters import Filters, matches, pod_values

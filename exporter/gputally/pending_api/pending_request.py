@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
-from gputally.model.placement.verdict import Reason
+from gputally.model.verdicts import Reason
 from gputally.report_api.report_request import InvalidRequest, expect_known, number, only
 
 PENDING_FILTERS: Final = ("namespace", "tenant", "tier", "job", "reason")

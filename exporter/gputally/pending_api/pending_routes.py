@@ -14,10 +14,10 @@ from gputally.export.authenticator import TENANTS
 from gputally.export.negotiate import gzip_accepted
 from gputally.export.turns import ANSWERS, Turns, try_again
 from gputally.export.web import compressed, joined
-from gputally.model.placement.fits_document import FITS_PATH
-from gputally.model.placement.pending_document import PENDING_PATH
-from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH
-from gputally.model.placement.why_document import NOT_FOUND_HEADER, WHY_PATH
+from gputally.model.api.fits import FITS_PATH
+from gputally.model.api.pending import PENDING_PATH
+from gputally.model.api.what_if import BODY_BYTES, WHAT_IF_PATH
+from gputally.model.api.why import NOT_FOUND_HEADER, WHY_PATH
 from gputally.pending_api.forecasts.fits_request import FitsRequest, fits_document
 from gputally.pending_api.forecasts.forecast import forecast, forecast_of_manifest
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.model.placement.why_document import PreemptedBy, PreemptedPod, WhyDocument
+from gputally.model.api.why import PreemptedBy, PreemptedPod, WhyDocument
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.past_answers import preempted_before, preempted_by
 from gputally.pending_api.past_pods import PastPods, PastVictim

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gputally.accounting.terms.tier import tier_of_pod
-from gputally.model.placement.why_document import SimilarWaits
+from gputally.model.api.why import SimilarWaits
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.shares.schemes import Units, requested

@@ -7,20 +7,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
-from gputally.model.placement.pending_document import PendingPod
-from gputally.model.placement.priority_finding import FindingKind
-from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
-from gputally.model.placement.why_document import (
-    Help,
-    NeededResources,
-    ObstacleText,
-    PriorityNote,
-    WhyAnswer,
-    WhyDocument,
-)
-from gputally.model.pod import PodRecord
+from gputally.model.api.pending import PendingPod
+from gputally.model.api.why import Help, NeededResources, ObstacleText, PriorityNote, WhyAnswer, WhyDocument
+from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND, to_datetime
+from gputally.model.verdicts import FindingKind, Obstacle, ObstacleKind, Reason, Verdict
 from gputally.pending_api.costs.wait_costs import unpriced, waited_cost
 from gputally.pending_api.helps.helps import helps_of
 from gputally.pending_api.helps.related_pods import Relations
@@ -34,7 +26,7 @@ from gputally.pending_api.words.affinity_words import affinity_words
 from gputally.pending_api.words.gang_entries import gang_entry_of
 from gputally.pending_api.words.priority_words import priority_note
 from gputally.pending_api.words.verdict_words import NODE_COUNTS, obstacle_text
-from gputally.placement.findings import findings
+from gputally.placement.priority_findings import findings
 
 _NOT_BY_NODES: Final = frozenset(NOT_ADMITTED | {Reason.CLAIM, Reason.EXCLUDED, Reason.IMPOSSIBLE, Reason.SCHEDULABLE})
 """More nodes like those that exist leave these pods waiting."""

@@ -4,10 +4,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
-from gputally.model.placement.needs import PODS, Amounts, Needs
-from gputally.model.placement.verdict import Obstacle, ObstacleKind
+from gputally.model.needs import PODS, Amounts, Needs
 from gputally.model.price import Asset
-from gputally.placement.answers import AboutNeeds, Exclusions
+from gputally.model.verdicts import Obstacle, ObstacleKind
+from gputally.placement.answer_cache import AboutNeeds, Exclusions
 from gputally.placement.exclusions import exclusions, keys_of, named_by
 from gputally.placement.fit import fits
 from gputally.placement.node_group import GroupPart, NodeGroup, NodeGrouping, WholeGroup

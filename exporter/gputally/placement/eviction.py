@@ -10,12 +10,12 @@ from typing import Final
 
 from msgspec import structs
 
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.verdict import Eviction
+from gputally.model.needs import Needs
+from gputally.model.verdicts import Eviction
 from gputally.placement.candidates import available_on, candidates_for, with_enough
+from gputally.placement.disruption_budgets import Budgets
 from gputally.placement.fit import by_importance, fits, must_go, start_of
 from gputally.placement.node_room import NodeRoom
-from gputally.placement.policy.budgets import Budgets
 from gputally.placement.room import Room
 
 COMPARED: Final = 100

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
-from gputally.model.objects.toleration import Toleration
-from gputally.model.placement.needs import Needs, Place, Taint
-from gputally.model.placement.verdict import Obstacle, ObstacleKind
+from gputally.model.kube.pods import LabelRequirement, NodeSelectorTerm, Toleration
+from gputally.model.needs import Needs, Place, Taint
+from gputally.model.verdicts import Obstacle, ObstacleKind
 from gputally.placement.node_group import HOSTNAME
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")

@@ -1,9 +1,9 @@
-"""Whether requests fit into what is available, and which pods must go until they do."""
+"""Whether and how often requests fit, which pods must go until they do, and how few nodes would hold them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
-from gputally.model.placement.needs import Amounts, Taken
+from gputally.model.needs import Amounts, Taken
 
 Pods = Sequence[tuple[str, Taken]]
 """Pods with their UIDs."""
@@ -58,3 +58,19 @@ def by_importance(pods: Iterable[tuple[str, Taken]]) -> Pods:
 def start_of(taken: Taken) -> float:
     """When it started, in µs; later than all others if it has not."""
     return inf if taken.started_us is None else taken.started_us
+
+
+def nodes_needed(amounts: Amounts, count: int, offers: Mapping[Amounts, int]) -> int | None:
+    """The smallest number of nodes that hold `count` pods with these amounts, if they were empty.
+
+    `offers` counts the nodes by their allocatable amounts. None if all of them together are too small.
+    """
+    sizes = sorted(((copies(amounts, dict(offered)), number) for offered, number in offers.items()), reverse=True)
+    needed, rest = 0, count
+    for each, number in sizes:
+        if not each or rest <= 0:
+            break
+        nodes = min(number, -(-rest // each))
+        needed += nodes
+        rest -= nodes * each
+    return None if rest > 0 else needed

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
-from gputally.model.placement.needs import Amounts, Needs, Place, Taint
+from gputally.model.needs import Amounts, Needs, Place, Taint
 from gputally.model.price import Asset
-from gputally.placement.answers import Answers
+from gputally.placement.answer_cache import Answers
 from gputally.placement.fit import fits
 from gputally.placement.node_room import NodeRoom
 

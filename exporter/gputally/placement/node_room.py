@@ -1,11 +1,15 @@
-"""What one node offers, and what pods take from it."""
+"""One node: what it offers, and what pods take from it."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
-from gputally.model.placement.needs import Amounts, Place, Taken
+from gputally.errors import MalformedObject
+from gputally.model.kube.nodes import Node
+from gputally.model.needs import Amounts, Place, Taint, Taken
 from gputally.model.price import Asset
-from gputally.placement.answers import Answers, NodeMemo
+from gputally.placement.answer_cache import Answers, NodeMemo
+from gputally.placement.resource_requests import amount_of
 
 _NONE: Final[frozenset[str]] = frozenset()
 """One object for all nodes: a set takes 200 bytes."""
@@ -117,3 +121,35 @@ def add(sums: dict[str, int], amounts: Amounts, *, sign: int = 1) -> None:
     """Add `amounts` to `sums`."""
     for resource, amount in amounts:
         sums[resource] = sums.get(resource, 0) + sign * amount
+
+
+def place_of(node: Node) -> Place:
+    """`node` as the scheduler sees it. Raises: MalformedObject for an invalid quantity."""
+    try:
+        offered = sorted((name, amount_of(name, each)) for name, each in (node.status.allocatable or {}).items())
+    except ValueError as error:
+        raise MalformedObject(node.metadata.uid, str(error)) from None
+    return Place(
+        uid=node.metadata.uid,
+        name=node.metadata.name,
+        labels=tuple([_label(*label) for label in sorted((node.metadata.labels or {}).items())]),
+        taints=tuple([_taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints or ()]),
+        offered=_amounts(tuple(offered)),
+        is_cordoned=bool(node.spec.unschedulable),
+    )
+
+
+@lru_cache(maxsize=16384)
+def _label(key: str, value: str) -> tuple[str, str]:
+    """Equal labels of thousands of nodes are one object."""
+    return key, value
+
+
+@lru_cache(maxsize=1024)
+def _taint(key: str, value: str, effect: str) -> Taint:
+    return Taint(key, value, effect)
+
+
+@lru_cache(maxsize=4096)
+def _amounts(offered: Amounts) -> Amounts:
+    return offered

@@ -2,14 +2,25 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Final
 
-from gputally.model.placement.needs import Place, Taken
-from gputally.model.placement.verdict import Eviction
+from gputally.model.needs import Place, Taken
 from gputally.model.price import Asset
-from gputally.placement.answers import Answers
+from gputally.model.verdicts import Eviction
+from gputally.placement.answer_cache import Answers
+from gputally.placement.disruption_budgets import NO_BUDGETS
 from gputally.placement.node_group import HOSTNAME, NodeGrouping
 from gputally.placement.node_room import NodeRoom
-from gputally.placement.policy.budgets import NO_BUDGETS
+
+PLANNED: Final = "planned "
+"""Begins that of a pod that a forecast has placed."""
+TRIED: Final = "what-if "
+"""The same while the forecast is made."""
+
+
+def is_planned(uid: str) -> bool:
+    """Whether a pod does not exist yet."""
+    return uid.startswith((PLANNED, TRIED))
 
 
 class Room:

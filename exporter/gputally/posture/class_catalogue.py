@@ -8,7 +8,7 @@ from msgspec import Struct
 from gputally.accounting.terms.class_tiers import SYSTEM
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
-from gputally.model.objects.core_values import NEVER, PREEMPTS
+from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.model.rules import Rules
 from gputally.posture.posture_objects import ClassObject
 

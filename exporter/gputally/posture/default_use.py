@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from gputally.model.objects.core_values import PREEMPTS
+from gputally.model.kube.pods import PREEMPTS
 from gputally.posture.gpu_workloads import gpu_pods
 from gputally.posture.posture_input import PostureResource
 from gputally.posture.posture_state import PostureState

@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import Meta, OwnerReference
-from gputally.model.objects.core_values import ENDED_PHASES
+from gputally.model.kube.meta import Meta, OwnerReference
+from gputally.model.kube.pods import ENDED_PHASES
 from gputally.model.rules import Rules
 from gputally.posture.posture_input import KINDS, PostureInput, PostureResource
 from gputally.posture.posture_objects import (

@@ -9,7 +9,7 @@ from msgspec import Struct
 from gputally.accounting.disruptions.preemptions import UNKNOWN
 from gputally.accounting.terms.tier import NO_TIER, tier_of
 from gputally.ledger.records import PriorityClassRecord, Window
-from gputally.model.objects.core_values import PREEMPTS
+from gputally.model.kube.pods import PREEMPTS
 from gputally.model.rules import Rules
 from gputally.model.units import to_datetime
 from gputally.posture.class_catalogue import CatalogueClass

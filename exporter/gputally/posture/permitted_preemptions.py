@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gputally.model.objects.core_values import NEVER
+from gputally.model.kube.pods import NEVER
 from gputally.posture.class_catalogue import CatalogueClass, own_classes
 from gputally.posture.wording import listed
 

@@ -5,7 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.kube import AnnotatedMeta, PodMeta
+from gputally.model.kube.meta import AnnotatedMeta
+from gputally.model.kube.pods import PodMeta
 from gputally.model.rules import Rules
 from gputally.posture.checks.check_table import CHECKS
 from gputally.posture.class_catalogue import CatalogueClass

@@ -5,8 +5,9 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from gputally.model.kube import Namespace, Node
-from gputally.placement.objects.unknown_workload import UnknownWorkload
+from gputally.model.kube.meta import Namespace
+from gputally.model.kube.nodes import Node
+from gputally.placement.unknown_workload import UnknownWorkload
 from gputally.posture.posture_objects import (
     AnyObject,
     ClassObject,

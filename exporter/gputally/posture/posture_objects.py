@@ -5,11 +5,11 @@ Shapes: k8s.io/api core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1; kubeflo
 
 from msgspec import field
 
-from gputally.model.kube import AnnotatedMeta, Condition, Container, Namespace, Node, Pod, PodMeta, PodSpec, PodStatus
-from gputally.model.objects.camel import Camel
-from gputally.model.objects.disruption_budget import DisruptionBudgetSpec
-from gputally.model.objects.pod_failure_policy import PodFailurePolicy
-from gputally.model.objects.quota_spec import QuotaSpec, QuotaStatus
+from gputally.model.kube.meta import AnnotatedMeta, Camel, Condition, Namespace
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.pods import Container, Pod, PodMeta, PodSpec, PodStatus
+from gputally.model.kube.policy import DisruptionBudgetSpec, QuotaSpec, QuotaStatus
+from gputally.model.kube.workloads import PodFailurePolicy
 
 
 class CommandedContainer(Container, frozen=True):

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, structs
 
 from gputally.accounting.policy.quota_limits import QuotaLimit, quota_limits
-from gputally.model.kube import Node
-from gputally.model.objects.quota_spec import ScopeExpression
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.policy import ScopeExpression
 from gputally.model.rules import Rules
-from gputally.placement.objects.quota_scopes import BY_CLASS
+from gputally.placement.quotas import BY_CLASS
 from gputally.posture.gpu_workloads import namespace_of
 from gputally.posture.posture_objects import QuotaObject
 from gputally.posture.wording import listed

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from gputally.errors import ConfigError, Problem
-from gputally.placement.objects.unknown_workload import UnknownWorkload, group_of
+from gputally.placement.unknown_workload import UnknownWorkload, group_of
 from gputally.posture.posture_input import KINDS, NotRead, PostureInput, PostureKind, PostureResource
 from gputally.posture.posture_objects import AnyObject
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_files, manifest_objects

@@ -12,8 +12,7 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, S
 
 import gputally
 from gputally.errors import GputallyError
-from gputally.model.agent_pod import PullOutcome
-from gputally.model.measured.usage_report import VERSION, UsageReport
+from gputally.model.usage import VERSION, PullOutcome, UsageReport
 from gputally.pulling.agent_credentials import tls_contexts, token_file
 from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.pulling.plausible import implausible

@@ -6,8 +6,8 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import NamedTuple
 
-from gputally.model.agent_pod import AgentPod
 from gputally.model.rules import MigBasis
+from gputally.model.usage import AgentPod
 
 
 class Target(NamedTuple):

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from gputally.model.measured.usage_report import AssignmentReport, GpuReport, Hour, UsageReport
 from gputally.model.units import US_PER_HOUR
+from gputally.model.usage import AssignmentReport, GpuReport, Hour, UsageReport
 
 _MAX: Final = 1 << 62
 """The ledger stores 64-bit integers; the values of one device hour are a thousand times smaller."""

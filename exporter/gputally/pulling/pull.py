@@ -5,10 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from gputally.model.agent_pod import PullOutcome
 from gputally.model.health import AgentHealth, AgentsHealth
-from gputally.model.measured.usage_report import UsageReport
 from gputally.model.observation import UsageReported
+from gputally.model.usage import PullOutcome, UsageReport
 from gputally.process.once import Once
 from gputally.pulling.agent_client import AgentClient, PullFailed
 from gputally.pulling.agent_options import Target

@@ -8,9 +8,9 @@ from msgspec import Struct
 from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import JOB, AllocatedTime, JobSet, MeasuredTime
-from gputally.model.node import CapacityState
+from gputally.model.lost_work import CheckpointSource
+from gputally.model.node_record import CapacityState
 from gputally.model.price import Price
-from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.calendar.periods import Periods
 from gputally.report.capacity.capacity_cells import read_capacity_cells
 from gputally.report.report_query import ReportQuery

@@ -8,9 +8,9 @@ from msgspec import Struct
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.disruptions.disruption import Cause, DisruptionRecord
+from gputally.model.disruptions import Cause, DisruptionRecord
+from gputally.model.lost_work import LostWork
 from gputally.model.units import US_PER_HOUR
-from gputally.model.work.lost_work import LostWork
 from gputally.report.preemptions.cascades import LINKED, CascadeLink, cascade_links
 from gputally.report.preemptions.preemption_value import PreemptionValue, read_values
 from gputally.report.report_query import ReportQuery

@@ -8,9 +8,8 @@ from typing import Final
 from msgspec import Struct, structs
 
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND, to_datetime
-from gputally.model.work.duration import duration_text
-from gputally.model.work.lost_work import LostWork
+from gputally.model.lost_work import LostWork
+from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND, duration_text, to_datetime
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.preemptions.preemption_value import PreemptionValue
 from gputally.report.rounding import decimal_of, gpus

@@ -14,7 +14,7 @@ from msgspec import json
 
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import AllocatedTime, Window
-from gputally.model.billing.calendar_period import month_of
+from gputally.model.periods import month_of
 from gputally.model.price import Price, Purchase
 from gputally.model.units import GPU_HOUR, to_datetime
 from gputally.report.calendar.periods import hours_of

@@ -7,9 +7,9 @@ from typing import Final
 
 from gputally.ledger.protocol import LedgerReader
 from gputally.model.allocation import Outcome
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import WaitCause
 from gputally.model.price import Purchase
+from gputally.model.verdicts import Reason
+from gputally.model.waits import WaitCause
 from gputally.report.calendar.periods import TIME_DIMENSIONS
 from gputally.report.report_query import Filter, ReportQuery
 

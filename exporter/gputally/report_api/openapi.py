@@ -7,10 +7,10 @@ import msgspec
 
 from gputally.export.live.allocations_route import FILTERS
 from gputally.export.live.at_risk_route import FILTERS as AT_RISK_FILTERS
-from gputally.model.allocations_document import PATH as ALLOCATIONS_PATH
-from gputally.model.allocations_document import AllocationsDocument
-from gputally.model.at_risk_document import PATH as AT_RISK_PATH
-from gputally.model.at_risk_document import AtRiskDocument
+from gputally.model.api.allocations import PATH as ALLOCATIONS_PATH
+from gputally.model.api.allocations import AllocationsDocument
+from gputally.model.api.at_risk import PATH as AT_RISK_PATH
+from gputally.model.api.at_risk import AtRiskDocument
 from gputally.report.disruption_lines import FILTERED as VICTIM_FILTERED
 from gputally.report.disruption_rows import PreemptionRow
 from gputally.report.job_preemptions.record_rows import JobPreemptionRow

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions import Cause
 from gputally.report.disruption_lines import FILTERED
 from gputally.report_api.report_request import (
     DEFAULT_LIMIT,

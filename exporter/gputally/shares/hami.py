@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from gputally.model.kube import Pod
-from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
+from gputally.model.kube.pods import NO_ANNOTATIONS, Pod
 from gputally.model.rules import HamiBasis, Rules
 from gputally.model.units import GPU
 from gputally.shares.scheme import GPUS, Amounts, Labels, ResourceAmount, Scheme

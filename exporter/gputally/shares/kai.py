@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
-from gputally.model.kube import Pod
-from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, Texts
+from gputally.model.kube.pods import NO_ANNOTATIONS, Pod, Texts
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from gputally.shares import gfd

@@ -8,7 +8,7 @@ GPUs; otherwise, and where the labels once explained the same offer, a GPU has f
 
 from typing import Final, NamedTuple
 
-from gputally.model.node import LabelConflict
+from gputally.model.node_record import LabelConflict
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from gputally.shares import gfd, gke, mig

@@ -1,15 +1,51 @@
-"""The devices that a pod effectively requests, by resource."""
+"""The devices that a pod effectively requests, by resource: the peak of its containers."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import Container, Pod
+from gputally.model.kube.pods import Container, Pod
 from gputally.model.rules import Rules
-from gputally.shares.peak import peak_of
 from gputally.shares.scheme import Amounts
 from gputally.shares.schemes import SCHEMES, Units, describes, rule_of
+
+
+def peak_of(init_containers: Sequence[Container], by_container: Sequence[Amounts]) -> Amounts:
+    """The maximum at any time; `by_container` are the requests of the init containers, then those of the containers.
+
+    Init containers run one after the other before the containers; sidecars (init containers with restartPolicy Always)
+    run in parallel with all that follow.
+
+    Source: k8s.io/component-helpers resource/helpers.go, PodRequests.
+    """
+    if len(by_container) == 1:
+        return by_container[0]
+    sidecars, peak = _init_usage(zip(init_containers, by_container, strict=False))
+    for amounts in by_container[len(init_containers) :]:
+        _add(sidecars, amounts)
+    for name, amount in sidecars.items():
+        peak[name] = max(amount, peak.get(name, 0))
+    return peak
+
+
+def _init_usage(init_containers: Iterable[tuple[Container, Amounts]]) -> tuple[Amounts, Amounts]:
+    """The sum of the sidecars, and the maximum at any time while init containers run."""
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container, amounts in init_containers:
+        running = dict(sidecars)
+        _add(running, amounts)
+        peak |= {name: max(amount, peak.get(name, 0)) for name, amount in running.items()}
+        if container.restart_policy == "Always":
+            sidecars = running
+    return sidecars, peak
+
+
+def _add(sums: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        sums[name] = sums.get(name, 0) + amount
+
 
 _SUFFIXES = {"": 1, "k": 10**3} | {
     letter + binary: (1024 if binary else 1000) ** power

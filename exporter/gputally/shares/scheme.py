@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple
 
-from gputally.model.kube import Pod
+from gputally.model.kube.pods import Pod
 from gputally.model.rules import ResourceRule, Rules
 
 Labels = Mapping[str, str]

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final
 
-from gputally.model.kube import Node
+from gputally.model.kube.nodes import Node
 from gputally.model.rules import ResourceRule, Rules
 from gputally.model.units import GPU
 from gputally.shares.hami import Hami

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from gputally.model.kube import Pod
+from gputally.model.kube.pods import Pod
 from gputally.model.rules import Rules
 from gputally.shares.request import any_resource
 from gputally.shares.schemes import rule_of

@@ -10,8 +10,8 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 from yarl import URL
 
 from gputally.errors import AggregatorRefused, AggregatorUnreachable, NotFound
-from gputally.model.allocations_document import PATH, VERSION, AllocationsDocument
-from gputally.model.placement.why_document import NOT_FOUND_HEADER
+from gputally.model.api.allocations import PATH, VERSION, AllocationsDocument
+from gputally.model.api.why import NOT_FOUND_HEADER
 from gputally.model.printable import printable
 from gputally.top.api_documents import of_version
 from gputally.top.authorization import Credentials

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
-from gputally.model.allocations_document import AllocationsDocument, PodAllocation
+from gputally.model.api.allocations import AllocationsDocument, PodAllocation
 
 PENDING: Final = "pending"
 _OVERCOMMITTED: Final = "overcommitted"

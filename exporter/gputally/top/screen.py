@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gputally.model.allocations_document import AllocationsDocument, UnaccountedCount
+from gputally.model.api.allocations import AllocationsDocument, UnaccountedCount
 from gputally.model.printable import printable
 from gputally.top.groups import Group, capacity, groups, jobs, offered, total
 

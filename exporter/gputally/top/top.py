@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from gputally.errors import AggregatorUnreachable, ConfigError, Problem
-from gputally.model.allocations_document import AllocationsDocument
+from gputally.model.api.allocations import AllocationsDocument
 from gputally.top.access_flags import access_problems, credentials_from, service_from
 from gputally.top.authorization import Credentials
 from gputally.top.client import AggregatorClient, connected

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from gputally.model.placement.fits_document import FitsDocument, PoolFits
-from gputally.model.placement.pod_sizes import SIZES, Stranded
+from gputally.model.api.fits import FitsDocument, PoolFits
+from gputally.model.pod_sizes import SIZES, Stranded
 from gputally.pending_api.words.amount_words import byte_words, count_words, gpu_words
 from gputally.why_command.text_lines import headed, paragraph, table
 

@@ -3,13 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gputally.model.placement.pending_document import (
-    PendingDocument,
-    PendingFinding,
-    PendingPod,
-    PendingReason,
-    PendingTenant,
-)
+from gputally.model.api.pending import PendingDocument, PendingFinding, PendingPod, PendingReason, PendingTenant
 from gputally.model.printable import printable
 from gputally.pending_api.words.amount_words import count_words, gpu_words, money_range, pod_words
 from gputally.pending_api.words.duration_words import duration

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from gputally.errors import ConfigError, Problem
-from gputally.model.placement.what_if_document import BODY_BYTES, WHAT_IF_PATH, WHAT_IF_VERSION, WhatIfDocument
+from gputally.model.api.what_if import BODY_BYTES, WHAT_IF_PATH, WHAT_IF_VERSION, WhatIfDocument
 from gputally.model.printable import printable
 from gputally.pending_api.forecasts.manifest_pods import (
     KIND_NAMES,

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from gputally.errors import ConfigError, NotFound, Problem
-from gputally.model.placement.pending_document import PENDING_VERSION, PendingDocument
-from gputally.model.placement.why_document import WHY_VERSION, WhyDocument
+from gputally.model.api.pending import PENDING_VERSION, PendingDocument
+from gputally.model.api.why import WHY_VERSION, WhyDocument
 from gputally.top.access_flags import access_problems, credentials_from, service_from, text_problems
 from gputally.top.api_documents import of_version
 from gputally.top.client import InvalidQuestion, connected

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gputally.model.placement.what_if_document import PodForecast, WhatIfDocument
-from gputally.model.placement.why_document import OccupantPod
+from gputally.model.api.what_if import PodForecast, WhatIfDocument
+from gputally.model.api.why import OccupantPod
 from gputally.pending_api.words.amount_words import gpu_words, listed, money, pod_words, pods_words
 from gputally.pending_api.words.answer_words import NO_CLASS, needs_words
 from gputally.pending_api.words.quota_words import quota_line

@@ -4,8 +4,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from gputally.errors import ConfigError, Problem
-from gputally.model.placement.pending_document import PENDING_PATH
-from gputally.model.placement.why_document import WHY_PATH
+from gputally.model.api.pending import PENDING_PATH
+from gputally.model.api.why import WHY_PATH
 from gputally.model.printable import printable
 
 _POD_WORDS: Final = frozenset({"pod", "pods", "po"})

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from gputally.model.placement.why_document import Help, ObstacleText, OccupantPod, WhyAnswer, WhyDocument
+from gputally.model.api.why import Help, ObstacleText, OccupantPod, WhyAnswer, WhyDocument
 from gputally.pending_api.words.amount_words import pod_words
 from gputally.pending_api.words.answer_facts import Facts, next_facts, pod_facts, wait_facts
 from gputally.pending_api.words.answer_words import (

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from gputally.model.placement.pending_document import PendingDocument, PendingWorkload
-from gputally.model.placement.why_document import WhyDocument
+from gputally.model.api.pending import PendingDocument, PendingWorkload
+from gputally.model.api.why import WhyDocument
 from gputally.pending_api.words.amount_words import count_words, gpu_words, money_range, pod_words
 from gputally.pending_api.words.duration_words import duration
 from gputally.pending_api.words.first_steps import first_step

@@ -5,9 +5,9 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Final
 
-from gputally.model.objects.affinity import LabelRequirement
-from gputally.model.placement.advice import ChangeKind, SuggestedChange
-from gputally.model.placement.verdict import Obstacle, ObstacleKind
+from gputally.model.advice import ChangeKind, SuggestedChange
+from gputally.model.kube.pods import LabelRequirement
+from gputally.model.verdicts import Obstacle, ObstacleKind
 from gputally.placement.node_group import HOSTNAME
 from tests.cluster.manifests import Json
 from tests.e2e.oracle.state import NEVER, State

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from gputally.model.placement.advice import PriorityChoice, Suggestion, WhatIf
-from gputally.model.placement.verdict import Reason, Verdict
-from gputally.placement.judge import judged
-from gputally.placement.objects.needs_of import needs_of
+from gputally.model.advice import PriorityChoice, Suggestion, WhatIf
+from gputally.model.verdicts import Reason, Verdict
+from gputally.placement.needs import needs_of
 from gputally.placement.scheduler_text import unmodelled
 from gputally.placement.suggestions import suggestions
+from gputally.placement.verdicts import judged
 from gputally.placement.what_if import what_if
 from tests.cluster.api import Api
 from tests.e2e.oracle import live

@@ -7,14 +7,14 @@ from typing import Final
 
 import msgspec
 
-from gputally.model.kube import Node
-from gputally.model.placement.situation import GangState, Situation
-from gputally.model.placement.verdict import Obstacle, ObstacleKind, Verdict
-from gputally.placement.judge import judged
-from gputally.placement.objects.needs_of import needs_of, taken_of
-from gputally.placement.objects.place_of import place_of
+from gputally.model.kube.nodes import Node
+from gputally.model.needs import GangState, Situation
+from gputally.model.verdicts import Obstacle, ObstacleKind, Verdict
+from gputally.placement.gangs import MEMBERS
+from gputally.placement.needs import needs_of, taken_of
+from gputally.placement.node_room import place_of
 from gputally.placement.room import Room
-from gputally.placement.verdicts.gang import MEMBERS
+from gputally.placement.verdicts import judged
 from tests.cluster.api import Api
 from tests.cluster.manifests import Json
 from tests.e2e.oracle.board import Board

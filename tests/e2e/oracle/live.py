@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
-from gputally.model.placement.verdict import Obstacle, ObstacleKind
+from gputally.model.verdicts import Obstacle, ObstacleKind
 from tests.e2e.oracle.alter import quantity, written
 from tests.e2e.oracle.trial import WAITING, Trial
 

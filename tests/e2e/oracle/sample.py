@@ -7,13 +7,13 @@ from random import Random
 
 import msgspec
 
-from gputally.model.kube import Node
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.verdict import Reason
-from gputally.placement.judge import judged
-from gputally.placement.objects.needs_of import needs_of, taken_of
-from gputally.placement.objects.place_of import place_of
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.verdicts import Reason
+from gputally.placement.needs import needs_of, taken_of
+from gputally.placement.node_room import place_of
 from gputally.placement.room import Room
+from gputally.placement.verdicts import judged
 from tests.cluster.manifests import Json
 from tests.e2e.oracle.guarded import guarded
 from tests.e2e.oracle.state import NEVER, State, priority_of, state

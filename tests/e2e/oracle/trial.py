@@ -8,13 +8,14 @@ from typing import Final, Self
 import msgspec
 from msgspec import structs
 
-from gputally.model.kube import Node, PodDisruptionBudget
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.situation import QuotaState, Situation
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.policy import PodDisruptionBudget
+from gputally.model.needs import QuotaState, Situation
 from gputally.model.rules import Rules
-from gputally.placement.objects.needs_of import taken_of
-from gputally.placement.objects.place_of import place_of
-from gputally.placement.policy.budgets import Budgets, PodBudget
+from gputally.placement.disruption_budgets import Budgets, PodBudget
+from gputally.placement.needs import taken_of
+from gputally.placement.node_room import place_of
 from gputally.placement.room import Room
 from tests.cluster.api import Api, Refused
 from tests.cluster.manifests import GPU, Json, pod_disruption_budget, resource_quota

@@ -6,10 +6,11 @@ import pytest
 
 from gputally.accounting.watched.agents import Agents
 from gputally.accounting.watched.relevant_pods import is_watched
-from gputally.model.agent_pod import AgentPod
-from gputally.model.kube import Kind, Pod
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.pods import Pod
 from gputally.model.observation import Deleted, Upserted
 from gputally.model.rules import AgentMarks, Rules
+from gputally.model.usage import AgentPod
 from tests.core.manifests import PodForm, as_pod, us
 from tests.core.replay import Replay
 

@@ -1,8 +1,8 @@
 """Sizes of pods that wait, or have run in the last week."""
 
 from gputally.accounting.waiting.fit.asked_sizes import WEEK_US, AskedSizes
-from gputally.model.kube import Kind
-from gputally.model.placement.pod_sizes import Stranded
+from gputally.model.kube.meta import Kind
+from gputally.model.pod_sizes import Stranded
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import GPU_NAME, NodeForm, PodForm
 from tests.core.replay import Replay

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from gputally.accounting.usage.assignments import allocation, narrowed, owner, span_of
 from gputally.model.allocation import Gap
-from gputally.model.measured.usage_record import AssignmentKey, AssignmentRecord
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
+from gputally.model.usage import AssignmentKey, AssignmentRecord
 from tests.contract.records import pod, segment
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from gputally.accounting.nodes.capacity import CapacityTerms, divide, facts_at, slices_of
-from gputally.model.node import CapacityState, NodeFacts, NodeRecord
+from gputally.model.node_record import CapacityState, NodeFacts, NodeRecord
 from gputally.model.price import Asset
 
 GPU = 1_000_000

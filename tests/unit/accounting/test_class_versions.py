@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from gputally.accounting.changes.changes import Changes
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from tests.core.manifests import us
 from tests.core.policies import priority_class
 from tests.core.replay import Replay
 
 if TYPE_CHECKING:
-    from gputally.model.policy.class_version import ClassVersion
+    from gputally.model.kube.policy import ClassVersion
 
 KIND = Kind.PRIORITY_CLASSES
 

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.pods.comparison import Difference, difference
-from gputally.model.measured.usage_record import AssignmentKey, AssignmentRecord
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU
+from gputally.model.usage import AssignmentKey, AssignmentRecord
 from tests.contract.records import pod, segment, us
 
 TOLD_S = 1000

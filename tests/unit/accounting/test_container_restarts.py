@@ -8,10 +8,10 @@ import pytest
 
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions.disruption import Cause, Disruption
-from gputally.model.kube import Kind
+from gputally.model.disruptions import Cause, Disruption
+from gputally.model.kube.meta import Kind
+from gputally.model.lost_work import LostWork
 from gputally.model.rules import Rules, TenantRule, TenantSource
-from gputally.model.work.lost_work import LostWork
 from tests.core.manifests import GPU_NAME, MIDNIGHT_S, Json, PodForm, as_pod, instant, us
 from tests.core.replay import Replay
 from tests.unit.accounting.test_lost_work import BOOK, NODE

@@ -7,8 +7,8 @@ import pytest
 
 from gputally.accounting.frameworks.declared_groups import COSCHEDULING_NAMES
 from gputally.errors import MalformedObject
-from gputally.model.custom_resources.pod_groups import PodGroupObject
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.pod_groups import PodGroupObject
 from gputally.model.rules import Rules
 from tests.core.gang_pods import (
     COSCHEDULING,

@@ -7,10 +7,9 @@ from msgspec import structs
 
 from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions.disruption import Disruption
-from gputally.model.kube import Kind, PodDisruptionBudget
-from gputally.model.objects.disruption_budget import DisruptionBudgetSpec
-from gputally.model.objects.label_selector import Selector
+from gputally.model.disruptions import Disruption
+from gputally.model.kube.meta import Kind, Selector
+from gputally.model.kube.policy import DisruptionBudgetSpec, PodDisruptionBudget
 from gputally.model.observation import Bookmark
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.policies import budget

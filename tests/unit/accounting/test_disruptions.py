@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions.disruption import Cause, Disruption
+from gputally.model.disruptions import Cause, Disruption
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import Json, NodeForm, PodForm, as_pod, instant, us
 from tests.core.replay import Replay

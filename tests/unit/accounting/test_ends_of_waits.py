@@ -7,8 +7,8 @@ import pytest
 
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.present import at_present
-from gputally.model.kube import Kind
-from gputally.model.placement.priority_finding import FindingKind
+from gputally.model.kube.meta import Kind
+from gputally.model.verdicts import FindingKind
 from tests.core.manifests import PodForm, us
 from tests.core.replay import Replay
 from tests.unit.accounting.test_waiting import HOLDER, NODE, WAITS, charged, new_replay

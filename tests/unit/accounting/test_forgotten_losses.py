@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from msgspec import structs
 
+from gputally.model.lost_work import LostWork
 from gputally.model.units import COST_UNIT, GPU_SECOND
-from gputally.model.work.lost_work import LostWork
 from tests.core.manifests import NodeForm, us
 from tests.core.replay import Replay
 from tests.unit.accounting import test_lost_groups as groups

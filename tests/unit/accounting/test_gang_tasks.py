@@ -8,10 +8,10 @@ import pytest
 from gputally.accounting.frameworks.declared_groups import MOST_TASKS, declared_by
 from gputally.accounting.waiting.gangs import task_of
 from gputally.errors import MalformedObject
-from gputally.model.kube import Kind
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.partial_gang import PartialGang, TaskShort
-from gputally.model.placement.verdict import Reason
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.partial_gangs import PartialGang, TaskShort
+from gputally.model.verdicts import Reason
 from tests.core.gang_pods import TASK, VOLCANO, WATCHED, cluster, group, pod, start
 from tests.core.manifests import PodForm, us
 from tests.core.replay import Replay

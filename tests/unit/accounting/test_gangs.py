@@ -9,10 +9,10 @@ import pytest
 from gputally.accounting.frameworks.declared_groups import GROUP_KINDS, Declared
 from gputally.accounting.waiting.gangs import MOST_KINDS, Gangs, gang_of
 from gputally.accounting.waiting.plea import SchedulingStatus
-from gputally.model.kube import Kind
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.situation import GangState
-from gputally.model.placement.verdict import Reason
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.needs import GangState
+from gputally.model.verdicts import Reason
 from tests.core.gang_pods import WATCHED, group
 from tests.core.manifests import PodForm, us
 from tests.core.replay import Replay

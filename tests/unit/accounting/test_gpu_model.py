@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.facts.gpu_model import gpu_model_named, gpu_model_of, gpu_model_selected, model_values
-from gputally.model.kube import PodSpec
+from gputally.model.kube.pods import PodSpec
 from tests.core.manifests import NodeForm
 from tests.core.replay import Replay
 

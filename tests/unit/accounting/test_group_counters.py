@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import msgspec
 
-from gputally.model.kube import Job, Kind
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.workloads import Job
 from gputally.model.observation import Upserted
 from tests.core.manifests import Json, instant, us
 from tests.core.replay import Replay

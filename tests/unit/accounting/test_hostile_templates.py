@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from gputally.accounting.uncreated.lacking import Lacking, lacking_of_template
-from gputally.model.kube import OwnerReference, PodTemplate
-from gputally.model.owner import Owner
+from gputally.model.kube.meta import Owner, OwnerReference
+from gputally.model.kube.pods import PodTemplate
 from gputally.model.rules import Rules
-from gputally.placement.objects.quantity import amount_of
+from gputally.placement.resource_requests import amount_of
 from gputally.shares.request import requested
 from gputally.shares.schemes import rule_of
 from tests.core.manifests import Json

@@ -4,10 +4,9 @@ import pytest
 
 from gputally.accounting.terms.job import job_of, unknown_owner
 from gputally.accounting.terms.owner_walks import OwnerWalks
-from gputally.model.kube import OwnerReference
+from gputally.model.kube.meta import Owner, OwnerReference
 from gputally.model.observation import OwnerResolved
-from gputally.model.owner import Owner
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 
 def reference(kind: str, name: str, *, uid: str = "") -> OwnerReference:

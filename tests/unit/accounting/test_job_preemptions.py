@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace as with_fields
 
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions
-from gputally.model.disruptions.preemption_window import CLOSED_US
-from gputally.model.kube import Kind
+from gputally.model.disruptions import CLOSED_US
+from gputally.model.kube.meta import Kind
 from gputally.model.observation import Upserted
 from gputally.model.units import US_PER_SECOND
 from tests.contract.records import DISRUPTION

@@ -7,7 +7,7 @@ import pytest
 from gputally.accounting.changes.changes import Changes
 from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.stated_progress import PROGRESS, PROGRESS_UNIT
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from gputally.model.units import MICRO
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay

@@ -9,7 +9,8 @@ from gputally.accounting.jobs.job_record import JobRecord, is_gpu_job, job_uid
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Outcome
-from gputally.model.kube import Job, OwnerReference
+from gputally.model.kube.meta import OwnerReference
+from gputally.model.kube.workloads import Job
 from gputally.model.rules import Rules
 from tests.core.manifests import PodForm, instant, us
 

@@ -10,9 +10,8 @@ import pytest
 from gputally.accounting.disruptions import group_preemptors
 from gputally.accounting.disruptions.group_preemptors import GroupPreemptors, as_group
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions.disruption import Cause, Disruption
-from gputally.model.disruptions.kai_eviction import KaiEviction, kai_eviction_in
-from gputally.model.disruptions.preemption import Preemptor
+from gputally.model.disruptions import Cause, Disruption, Preemptor
+from gputally.model.kai_eviction import KaiEviction, kai_eviction_in
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
 

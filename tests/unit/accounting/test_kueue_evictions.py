@@ -7,8 +7,8 @@ import pytest
 from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
 from gputally.accounting.disruptions.queues.workload_name import PodWorkloads
 from gputally.accounting.totals.total import Total
-from gputally.model.kube import Kind
-from gputally.model.objects.kueue_workload import KueueWorkload
+from gputally.model.kube.kueue import KueueWorkload
+from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from tests.core.kueue import PYTORCH, evicted, kueue_workload
 from tests.core.manifests import Json, NodeForm, PodForm, instant

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.fleet.snapshot import publish
-from gputally.model.node import LabelConflict, NodeRecord
+from gputally.model.node_record import LabelConflict, NodeRecord
 from gputally.model.rules import ResourceRule, Rules
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay

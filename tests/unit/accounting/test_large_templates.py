@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gputally.accounting.uncreated.lacking import Lacking, lacking_of_job
-from gputally.model.kube import Job
+from gputally.model.kube.workloads import Job
 from gputally.model.rules import Rules
 from tests.core.manifests import GPU_NAME, Json
 from tests.core.refusals import pod_template

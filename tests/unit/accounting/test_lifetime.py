@@ -7,7 +7,7 @@ from gputally.accounting.facts import lifetime
 from gputally.accounting.facts.lifetime import created_us, marks
 from gputally.accounting.facts.release import released
 from gputally.model.allocation import End, Gap
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from tests.core.manifests import NEVER, PodForm, as_pod, us
 
 PENDING = PodForm(created=10)

@@ -24,7 +24,9 @@ from gputally.accounting.watched.unaccounted_pods import MOST_DAYS, UnaccountedD
 from gputally.aggregator.accountant import Accountant
 from gputally.kube.watched import ON_REQUEST, resources
 from gputally.model.health import Health, LedgerHealth
-from gputally.model.kube import Event, Kind, Object, PodDisruptionBudget, ResourceQuota
+from gputally.model.kube.events import Event
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.policy import PodDisruptionBudget, ResourceQuota
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules, TenantRule, TenantSource
 from tests.core.gang_pods import group
 from tests.core.kueue import PYTORCH, evicted, kueue_workload, unreserved

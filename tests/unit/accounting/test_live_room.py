@@ -9,10 +9,11 @@ from gputally.accounting.nodes import young_nodes
 from gputally.accounting.nodes.young_nodes import MOST_UNKNOWN, YOUNG_US
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.others import other_pod
-from gputally.model.kube import Kind, Pod
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import Pod
+from gputally.model.needs import Taken
 from gputally.model.observation import ListedSeparately, OtherPod
-from gputally.model.placement.needs import Taken
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import NodeForm, PodForm, as_node, as_pod, us

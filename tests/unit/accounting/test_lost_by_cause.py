@@ -6,7 +6,7 @@ import pytest
 
 from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions import Cause
 from tests.core.manifests import Json, instant
 from tests.core.replay import Replay
 from tests.unit.accounting.test_lost_work import (

@@ -3,8 +3,7 @@
 from msgspec import structs
 
 from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostPod
+from gputally.model.lost_work import CheckpointSource, LostPod
 from tests.core.manifests import instant, us
 from tests.unit.accounting.test_lost_work import END, START, cluster, counted, loss, preempted
 

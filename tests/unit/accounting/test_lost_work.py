@@ -8,11 +8,10 @@ import pytest
 
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT, SAVES_ON_SIGTERM
 from gputally.accounting.totals.total import Total
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
+from gputally.model.lost_work import CheckpointSource, LostWork
 from gputally.model.rules import CheckpointRule, Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostWork
 from tests.core.manifests import NodeForm, PodForm, instant, us
 from tests.core.one_pod import BY_LABEL
 from tests.core.replay import Replay

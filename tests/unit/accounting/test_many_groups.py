@@ -5,7 +5,7 @@ import pytest
 from gputally.accounting.base import limits
 from gputally.accounting.base.limits import Limit
 from gputally.accounting.frameworks.declared_groups import Declared, DeclaredGroups
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from tests.core.gang_pods import group
 
 KIND = Kind.COSCHEDULING_GROUPS

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from gputally.accounting.waiting.verdicts import MOST_CLASSES, MOST_LOOKS
 from gputally.accounting.waiting.waiting import Waiting
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
+from gputally.model.needs import Needs
 from gputally.model.observation import Deleted
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.verdict import Reason
-from gputally.placement.objects.same_needs import kept, same
+from gputally.model.verdicts import Reason
+from gputally.placement.needs import kept, same
 from tests.core.manifests import NodeForm, as_pod, us
 from tests.unit.accounting.test_waiting import H100, HOLDER, WAITS, new_replay
 

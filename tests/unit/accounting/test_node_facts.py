@@ -4,8 +4,8 @@ import pytest
 
 from gputally.accounting.nodes.node_facts import observed, pool_of
 from gputally.errors import MalformedObject
-from gputally.model.kube import Node
-from gputally.model.node import NodeFacts, NodeRecord
+from gputally.model.kube.nodes import Node
+from gputally.model.node_record import NodeFacts, NodeRecord
 from gputally.model.price import Purchase
 from gputally.model.rules import MigBasis, ResourceRule, Rules
 from gputally.shares.schemes import quantities_on

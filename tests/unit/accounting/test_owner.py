@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
-from gputally.model.kube import OwnerReference
-from gputally.model.owner import can_exist, controller_of
+from gputally.model.kube.meta import OwnerReference, can_exist, controller_of
 from tests.core.one_pod import RUNNING, cluster
 
 WORKER = OwnerReference(kind="Worker", name="w", uid="u", api_version="ml.example/v1", controller=True)

@@ -7,11 +7,11 @@ import pytest
 
 from gputally.accounting.waiting.deadlocks import MOST_GANGS, MOST_OF_TENANT
 from gputally.accounting.waiting.waiting_now import WaitingNow
-from gputally.model.kube import Kind
-from gputally.model.placement.partial_gang import NotCompared, PartialGang, PartialSum
+from gputally.model.kube.meta import Kind
+from gputally.model.partial_gangs import NotCompared, PartialGang, PartialSum
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
-from gputally.placement.verdicts.gang import fitting
+from gputally.placement.gangs import fitting
 from tests.core.gang_pods import TRAINING, WATCHED, group, job
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
@@ -182,7 +182,7 @@ def test_the_work_of_a_step_is_bounded_and_all_gangs_get_their_turn() -> None:
         for each in (replace(pod, namespace=f"t{tenant}") for pod in gang(f"t{tenant}-g{i}", bound=1, pending=1))
     ]
     replay = replay_of(*pods, gpus=100)
-    with patch("gputally.placement.verdicts.deadlock.fitting", wraps=fitting) as placed:
+    with patch("gputally.placement.gangs.fitting", wraps=fitting) as placed:
         compared = set[str]()
         for at in range(40, 2_000, 5):
             placed.reset_mock()

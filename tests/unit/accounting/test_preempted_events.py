@@ -8,7 +8,7 @@ import pytest
 from gputally.accounting.disruptions.preempted_events import MOST, PreemptedEvents
 from gputally.accounting.totals.total import Total
 from gputally.errors import MalformedObject
-from gputally.model.disruptions.preemption import Preemptor
+from gputally.model.disruptions import Preemptor
 from tests.core.manifests import Json, NodeForm, PodForm, preempted_event
 from tests.core.replay import Replay
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gputally.accounting.disruptions.preempting import Preempting
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from gputally.model.units import GPU
 from tests.core.manifests import PodForm, preempted_event, us
 from tests.core.replay import Replay

@@ -6,10 +6,10 @@ from gputally.accounting.changes.changes import Saved
 from gputally.accounting.fleet.present import WAITED_US, at_present
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions.preemption import Preemption
-from gputally.model.kube import Kind
-from gputally.model.node import LostLabel, NodeRecord
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Preemption
+from gputally.model.kube.meta import Kind
+from gputally.model.node_record import LostLabel, NodeRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU_SECOND
 from tests.core.manifests import PodForm, us
 from tests.core.one_pod import NODE, RUNNING

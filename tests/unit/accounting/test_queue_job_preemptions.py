@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.model.disruptions.disruption import Disruption
-from gputally.model.disruptions.preemption_window import QUEUE_CLOSED_US
-from gputally.model.kube import Kind
+from gputally.model.disruptions import QUEUE_CLOSED_US, Disruption
+from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, US_PER_SECOND
 from tests.core.kueue import PYTORCH, evicted, kueue_workload, preempted_for

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gputally.model.kube import Kind
-from gputally.model.objects.kueue_workload import KueueWorkload
+from gputally.model.kube.kueue import KueueWorkload
+from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from gputally.pending_api.workloads.workload_words import workload_sentence

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gputally.model.placement.priority_finding import FindingKind
+from gputally.model.verdicts import FindingKind
 from tests.unit.accounting.test_ends_of_waits import OUTRANKS, findings
 from tests.unit.accounting.test_waiting import HOLDER, new_replay
 

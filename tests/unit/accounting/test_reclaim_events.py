@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.disruptions.reclaim_events import SENDERS
-from gputally.model.disruptions.disruption import Cause
-from gputally.model.kube import Kind
+from gputally.model.disruptions import Cause
+from gputally.model.kube.meta import Kind
 from tests.core.manifests import Json, NodeForm, instant, us
 from tests.core.replay import Replay
 from tests.unit.accounting.test_disruptions import NODE, RUNNING, counted, ended, found, marked

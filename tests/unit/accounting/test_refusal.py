@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gputally.accounting.uncreated import failed_creates
 from gputally.accounting.uncreated.failed_creates import FailedCreates
 from gputally.accounting.uncreated.refusal import Refusal, refusal_of
-from gputally.model.placement.situation import QuotaState
+from gputally.model.needs import QuotaState
 from gputally.model.rules import Rules
 from tests.core.manifests import us
 from tests.core.refusals import exceeded, failed_create

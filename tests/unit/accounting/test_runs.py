@@ -7,7 +7,7 @@ import pytest
 from gputally.accounting.facts import lifetime
 from gputally.accounting.facts.release import released
 from gputally.model.allocation import End
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from tests.core.manifests import PodForm, as_pod, us
 
 BOUND = PodForm(created=10, node="n1", scheduled=12)

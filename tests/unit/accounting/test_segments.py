@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.facts.segments import segments_of, span_of
 from gputally.model.allocation import End, Segment, State, Terms
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset, Basis, Price, Purchase
 
 GPU = "nvidia.com/gpu"

@@ -12,8 +12,8 @@ from gputally.accounting.checkpoints.stated_checkpoint import (
     interval_of,
     time_of,
 )
+from gputally.model.lost_work import CheckpointSource, PodCheckpoint, WorkCheckpoint
 from gputally.model.units import US_PER_SECOND
-from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
 from tests.core.manifests import PodForm, as_pod, instant, us
 
 

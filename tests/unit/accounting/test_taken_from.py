@@ -7,12 +7,12 @@ from msgspec import convert
 
 from gputally.accounting.waiting import taken_from
 from gputally.accounting.waiting.others import other_pod
-from gputally.model.kube import Kind
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.needs import Amounts, Taken
 from gputally.model.observation import OtherPod
-from gputally.model.placement.needs import Amounts, Taken
 from gputally.model.rules import Rules
-from gputally.placement.objects.needs_of import amounts_of
+from gputally.placement.needs import amounts_of
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from gputally.accounting.totals.total import Total
 from gputally.accounting.waiting.blame import Blame
-from gputally.model.kube import Kind
-from gputally.model.placement.wait import Occupant
+from gputally.model.kube.meta import Kind
 from gputally.model.rules import Limits, Rules, TierRule
+from gputally.model.waits import Occupant
 from tests.core.manifests import GPU_NAME, us
 from tests.core.policies import quota
 from tests.core.replay import Replay

@@ -10,7 +10,7 @@ from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.watched import unaccounted_pods
 from gputally.accounting.watched.relevant_pods import is_watched
 from gputally.accounting.watched.unaccounted_pods import UnaccountedDays, UnaccountedPods
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from gputally.model.rules import ResourceRule, Rules
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import US_PER_DAY, US_PER_SECOND

@@ -3,15 +3,14 @@
 import msgspec
 import pytest
 
-from gputally.model.kube import Job, Kind, OwnerReference
-from gputally.model.objects.workload import Workload
+from gputally.model.kube.meta import Kind, Owner, OwnerReference
+from gputally.model.kube.workloads import Job, Workload
 from gputally.model.observation import WorkloadResolved
-from gputally.model.owner import Owner
-from gputally.model.placement.uncreated_workload import UncreatedWorkload
-from gputally.model.placement.verdict import Reason
 from gputally.model.price import PriceRange
 from gputally.model.rules import Rules, TenantRule, TenantSource, TierRule
 from gputally.model.units import GPU
+from gputally.model.verdicts import Reason
+from gputally.model.waits import UncreatedWorkload
 from tests.core.manifests import GPU_NAME, us
 from tests.core.policies import priority_class, quota
 from tests.core.refusals import exceeded, failed_create, parallel_job, pod_template

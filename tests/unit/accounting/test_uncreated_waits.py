@@ -9,12 +9,13 @@ import pytest
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import Total
-from gputally.model.kube import Job, Kind
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.workloads import Job
 from gputally.model.observation import Bookmark
-from gputally.model.placement.verdict import Reason
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
 from gputally.model.units import GPU_SECOND
+from gputally.model.verdicts import Reason
 from tests.core.manifests import GPU_NAME, NodeForm, PodForm, us
 from tests.core.policies import quota
 from tests.core.refusals import exceeded, failed_create, parallel_job

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
 from gputally.ledger.preemption_records import NodeBinding
-from gputally.model.disruptions.disruption import Cause, Disruption
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Cause, Disruption
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU
 from gputally.report.preemptions.preemption_value import Given, values_of
 from tests.core.manifests import NodeForm, PodForm, us

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube import Kind
-from gputally.model.measured.usage_report import Fault
+from gputally.model.kube.meta import Kind
 from gputally.model.observation import Upserted
+from gputally.model.usage import Fault
 from tests.core.manifests import as_pod, us
 from tests.core.measured import POD, STRANGER, complete, started, tell
 from tests.core.one_pod import RUNNING

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.totals.total import Total
-from gputally.model.measured.usage_report import Fault
 from gputally.model.units import GPU, US_PER_HOUR
+from gputally.model.usage import Fault
 from tests.core.manifests import us
 from tests.core.measured import POD, complete, started, tell
 from tests.core.one_pod import NODE, RUNNING

@@ -11,7 +11,8 @@ from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.waits.uncreated_metrics import UNCREATED_GPU_SECONDS, UNCREATED_GPUS
 from gputally.catalog.aggregator.waits.wait_metrics import NOT_CHARGED, REASON_GPUS, REASON_PODS
 from gputally.catalog.metric import Row
-from gputally.model.kube import Job, Kind
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.workloads import Job
 from gputally.model.rules import Rules, WaitCeilings
 from gputally.model.units import GPU_SECOND, to_datetime
 from gputally.pending_api.workloads.workload_words import workload_sentence

@@ -7,9 +7,9 @@ from unittest.mock import patch
 from gputally.accounting.totals.total import Total
 from gputally.accounting.wait_book.wait_prices import MOST_LOOKS
 from gputally.accounting.waiting.waiting import Waiting
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
+from gputally.model.needs import Needs
 from gputally.model.observation import Bookmark
-from gputally.model.placement.needs import Needs
 from gputally.model.rules import Rules
 from tests.core.manifests import GPU_NAME, NodeForm, as_pod, us
 from tests.core.refusals import parallel_job

@@ -14,15 +14,15 @@ from gputally.accounting.totals.total import Total
 from gputally.accounting.wait_book.wait_book import MOST_WAITS
 from gputally.accounting.waiting.blame import Blame
 from gputally.accounting.waiting.blame_shares import BlameShares
-from gputally.model.kube import Kind, Pod
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.pods import Pod
+from gputally.model.needs import Needs, Situation
 from gputally.model.observation import RelistFinished, RelistStarted
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Reason, Verdict
-from gputally.model.placement.wait import Occupant, WaitCause
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
-from gputally.placement import judge as placement
+from gputally.model.verdicts import Reason, Verdict
+from gputally.model.waits import Occupant, WaitCause
+from gputally.placement import verdicts as placement
 from gputally.placement.room import Room
 from tests.core.manifests import NodeForm, PodForm, as_pod, us
 from tests.core.replay import Replay

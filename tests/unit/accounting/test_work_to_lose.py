@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.totals.total import Total
+from gputally.model.lost_work import CheckpointSource
 from gputally.model.rules import Placeholders, Rules
-from gputally.model.work.checkpoint import CheckpointSource
 from tests.core.manifests import PodForm
 from tests.core.replay import Replay
 from tests.unit.accounting.test_lost_work import (

@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from gputally.model.measured.usage_report import AssignmentReport, UsageReport
+from gputally.model.usage import AssignmentReport, UsageReport
 from tests.cluster.control_plane import free_ports
 from tests.fakes.certificates import Certificates
 from tests.fakes.command import Samples, done, scrape, start, until_ready

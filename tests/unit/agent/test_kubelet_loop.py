@@ -10,8 +10,8 @@ from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.device_ids import parse
 from gputally.errors import KubeletUnreachable
 from gputally.metering.device_accounts import DeviceAccounts
-from gputally.model.measured.device import Gpu, GpuCondition, Part, Reading, Source
-from gputally.model.measured.node_health import NodeHealth
+from gputally.model.devices import Gpu, GpuCondition, Part, Reading, Source
+from gputally.model.health import NodeHealth
 from gputally.model.units import GPU, US_PER_SECOND
 
 RESOURCE = "nvidia.com/gpu.shared"

@@ -11,9 +11,9 @@ from gputally.aggregator.aggregator import aggregate
 from gputally.aggregator.settings import Settings
 from gputally.errors import ConfigError
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.kube import Kind
-from gputally.model.measured.usage_report import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
+from gputally.model.kube.meta import Kind
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from gputally.pulling.agent_options import AgentOptions, Target
 from gputally_sim.cluster import SimCluster
 from tests.fakes.agent import FakeAgent, serving

@@ -8,9 +8,9 @@ import sys
 import msgspec
 
 from gputally.aggregator.settings import Settings
-from gputally.model.allocations_document import PATH, AllocationsDocument
-from gputally.model.at_risk_document import PATH as AT_RISK_PATH
-from gputally.model.at_risk_document import AtRiskDocument
+from gputally.model.api.allocations import PATH, AllocationsDocument
+from gputally.model.api.at_risk import PATH as AT_RISK_PATH
+from gputally.model.api.at_risk import AtRiskDocument
 from gputally_sim.cluster import SimCluster
 from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.command import Samples, get, run, scrape, sum_of

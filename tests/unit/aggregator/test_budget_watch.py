@@ -16,7 +16,7 @@ from gputally.aggregator.settings import Settings
 from gputally.catalog.all import BUDGETS
 from gputally.errors import ConfigError
 from gputally.export.text import render
-from gputally.model.billing.budget_values import BudgetsHealth
+from gputally.model.budgets import BudgetsHealth
 from gputally.report_api.report_process import ReportUnavailable
 from gputally_sim.cluster import SimCluster
 from tests.conftest import Golden

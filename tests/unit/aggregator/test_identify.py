@@ -15,7 +15,9 @@ from gputally.kube.failures import remedy
 from gputally.kube.identify import identify
 from gputally.kube.reflector.resource import Resource
 from gputally.kube.watched import resources
-from gputally.model.kube import Event, Kind, Node
+from gputally.model.kube.events import Event
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.nodes import Node
 from gputally.model.rules import Rules
 from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.aggregator.owner_queue import MAX_LOOKUPS, MAX_PER_NAMESPACE, OwnerQueue
-from gputally.model.kube import OwnerReference
-from gputally.model.owner import Owner
+from gputally.model.kube.meta import Owner, OwnerReference
 
 
 def owner(name: str, namespace: str = "ml") -> Owner:

@@ -12,8 +12,8 @@ from gputally.aggregator.settings import Settings
 from gputally.demo import sim_agents
 from gputally.demo.sim_agent import SimAgent
 from gputally.demo.sim_agents import SimAgents
-from gputally.model.measured.usage_report import UsageReport
 from gputally.model.units import GPU, US_PER_SECOND
+from gputally.model.usage import UsageReport
 from gputally.pulling.agent_client import PullFailed, agent_client
 from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.pulling.plausible import implausible

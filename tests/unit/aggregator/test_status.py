@@ -3,7 +3,7 @@
 import re
 
 from gputally.aggregator.settings import Settings
-from gputally.model.node import LabelConflict
+from gputally.model.node_record import LabelConflict
 from gputally_sim.cluster import SimCluster
 from gputally_sim.scenarios.fleet import NodePool, gpu_node
 from tests.fakes.aggregating import aggregating, until_ready

@@ -7,8 +7,8 @@ import pytest
 
 from gputally.config.budgets.budgets_section import unpriced_budgets
 from gputally.config.rules_file import default_rules
-from gputally.model.billing.budget import Budget
-from gputally.model.billing.calendar_period import PeriodLength
+from gputally.model.budgets import Budget
+from gputally.model.periods import PeriodLength
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from tests.unit.config.test_rules_file import problems, rules
 

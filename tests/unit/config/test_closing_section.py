@@ -6,8 +6,7 @@ import pytest
 
 from gputally.config.rules_file import read_rules
 from gputally.errors import ConfigError
-from gputally.model.billing.calendar_period import PeriodLength
-from gputally.model.billing.closing_rules import Closing
+from gputally.model.periods import Closing, PeriodLength
 from gputally.model.units import US_PER_HOUR
 
 

@@ -6,16 +6,7 @@ from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError
-from gputally.model.rules import (
-    HamiBasis,
-    KaiNames,
-    Limits,
-    MigBasis,
-    ResourceRule,
-    Rules,
-    TenantSource,
-    WaitCeilings,
-)
+from gputally.model.rules import HamiBasis, KaiNames, Limits, MigBasis, ResourceRule, Rules, TenantSource, WaitCeilings
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "config.yaml"
 

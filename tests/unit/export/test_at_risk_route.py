@@ -6,7 +6,7 @@ from dataclasses import replace
 from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
 from gputally.accounting.fleet.risk_lines import RiskNow, read_risk
 from gputally.export.live.at_risk_route import document
-from gputally.model.at_risk_document import AtRiskDocument, NotAtRisk
+from gputally.model.api.at_risk import AtRiskDocument, NotAtRisk
 from gputally.model.rules import Rules
 from gputally.model.units import to_datetime
 from tests.core.manifests import NodeForm, PodForm, instant, us

@@ -9,7 +9,7 @@ from aiohttp import ClientResponse, ClientSession
 
 from gputally.export.usage_route import usage_route
 from gputally.export.web import Readiness, Site, serve
-from gputally.model.measured.usage_report import VERSION, GpuReport, UsageReport
+from gputally.model.usage import VERSION, GpuReport, UsageReport
 
 REPORT = UsageReport(
     version=VERSION,

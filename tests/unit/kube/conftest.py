@@ -12,7 +12,8 @@ from gputally.kube.backoff import Backoff
 from gputally.kube.reflector.resource import Resource
 from gputally.kube.reflector.watch import run_reflector
 from gputally.model.health import WatchHealth
-from gputally.model.kube import Kind, Pod
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.pods import Pod
 from gputally.model.observation import Checkpoint, Observation
 from tests.fakes.certificates import Certificates
 from tests.fakes.scripted_api import PATIENCE_SECONDS, ScriptedApi, serving

@@ -12,7 +12,7 @@ from gputally.kube.answer import Answer, monotonic_us
 from gputally.kube.api import Access, Api, Batches, new_session
 from gputally.kube.failures import Failure, RequestFailed, RequestRefused
 from gputally.kube.lines import Lines
-from gputally.model.kube import OwnerMeta
+from gputally.model.kube.meta import OwnerMeta
 from tests.fakes.scripted_api import ScriptedApi, serving
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gputally.kube.api import Access, Api, new_session
 from gputally.kube.failures import AnswerTooLarge, Failure, RequestFailed, RequestRefused
-from gputally.model.kube import OwnerMeta
+from gputally.model.kube.meta import OwnerMeta
 from tests.fakes.scripted_api import ScriptedApi
 
 

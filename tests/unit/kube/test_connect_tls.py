@@ -8,7 +8,7 @@ import pytest
 
 from gputally.errors import ApiUnreachable, ConfigError
 from gputally.kube.connection.connect import Choice, connect, read_access
-from gputally.model.kube import OwnerMeta
+from gputally.model.kube.meta import OwnerMeta
 from tests.fakes.certificates import Certificates
 from tests.fakes.kubeconfigs import headers_of, kubeconfig
 from tests.fakes.scripted_api import ScriptedApi, serving

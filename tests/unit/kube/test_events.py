@@ -7,7 +7,11 @@ import pytest
 
 from gputally.errors import MalformedObject
 from gputally.kube.reflector.events import BookmarkEvent, Change, decoder, deletion
-from gputally.model.kube import Event, Node, Object, Pod, PriorityClass, Status
+from gputally.model.kube.events import Event
+from gputally.model.kube.meta import Object, Status
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.pods import Pod
+from gputally.model.kube.policy import PriorityClass
 from tests.fakes.objects import bookmark, deleted, failure, line
 
 

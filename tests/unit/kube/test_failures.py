@@ -4,7 +4,7 @@ import pytest
 
 from gputally.errors import ApiForbidden, ApiUnreachable, VersionExpired
 from gputally.kube.failures import Failure, RequestFailed, RequestRefused, error_of, remedy
-from gputally.model.kube import Status
+from gputally.model.kube.meta import Status
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from gputally.kube.api import Api
 from gputally.kube.discovery import LIFETIME_SECONDS, Served
 from gputally.kube.failures import LoginRefused
 from gputally.kube.owners import FORBIDDEN_SECONDS, MOST_BYTES, OwnerAnswer, Owners, path_of
-from gputally.model.kube import OwnerReference
+from gputally.model.kube.meta import Lookup, Owner, OwnerReference
 from gputally.model.observation import OwnerResolved
-from gputally.model.owner import Lookup, Owner
 from tests.fakes.discovery import beyond_discovery
 from tests.fakes.scripted_api import PATIENCE_SECONDS, ScriptedApi
 from tests.unit.kube.conftest import Clock, Seconds

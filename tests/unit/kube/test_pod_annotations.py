@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from gputally.kube.reflector.events import Change, decoder
-from gputally.model.kube import Pod
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import Pod
 from tests.fakes.objects import added
 
 LARGEST = 256 << 10

@@ -9,7 +9,7 @@ from gputally.kube.backoff import Backoff
 from gputally.kube.reflector.completeness import LIVE_US, QUIET_SECONDS
 from gputally.kube.reflector.watch import run_reflector
 from gputally.model.health import WatchHealth
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from gputally.model.observation import Bookmark, Checkpoint, Deleted, Upserted
 from tests.fakes.objects import added, bookmark, deleted, modified
 from tests.fakes.scripted_api import ScriptedApi

@@ -7,7 +7,7 @@ from gputally.kube.backoff import Backoff
 from gputally.kube.reflector.completeness import ANSWER_SECONDS
 from gputally.kube.reflector.reflector import Reflector
 from gputally.model.health import WatchHealth
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from gputally.model.observation import Checkpoint, Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from tests.fakes.objects import added, deleted, failure, listing, pod
 from tests.fakes.scripted_api import ScriptedApi

@@ -10,7 +10,7 @@ import pytest
 
 from gputally.errors import LedgerDamaged, LedgerUnwritable
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from tests.contract.records import BALANCED, line, pod, segment, step
 
 PODS = 6_000

@@ -18,7 +18,7 @@ from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
 from gputally.ledger.sqlite import file, integrity, schema
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU_SECOND
 from tests.contract.records import ALWAYS, BALANCED, PRICE, TERMS, line, pod, segment, step, us
 from tests.core.ledgers import segments_in

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import End, Gap, State
-from gputally.model.kube import Kind
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Kind
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO
 from gputally.report.report_query import COLUMNS

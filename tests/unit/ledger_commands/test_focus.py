@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import AllocatedTime, Window
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.billing.calendar_period import month_of
+from gputally.model.periods import month_of
 from gputally.model.units import GPU, GPU_HOUR, US_PER_HOUR, to_datetime
 from gputally.report.calendar.periods import Calendar
 from gputally.report.calendar.windows import days_window

@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.disruptions.disruption import Cause
-from gputally.model.disruptions.preemption import Preemptor
+from gputally.model.disruptions import Cause, Preemptor
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from tests.conftest import Golden
 from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, pod, segment, step, us

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostPod
+from gputally.model.lost_work import CheckpointSource, LostPod
 from tests.contract.records import us
 from tests.contract.test_unallocated import HOUR
 from tests.contract.test_waterfall import fill, lost

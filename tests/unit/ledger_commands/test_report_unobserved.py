@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import End, Gap
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU
 from gputally.report.rounded_rows import OTHERS
 from tests.contract.records import pod, segment, step, us

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from gputally.model.measured.device import Part, PartAllocation, PartAllocations, Reading
+from gputally.model.devices import Part, PartAllocation, PartAllocations, Reading
 from gputally.model.units import GPU, US_PER_SECOND
 
 BELIEVED_S = 10

@@ -4,7 +4,7 @@ from typing import Any
 
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.metering.node_snapshot import AssignmentTotals, GpuTotals
-from gputally.model.measured.device import (
+from gputally.model.devices import (
     Gpu,
     GpuCondition,
     Part,
@@ -15,8 +15,8 @@ from gputally.model.measured.device import (
     Source,
     Span,
 )
-from gputally.model.measured.usage_report import AssignmentReport, UsageReport
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import AssignmentReport, UsageReport
 
 HOUR_US = 480_000 * US_PER_HOUR
 START_US = HOUR_US + US_PER_HOUR // 2

@@ -3,7 +3,7 @@
 import pytest
 
 from gputally.metering.attribution import Division, divided, division, memory, shares
-from gputally.model.measured.device import PartAllocation, Process
+from gputally.model.devices import PartAllocation, Process
 from tests.unit.metering.readings import held, process
 
 A, B = held("a", pod_uid="ua"), held("b", pod_uid="ub")

@@ -4,9 +4,9 @@ import pytest
 
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.metering.gpu_sums import MeasuredWork, States
-from gputally.model.measured.device import Source
-from gputally.model.measured.usage_report import GpuHour, Hour
+from gputally.model.devices import Source
 from gputally.model.units import GPU_SECOND
+from gputally.model.usage import GpuHour, Hour
 from tests.unit.metering.readings import (
     HOUR_US,
     NEXT_HOUR,

@@ -1,7 +1,7 @@
 """A container holds a part from the poll that first lists it to the poll that first does not."""
 
 from gputally.metering.timeline import Timeline
-from gputally.model.measured.device import PartAllocations
+from gputally.model.devices import PartAllocations
 from gputally.model.units import US_PER_SECOND
 from tests.unit.metering.readings import NEXT_HOUR, START_US, allocations, held, us
 

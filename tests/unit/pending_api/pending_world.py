@@ -11,22 +11,22 @@ from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.wait_records import WaitRecord
-from gputally.model.kube import Node
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.advice import PriorityChoice
-from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Reason, Verdict
-from gputally.model.placement.wait import CAUSE_OF, PodWait, Wait
-from gputally.model.pod import PodRecord
+from gputally.model.advice import PriorityChoice
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.needs import Situation
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, PICO
+from gputally.model.verdicts import Reason, Verdict
+from gputally.model.waits import CAUSE_OF, PodWait, Wait
 from gputally.pending_api.past_pods import PastPod, PastVictims
 from gputally.pending_api.pending_now import PendingNow
-from gputally.placement.judge import judged
-from gputally.placement.objects.needs_of import needs_of, taken_of
-from gputally.placement.objects.place_of import place_of
+from gputally.placement.needs import needs_of, taken_of
+from gputally.placement.node_room import place_of
 from gputally.placement.room import Room
+from gputally.placement.verdicts import judged
 from tests.core.manifests import GPU_NAME, NodeForm, PodForm, us
 from tests.core.replay import Replay
 from tests.fakes.stream import BOOK

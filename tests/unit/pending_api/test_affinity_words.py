@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
+from gputally.model.kube.pods import LabelRequirement, NodeSelectorTerm
 from gputally.pending_api.words.affinity_words import affinity_words
 from gputally.placement.exclusions import NO_REQUIREMENT
 

@@ -4,8 +4,8 @@ import json
 
 import msgspec
 
-from gputally.model.placement.pending_document import PendingDocument
-from gputally.model.placement.priority_finding import FindingKind
+from gputally.model.api.pending import PendingDocument
+from gputally.model.verdicts import FindingKind
 from gputally.pending_api.pages.pending_page import pending_page
 from gputally.pending_api.pending_list import pending_list
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer

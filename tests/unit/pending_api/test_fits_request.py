@@ -5,7 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from gputally.model.placement.fits_document import PoolFits
+from gputally.model.api.fits import PoolFits
 from gputally.model.price import Asset
 from gputally.pending_api.forecasts.fits_request import FitsRequest, fits_document
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer

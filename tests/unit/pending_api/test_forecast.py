@@ -5,19 +5,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gputally.model.objects.label_selector import Selector
-from gputally.model.placement.advice import PriorityChoice
-from gputally.model.placement.needs import Taken
-from gputally.model.placement.pending_document import QuotaRefusal
-from gputally.model.placement.situation import QuotaState, Situation
-from gputally.model.placement.what_if_document import AfterWaiting, WhatIfDocument
+from gputally.model.advice import PriorityChoice
+from gputally.model.api.pending import QuotaRefusal
+from gputally.model.api.what_if import AfterWaiting, WhatIfDocument
+from gputally.model.kube.meta import Selector
+from gputally.model.needs import QuotaState, Situation, Taken
 from gputally.pending_api.forecasts.forecast import forecast
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods, plain_pod
 from gputally.pending_api.forecasts.policy_now import PolicyNow
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.pending_api.words.suggestion_words import effect_words
-from gputally.placement.policy.budgets import Budgets, PodBudget
-from gputally.placement.policy.pod_quotas import PodQuota
+from gputally.placement.disruption_budgets import Budgets, PodBudget
+from gputally.placement.quotas import PodQuota
 from gputally.report_api.report_request import InvalidRequest
 from tests.unit.pending_api.pending_world import H100, holds, node, waits, world
 from tests.unit.pending_api.test_gang_entries import two_gangs

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.model.custom_resources.pod_groups import PodGroupObject
-from gputally.model.kube import Kind
-from gputally.model.placement.gang_entry import GangEntry
-from gputally.model.placement.partial_gang import TaskShort
+from gputally.model.api.pending import GangEntry
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.pod_groups import PodGroupObject
+from gputally.model.partial_gangs import TaskShort
 from gputally.pending_api.pages.pending_page import pending_page
 from gputally.pending_api.pending_finder import why_document
 from gputally.pending_api.pending_list import pending_list

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from aiohttp import ClientSession
 
-from gputally.model.placement.advice import PriorityChoice
+from gputally.model.advice import PriorityChoice
 from gputally.pending_api.pending_now import PendingNow
 from tests.unit.pending_api.pending_world import holds, node, waits, world
 from tests.unit.pending_api.test_pending_routes import RESTRICTED, read, served

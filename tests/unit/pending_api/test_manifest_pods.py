@@ -16,7 +16,7 @@ from gputally.pending_api.forecasts.manifest_pods import (
     planned_pods,
     pod_kind_of,
 )
-from gputally.placement.objects.needs_of import needs_of
+from gputally.placement.needs import needs_of
 from gputally.report_api.report_request import InvalidRequest
 from tests.unit.pending_api.pending_world import RULES
 

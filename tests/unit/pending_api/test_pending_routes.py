@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.web import serve
-from gputally.model.placement.advice import PriorityChoice
-from gputally.model.placement.what_if_document import BODY_BYTES
-from gputally.model.placement.why_document import NOT_FOUND_HEADER
+from gputally.model.advice import PriorityChoice
+from gputally.model.api.what_if import BODY_BYTES
+from gputally.model.api.why import NOT_FOUND_HEADER
 from gputally.pending_api import pending_routes
 from gputally.pending_api.pending_now import PendingNow, WaitsUnexplained
 from gputally.pending_api.pending_routes import BODIES, PendingRoutes

@@ -6,15 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.uncreated.workloads import Workloads
-from gputally.model.kube import OwnerReference
-from gputally.model.owner import Owner
-from gputally.model.placement.situation import QuotaState
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.uncreated_workload import UncreatedWorkload
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import CAUSE_OF, Uncharged
+from gputally.model.kube.meta import Owner, OwnerReference
+from gputally.model.needs import QuotaState
 from gputally.model.price import PriceRange
 from gputally.model.units import GPU
+from gputally.model.verdicts import Reason
+from gputally.model.waits import CAUSE_OF, Uncharged, UncreatedWait, UncreatedWorkload
 from gputally.pending_api.pages.pending_page import pending_page
 from gputally.pending_api.pending_finder import NoSuchPods, why_document
 from gputally.pending_api.pending_list import pending_list

@@ -3,12 +3,12 @@
 from msgspec.structs import replace
 
 from gputally.accounting.policy.pod_labels import labels_in
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
+from gputally.model.needs import Taken
 from gputally.model.observation import ListedSeparately
-from gputally.model.placement.needs import Taken
 from gputally.model.rules import Rules
 from gputally.pending_api.forecasts.policy_now import not_considered, read_budgets, read_policy
-from gputally.placement.policy.budgets import NO_BUDGETS
+from gputally.placement.disruption_budgets import NO_BUDGETS
 from tests.core.manifests import NodeForm, PodForm, as_pod, us
 from tests.core.policies import budget, quota
 from tests.core.replay import Replay

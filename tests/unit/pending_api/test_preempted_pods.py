@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions.disruption import Cause, DisruptionRecord
-from gputally.model.placement.why_document import WhyDocument
+from gputally.model.api.why import WhyDocument
+from gputally.model.disruptions import Cause, DisruptionRecord
 from gputally.model.units import GPU, to_datetime
 from gputally.pending_api.pages.why_page import why_page
 from gputally.pending_api.past_pods import PastVictim, PastVictims

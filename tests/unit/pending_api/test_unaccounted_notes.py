@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as changed
 
-from gputally.model.placement.why_document import WhyDocument
+from gputally.model.api.why import WhyDocument
 from gputally.pending_api.pages.why_page import why_page
 from gputally.pending_api.pending_finder import NoSuchPods, why_document
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer

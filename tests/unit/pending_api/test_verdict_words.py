@@ -2,8 +2,8 @@
 
 import pytest
 
-from gputally.model.placement.situation import GangState, QuotaState, Situation, TaskState
-from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
+from gputally.model.needs import GangState, QuotaState, Situation, TaskState
+from gputally.model.verdicts import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.pending_api.words.verdict_words import MEANING, SHORT, obstacle_text, sentence
 
 GPU = "nvidia.com/gpu"

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.model.placement.advice import PriorityChoice
-from gputally.model.placement.pending_document import CostRange
-from gputally.model.placement.why_document import WhyAnswer
+from gputally.model.advice import PriorityChoice
+from gputally.model.api.pending import CostRange
+from gputally.model.api.why import WhyAnswer
 from gputally.model.price import Basis
 from gputally.pending_api.costs.wait_costs import waited_cost
 from gputally.pending_api.pages.pending_page import pending_page

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gputally.model.placement.needs import Needs
+from gputally.model.needs import Needs
 from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
-from gputally.placement.objects.needs_of import needs_of
+from gputally.placement.needs import needs_of
 from gputally.report_api.report_request import InvalidRequest
 from tests.unit.pending_api.pending_world import H100, RULES, node, world
 

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from gputally.accounting.waiting.fit.packing import JobNodes
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.placement.advice import PriorityChoice
-from gputally.model.placement.situation import QuotaState, Situation
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import PodWait
-from gputally.model.placement.why_document import WhyAnswer, WhyDocument
+from gputally.model.advice import PriorityChoice
+from gputally.model.api.why import WhyAnswer, WhyDocument
+from gputally.model.needs import QuotaState, Situation
+from gputally.model.verdicts import Reason
+from gputally.model.waits import PodWait
 from gputally.pending_api.pending_finder import NoSuchPods, NotYetJudged, why_document
 from gputally.pending_api.pending_now import ALL, PendingNow, Viewer
 from gputally.pending_api.pending_request import WhyRequest

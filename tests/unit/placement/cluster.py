@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from gputally.model.placement.needs import Amounts, Needs, Place, Taint, Taken
+from gputally.model.needs import Amounts, Needs, Place, Taint, Taken
 from gputally.placement.room import Room
 
 GPU = "nvidia.com/gpu"

@@ -2,10 +2,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
-from gputally.model.objects.toleration import Toleration
-from gputally.model.placement.needs import Taint
-from gputally.model.placement.verdict import ObstacleKind
+from gputally.model.kube.pods import LabelRequirement, NodeSelectorTerm, Toleration
+from gputally.model.needs import Taint
+from gputally.model.verdicts import ObstacleKind
 from gputally.placement.exclusions import exclusions, failing, tolerates
 from tests.unit.placement.cluster import needs, place
 

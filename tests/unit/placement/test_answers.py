@@ -4,13 +4,13 @@ import gc
 
 import pytest
 
-from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.verdict import Reason
-from gputally.placement import answers
+from gputally.model.kube.pods import LabelRequirement, NodeSelectorTerm
+from gputally.model.needs import Needs
+from gputally.model.verdicts import Reason
+from gputally.placement import answer_cache
 from gputally.placement.candidates import accepts, candidates_for
-from gputally.placement.judge import judged
 from gputally.placement.room import Room
+from gputally.placement.verdicts import judged
 from tests.unit.placement.cluster import needs, place, room, taken
 
 NODES = 300
@@ -78,7 +78,7 @@ def test_answers_go_with_the_needs() -> None:
 
 
 def test_no_more_than_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "MOST_KEPT", 100_000)
+    monkeypatch.setattr(answer_cache, "MOST_KEPT", 100_000)
     found = large_room()
     pods = [selecting(serial=str(number)) for number in range(20)]
     for pod in pods:

@@ -1,7 +1,7 @@
 import pytest
 
-from gputally.model.placement.needs import Place, Taint
-from gputally.model.placement.pod_sizes import Capacity, Stranded
+from gputally.model.needs import Place, Taint
+from gputally.model.pod_sizes import Capacity, Stranded
 from gputally.model.rules import Rules
 from gputally.placement.fits_now import Size, capacity_of, fits_now, most_used
 from tests.unit.placement.cluster import GPU, place, room, taken

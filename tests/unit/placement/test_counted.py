@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.rules import Rules
-from gputally.placement.objects.needs_of import needs_of, taken_of
+from gputally.placement.needs import needs_of, taken_of
 
 Json = dict[str, Any]
 PENDING, IN_PROGRESS = "PodResizePending", "PodResizeInProgress"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.placement.verdicts.deadlock import WaitingGang, deadlocks, served_by, stuck
+from gputally.placement.gangs import WaitingGang, deadlocks, served_by, stuck
 from tests.unit.placement.cluster import needs, place, room, taken
 
 

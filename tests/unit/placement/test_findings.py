@@ -1,9 +1,8 @@
-from gputally.model.placement.needs import Needs, Taint
-from gputally.model.placement.priority_finding import FindingKind, PriorityFinding
-from gputally.model.placement.situation import Situation
-from gputally.placement.findings import MAX_PODS, findings
-from gputally.placement.judge import NOWHERE, judged
+from gputally.model.needs import Needs, Situation, Taint
+from gputally.model.verdicts import FindingKind, PriorityFinding
+from gputally.placement.priority_findings import MAX_PODS, findings
 from gputally.placement.room import Room
+from gputally.placement.verdicts import NOWHERE, judged
 from tests.unit.placement.cluster import needs, place, room, taken
 
 

@@ -1,13 +1,12 @@
 import pytest
 
-from gputally.model.objects.toleration import Toleration
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import GangState, Situation
-from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason
-from gputally.placement.judge import judged
+from gputally.model.kube.pods import Toleration
+from gputally.model.needs import GangState, Needs, Situation
+from gputally.model.verdicts import Obstacle, ObstacleKind, Reason
+from gputally.placement import gangs
 from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
-from gputally.placement.verdicts import gang as gangs
+from gputally.placement.verdicts import judged
 from tests.unit.placement.cluster import needs, place, room
 
 

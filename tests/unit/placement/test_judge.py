@@ -1,11 +1,10 @@
 import pytest
 
-from gputally.model.objects.toleration import Toleration
-from gputally.model.placement.needs import SHARES, TOO_MANY, Needs, Place, Taint
-from gputally.model.placement.situation import GangState, QuotaState, Situation
-from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason
-from gputally.placement.judge import judged
+from gputally.model.kube.pods import Toleration
+from gputally.model.needs import SHARES, TOO_MANY, GangState, Needs, Place, QuotaState, Situation, Taint
+from gputally.model.verdicts import Obstacle, ObstacleKind, Reason
 from gputally.placement.room import Room
+from gputally.placement.verdicts import judged
 from tests.unit.placement.cluster import GPU, needs, place, room, taken
 
 FULL = room(place(gpu=2), a=("n1", taken(priority=100)), b=("n1", taken(priority=200)))

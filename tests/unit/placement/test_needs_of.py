@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from gputally.errors import MalformedObject
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.needs import TOO_MANY, Needs
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.needs import TOO_MANY, Needs
 from gputally.model.rules import Rules
-from gputally.placement.objects.needs_of import amounts_of, needs_of, taken_of
+from gputally.placement.needs import amounts_of, needs_of, taken_of
 from tests.unit.placement.cluster import GPU
 
 Json = dict[str, Any]

@@ -3,8 +3,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.placement.fit import copies
-from gputally.placement.planning.nodes_needed import nodes_needed
+from gputally.placement.fit import copies, nodes_needed
 from tests.unit.placement.cluster import amounts
 
 

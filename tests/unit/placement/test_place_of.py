@@ -2,9 +2,9 @@ import msgspec
 import pytest
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import Node
-from gputally.model.placement.needs import Place, Taint
-from gputally.placement.objects.place_of import place_of
+from gputally.model.kube.nodes import Node
+from gputally.model.needs import Place, Taint
+from gputally.placement.node_room import place_of
 
 
 def node(name: str = "n1", *, gpus: str = "8") -> Node:

@@ -6,13 +6,10 @@ import msgspec
 import pytest
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import ResourceQuota
-from gputally.model.objects.quota_spec import ScopeExpression
-from gputally.model.placement.situation import QuotaState
+from gputally.model.kube.policy import ResourceQuota, ScopeExpression
+from gputally.model.needs import QuotaState
 from gputally.pending_api.forecasts.manifest_pods import plain_pod
-from gputally.placement.objects.quota_scopes import CountedPod, counts
-from gputally.placement.objects.quota_usage import counted_pod, quota_of, usage_of
-from gputally.placement.policy.pod_quotas import PodQuota, PodQuotas
+from gputally.placement.quotas import CountedPod, PodQuota, PodQuotas, counted_pod, counts, quota_of, usage_of
 
 POD = CountedPod(class_name="batch")
 GPUS = "requests.nvidia.com/gpu"

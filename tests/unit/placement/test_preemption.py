@@ -1,9 +1,9 @@
 import pytest
 
-from gputally.model.objects.label_selector import Selector
-from gputally.model.placement.verdict import Eviction
+from gputally.model.kube.meta import Selector
+from gputally.model.verdicts import Eviction
+from gputally.placement.disruption_budgets import Budgets, PodBudget
 from gputally.placement.eviction import would_evict
-from gputally.placement.policy.budgets import Budgets, PodBudget
 from gputally.placement.what_if import what_if
 from tests.unit.placement.cluster import needs, place, room, taken
 
@@ -141,7 +141,7 @@ def test_pods_whose_labels_are_not_known_make_the_answer_partial() -> None:
 
 
 def test_only_so_many_pods_are_compared_with_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputally.placement.policy.budgets.MOST_COMPARED", 1)
+    monkeypatch.setattr("gputally.placement.disruption_budgets.MOST_COMPARED", 1)
     found = budgets(0, "a", "b")
 
     assert found.violated([("a", taken()), ("b", taken())]) == {"a": "ml/budget"}

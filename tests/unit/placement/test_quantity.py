@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.placement.objects.quantity import MOST, amount_of
+from gputally.placement.resource_requests import MOST, amount_of
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.placement.planning.seating import seat, seat_nominated
+from gputally.placement.what_if import seat, seat_nominated
 from tests.unit.placement.cluster import needs, place, room, taken
 
 
@@ -15,7 +15,7 @@ def test_pods_take_what_is_free_and_preempt_for_the_rest() -> None:
 
 
 def test_only_so_many_preemptions_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputally.placement.planning.seating.MOST_EVICTIONS", 1)
+    monkeypatch.setattr("gputally.placement.what_if.MOST_EVICTIONS", 1)
     found = room(place(gpu=2), a=("n1", taken(priority=1)), b=("n1", taken(priority=1)))
 
     assert seat(needs(gpu=1), found, 2, key="x ") == 1

@@ -1,12 +1,11 @@
-from gputally.model.objects.affinity import LabelRequirement, NodeSelectorTerm
-from gputally.model.placement.advice import ChangeKind, PriorityChoice, SuggestedChange, Suggestion
-from gputally.model.placement.needs import Needs, Taint
-from gputally.model.placement.situation import QuotaState, Situation
-from gputally.model.placement.verdict import Eviction, Reason
-from gputally.placement.judge import NOWHERE, judged
+from gputally.model.advice import ChangeKind, PriorityChoice, SuggestedChange, Suggestion
+from gputally.model.kube.pods import LabelRequirement, NodeSelectorTerm
+from gputally.model.needs import Needs, QuotaState, Situation, Taint
+from gputally.model.verdicts import Eviction, Reason
 from gputally.placement.node_group import HOSTNAME
 from gputally.placement.room import Room
 from gputally.placement.suggestions import suggestions
+from gputally.placement.verdicts import NOWHERE, judged
 from tests.unit.placement.cluster import GPU, needs, place, room, taken
 
 ANOTHER_NODE = SuggestedChange(kind=ChangeKind.ADD_NODE, node="n1")

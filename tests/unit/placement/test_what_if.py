@@ -1,5 +1,5 @@
-from gputally.model.placement.situation import QuotaState, Situation
-from gputally.model.placement.verdict import Eviction, Reason
+from gputally.model.needs import QuotaState, Situation
+from gputally.model.verdicts import Eviction, Reason
 from gputally.placement.what_if import what_if
 from tests.unit.placement.cluster import needs, place, room, taken
 

@@ -10,9 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.errors import ConfigError
-from gputally.model.agent_pod import PullOutcome
-from gputally.model.measured.usage_report import UsageReport
 from gputally.model.rules import MigBasis
+from gputally.model.usage import PullOutcome, UsageReport
 from gputally.pulling import agent_client as client_module
 from gputally.pulling.agent_client import AgentClient, PullFailed, agent_client
 from gputally.pulling.agent_options import AgentOptions, Target

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.model.agent_pod import AgentPod
+from gputally.model.usage import AgentPod
 from gputally.pulling.agent_options import AgentOptions, Target
 
 

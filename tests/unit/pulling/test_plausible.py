@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gputally.model.measured.usage_report import GpuHour
 from gputally.model.units import US_PER_HOUR
+from gputally.model.usage import GpuHour
 from gputally.pulling.plausible import implausible
 from tests.core.usage import assignment, gpu, hour, report
 

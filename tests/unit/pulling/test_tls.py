@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import ConfigError
-from gputally.model.agent_pod import PullOutcome
+from gputally.model.usage import PullOutcome
 from gputally.pulling.agent_client import PullFailed, agent_client
 from gputally.pulling.agent_options import AgentOptions, Target
 from tests.core.usage import report

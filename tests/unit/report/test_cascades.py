@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions.disruption import Cause, DisruptionRecord
-from gputally.model.disruptions.preemption import Preemption
+from gputally.model.disruptions import Cause, DisruptionRecord, Preemption
 from gputally.report.preemptions.cascades import CascadeLink, cascade_links
 from tests.contract.records import DISRUPTION, us
 from tests.core.manifests import NodeForm, PodForm, preempted_event

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from gputally.export.access_policy import AccessPolicy, digest
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.disruptions.disruption import Cause
-from gputally.model.disruptions.preemption import Preemptor
+from gputally.model.disruptions import Cause, Preemptor
 from gputally.report_api.preemption_request import PREEMPTIONS_PATH
 from tests.contract.records import DISRUPTION, PREEMPTION, step, us
 from tests.fakes.tenants_ledger import BLUE, RED, tenants_ledger

@@ -18,10 +18,9 @@ from gputally.export.access_policy import AccessPolicy, digest
 from gputally.export.web import Site, serve
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import Gap
+from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import US_PER_DAY
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostPod
 from gputally.report_api import report_process
 from gputally.report_api.preemption_request import PREEMPTIONS_PATH
 from gputally.report_api.report_process import ReportRunner

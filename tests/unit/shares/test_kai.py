@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import Pod
+from gputally.model.kube.pods import Pod
 from gputally.model.rules import KaiNames, Rules
 from gputally.shares.request import effective_units, holds_gpu, limited
 from gputally.shares.schemes import quantities_on

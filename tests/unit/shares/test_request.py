@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import Pod
+from gputally.model.kube.pods import Pod
 from gputally.model.rules import ResourceRule, Rules
 from gputally.shares.request import count, effective_units, holds_gpu
 from gputally.shares.schemes import rule_of

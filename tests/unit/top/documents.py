@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from gputally.model.allocations_document import (
+from gputally.model.api.allocations import (
     AllocationsDocument,
     JobPlacement,
     NodeCapacity,

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from gputally.errors import AggregatorUnreachable, ConfigError
-from gputally.model.allocations_document import PATH
+from gputally.model.api.allocations import PATH
 from gputally.top.authorization import Credentials
 from gputally.top.client import AggregatorClient, InvalidQuestion
 from gputally.top.port_forward import Service, forwarded

@@ -6,7 +6,7 @@ from decimal import Decimal
 from msgspec import structs
 from rich.console import Console
 
-from gputally.model.allocations_document import JobPlacement, NodeCapacity, UnaccountedCount
+from gputally.model.api.allocations import JobPlacement, NodeCapacity, UnaccountedCount
 from gputally.top.groups import groups
 from gputally.top.screen import screen
 from tests.unit.top.documents import NODES, PODS, document, pod

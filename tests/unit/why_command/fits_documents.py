@@ -1,7 +1,7 @@
 """A document of `/api/v1/fits`, and one of `/api/v1/pending` with findings, for tests."""
 
-from gputally.model.placement.fits_document import FitsDocument, PoolFits
-from gputally.model.placement.pending_document import PendingDocument, PendingFinding, PendingReason
+from gputally.model.api.fits import FitsDocument, PoolFits
+from gputally.model.api.pending import PendingDocument, PendingFinding, PendingReason
 from tests.unit.why_command.why_documents import NOON, POD, before
 
 H100, A100 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-80GB"

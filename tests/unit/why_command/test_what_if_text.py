@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gputally.model.placement.pending_document import PendingDocument, PendingReason, PendingTenant, QuotaRefusal
-from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, WhatIfDocument
-from gputally.model.placement.why_document import Help
+from gputally.model.api.pending import PendingDocument, PendingReason, PendingTenant, QuotaRefusal
+from gputally.model.api.what_if import AfterWaiting, PodForecast, WhatIfDocument
+from gputally.model.api.why import Help
 from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.what_if_text import what_if_lines
 from tests.unit.why_command.what_if_documents import FORECAST

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from gputally.model.placement.pending_document import CostRange
-from gputally.model.placement.why_document import Help, OccupantPod, PreemptedBy, WhyAnswer
+from gputally.model.api.pending import CostRange
+from gputally.model.api.why import Help, OccupantPod, PreemptedBy, WhyAnswer
 from gputally.why_command.why_text import why_lines
 from tests.unit.why_command.why_documents import ANSWER, POD, SERVING, SWEEP, before, why
 

@@ -2,13 +2,8 @@
 
 from msgspec.structs import replace
 
-from gputally.model.placement.pending_document import (
-    PendingDocument,
-    PendingReason,
-    PendingWorkload,
-    QuotaRefusal,
-)
-from gputally.model.placement.why_document import WhyDocument
+from gputally.model.api.pending import PendingDocument, PendingReason, PendingWorkload, QuotaRefusal
+from gputally.model.api.why import WhyDocument
 from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.why_text import why_lines
 from tests.unit.why_command.why_documents import ANSWER, NOON, before

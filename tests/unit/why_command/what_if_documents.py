@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, WhatIfDocument
-from gputally.model.placement.why_document import ObstacleText
+from gputally.model.api.what_if import AfterWaiting, PodForecast, WhatIfDocument
+from gputally.model.api.why import ObstacleText
 from tests.unit.why_command.why_documents import NEEDS, NOON, SWEEP
 
 FORECAST = PodForecast(

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from gputally.model.placement.pending_document import PendingPod
-from gputally.model.placement.why_document import (
+from gputally.model.api.pending import PendingPod
+from gputally.model.api.why import (
     Help,
     NeededResources,
     ObstacleText,

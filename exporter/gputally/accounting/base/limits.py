@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 
 
 class Limit(Struct, frozen=True):

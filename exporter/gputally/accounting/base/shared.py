@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from gputally.model.kube import OwnerReference
+from gputally.model.kube.meta import OwnerReference
 
 Value = TypeVar("Value", bound=Hashable)
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.limits import Beyond
-from gputally.model.kube import Kind, Object
+from gputally.model.kube.meta import Kind, Object
 
 Document = TypeVar("Document", bound=Struct)
 

@@ -14,20 +14,18 @@ from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import Lines, Total
-from gputally.model.disruptions.disruption import Disruption
-from gputally.model.disruptions.preemption import Preemption
+from gputally.model.disruptions import Disruption, Preemption
 from gputally.model.history import alike
-from gputally.model.kube import Kind
-from gputally.model.measured.usage_record import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
-from gputally.model.node import NodeFacts, NodeRecord
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.policy import ClassVersion
+from gputally.model.lost_work import LostWork
+from gputally.model.node_record import NodeFacts, NodeRecord
 from gputally.model.observation import Checkpoint
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.wait import WaitRow
-from gputally.model.pod import PodRecord
-from gputally.model.policy.class_version import ClassVersion
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset, Price
 from gputally.model.units import US_PER_SECOND
-from gputally.model.work.lost_work import LostWork
+from gputally.model.usage import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
+from gputally.model.waits import UncreatedWait, WaitRow
 
 
 class Known(NamedTuple):

@@ -1,6 +1,6 @@
 """The checkpoint interval that the configuration assumes for pods that declare none."""
 
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 
 

@@ -8,10 +8,11 @@ from msgspec.structs import replace
 from gputally.accounting.base.state_part import KeyedPart
 from gputally.accounting.checkpoints.stated_checkpoint import checkpoint_of
 from gputally.accounting.checkpoints.work_to_lose import runs_placeholders
-from gputally.model.kube import Kind, Object, Pod
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.pods import Pod
+from gputally.model.lost_work import PodCheckpoint, WorkCheckpoint
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
-from gputally.model.work.checkpoint import PodCheckpoint, WorkCheckpoint
 
 NOTHING: Final = PodCheckpoint(uid="")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gputally.model.work.checkpoint import CheckpointSource, WorkCheckpoint
+from gputally.model.lost_work import CheckpointSource, WorkCheckpoint
 
 
 def last_checkpoint(

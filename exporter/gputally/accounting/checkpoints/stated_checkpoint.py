@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from gputally.model.kube import Pod
-from gputally.model.objects.pod_annotations import NO_ANNOTATIONS, PodAnnotations
-from gputally.model.units import US_PER_DAY, US_PER_SECOND, to_us
-from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
-from gputally.model.work.duration import seconds_of
+from gputally.model.kube.pods import NO_ANNOTATIONS, Pod, PodAnnotations
+from gputally.model.lost_work import CheckpointSource, PodCheckpoint, WorkCheckpoint
+from gputally.model.units import US_PER_DAY, US_PER_SECOND, seconds_of, to_us
 
 LAST_CHECKPOINT: Final = "gputally.io/last-checkpoint"
 """When the job last saved a checkpoint, as RFC 3339."""

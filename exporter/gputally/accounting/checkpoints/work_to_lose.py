@@ -2,10 +2,10 @@
 
 from gputally.accounting.terms.expression import matched
 from gputally.accounting.terms.serving_tiers import serves
-from gputally.model.kube import Pod
-from gputally.model.pod import PodRecord
+from gputally.model.kube.pods import Pod
+from gputally.model.lost_work import PodCheckpoint
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
-from gputally.model.work.checkpoint import PodCheckpoint
 
 
 def has_work(record: PodRecord, checkpoint: PodCheckpoint, rules: Rules) -> bool:

@@ -12,9 +12,10 @@ from gputally.accounting.lost_work.lost_work_part import LostWorkPart
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
-from gputally.model.disruptions.disruption import Disruption
-from gputally.model.kube import Kind, Pod
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Disruption
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.pods import Pod
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gputally.accounting.pods.posting import BEYOND
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
-from gputally.model.disruptions.disruption import Cause, Disruption
+from gputally.model.disruptions import Cause, Disruption
 from gputally.model.units import US_PER_SECOND
 
 STEPS: Final = ("request", "stop", "reuse", "replace")

@@ -8,8 +8,8 @@ from gputally.accounting.facts.lifetime import never_held
 from gputally.accounting.facts.node_clock import OFF_US
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.model.allocation import Outcome
-from gputally.model.disruptions.disruption import PREEMPTIONS, Cause, Disrupted
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import PREEMPTIONS, Cause, Disrupted
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 _OF_THE_POD = (

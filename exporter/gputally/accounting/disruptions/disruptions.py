@@ -27,9 +27,9 @@ from gputally.accounting.policy.policy import Policy
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import End
-from gputally.model.disruptions.disruption import JOB_PREEMPTIONS, OWN_JOB, QUEUE_CAUSES, Cause, Disrupted, Disruption
-from gputally.model.kube import Kind
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import JOB_PREEMPTIONS, OWN_JOB, QUEUE_CAUSES, Cause, Disrupted, Disruption
+from gputally.model.kube.meta import Kind
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR
 
 _KEEP_US = US_PER_HOUR

@@ -4,10 +4,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.model.disruptions.preemption import Preemptor
-from gputally.model.kube import Pod
-from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Preemptor
+from gputally.model.kube.pods import NO_ANNOTATIONS, Pod
+from gputally.model.pod_record import PodRecord
 
 POD_GROUP: Final = "PodGroup"
 """The kind of a preemptor that is a group, of scheduling.k8s.io or of KAI."""

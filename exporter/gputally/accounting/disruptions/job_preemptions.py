@@ -3,8 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from gputally.model.disruptions.disruption import OWN_JOB, QUEUE_CAUSES, Disruption
-from gputally.model.disruptions.preemption_window import CLOSED_US, QUEUE_CLOSED_US, QUEUE_TOGETHER_US, TOGETHER_US
+from gputally.model.disruptions import (
+    CLOSED_US,
+    OWN_JOB,
+    QUEUE_CAUSES,
+    QUEUE_CLOSED_US,
+    QUEUE_TOGETHER_US,
+    TOGETHER_US,
+    Disruption,
+)
 
 _Job = tuple[str, str, str, str, str, bool]
 """Namespace, kind and name, tier and tenant: a preemption of a job is that of one tenant; and whether by a queue."""

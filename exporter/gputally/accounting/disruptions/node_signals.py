@@ -7,8 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import KeyedPart, no_later
-from gputally.model.kube import Kind, Node, Object
-from gputally.model.node import NodeRecord
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.nodes import Node
+from gputally.model.node_record import NodeRecord
 from gputally.model.units import US_PER_HOUR, dated_us
 
 RECLAIM_TAINT: Final = "aws-node-termination-handler/spot-itn"

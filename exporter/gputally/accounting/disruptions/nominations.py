@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.disruptions.preemption import Preemptor
+from gputally.model.disruptions import Preemptor
 from gputally.model.units import US_PER_SECOND
 
 MOST: Final = 10_000

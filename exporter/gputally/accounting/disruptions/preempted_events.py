@@ -7,11 +7,10 @@ from gputally.accounting.base.limits import KEPT, Beyond
 from gputally.accounting.disruptions.group_preemptors import POD_GROUP, as_group
 from gputally.accounting.facts.outcome import is_preemption
 from gputally.errors import MalformedObject
-from gputally.model.disruptions.kai_eviction import kai_eviction_in
-from gputally.model.disruptions.preemption import Preemptor
-from gputally.model.kube import Condition, Event, Kind
-from gputally.model.objects.event_fields import ObjectReference
-from gputally.model.owner import is_name, is_uid
+from gputally.model.disruptions import Preemptor
+from gputally.model.kai_eviction import kai_eviction_in
+from gputally.model.kube.events import Event, ObjectReference
+from gputally.model.kube.meta import Condition, Kind, is_name, is_uid
 
 MOST: Final = KEPT[Kind.EVENTS].most
 """Limit of stored Events, of at most 1.5 kB each."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 
 from gputally.accounting.disruptions.preemptions import UNKNOWN, Tiers
-from gputally.model.disruptions.preemption import Preemption
+from gputally.model.disruptions import Preemption
 
 
 class Preempting(Struct, frozen=True, kw_only=True):

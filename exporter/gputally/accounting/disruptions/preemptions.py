@@ -31,10 +31,11 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
-from gputally.model.disruptions.disruption import Disruption
-from gputally.model.disruptions.preemption import Preemption, Preemptor
-from gputally.model.kube import Event, Kind, Object, Pod
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Disruption, Preemption, Preemptor
+from gputally.model.kube.events import Event
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.pods import Pod
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND, to_us
 
 UNKNOWN: Final = "unknown"

@@ -12,8 +12,9 @@ from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.stand_in import is_stand_in
-from gputally.model.kube import Event, Kind, Object
-from gputally.model.node import NodeRecord
+from gputally.model.kube.events import Event
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.node_record import NodeRecord
 from gputally.model.units import to_us
 
 

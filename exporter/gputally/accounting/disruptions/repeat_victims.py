@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.base.limits import STORED
 from gputally.accounting.base.state_part import KeyedPart
-from gputally.model.disruptions.disruption import OWN_JOB, Disruption
+from gputally.model.disruptions import OWN_JOB, Disruption
 from gputally.model.units import US_PER_DAY
 
 OFTEN: Final = 3

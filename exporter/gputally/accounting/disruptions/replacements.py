@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from gputally.model.disruptions.disruption import OWN_JOB, Cause, Disruption
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import OWN_JOB, Cause, Disruption
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 Key = TypeVar("Key")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable
 from msgspec import Struct
 
 from gputally.accounting.facts.segments import held
-from gputally.model.disruptions.disruption import PREEMPTIONS, Disruption
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import PREEMPTIONS, Disruption
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 _TOLERANCE_US = US_PER_SECOND

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 ACCEPTANCE_US = 600 * US_PER_SECOND

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from gputally.accounting.base.shared import shared
-from gputally.model.kube import PodSpec
-from gputally.model.node import NodeRecord
-from gputally.model.objects.affinity import NodeSelectorTerm
+from gputally.model.kube.pods import NodeSelectorTerm, PodSpec
+from gputally.model.node_record import NodeRecord
 from gputally.shares import gke
 from gputally.shares.schemes import NodeLabels
 

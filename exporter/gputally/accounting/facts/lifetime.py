@@ -16,12 +16,10 @@ from gputally.accounting.frameworks.gang_rules import stated_gang
 from gputally.accounting.frameworks.pod_group import restarts_of
 from gputally.errors import MalformedObject
 from gputally.model.allocation import End, Ending
-from gputally.model.disruptions.disruption import Disrupted
-from gputally.model.kube import Condition, Pod
-from gputally.model.objects.core_values import ENDED_PHASES, NEVER
-from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
-from gputally.model.owner import controller_of
-from gputally.model.pod import Clock, PodRecord
+from gputally.model.disruptions import Disrupted
+from gputally.model.kube.meta import Condition, controller_of
+from gputally.model.kube.pods import ENDED_PHASES, NEVER, NO_ANNOTATIONS, Pod
+from gputally.model.pod_record import Clock, PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, dated_us, to_us
 from gputally.shares.request import effective_units

@@ -8,8 +8,8 @@ timestamps of the kubelet. Up to two seconds may be truncation and latency, and 
 from collections.abc import Callable
 
 from gputally.accounting.facts.runs import finished_at, starts
-from gputally.model.kube import Pod
-from gputally.model.pod import Clock, PodRecord
+from gputally.model.kube.pods import Pod
+from gputally.model.pod_record import Clock, PodRecord
 from gputally.model.units import US_PER_SECOND, to_us
 
 OFF_US = 2 * US_PER_SECOND

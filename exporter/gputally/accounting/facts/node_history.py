@@ -5,7 +5,7 @@ from itertools import zip_longest
 
 from msgspec.structs import replace
 
-from gputally.model.node import NodeFacts, NodeRecord
+from gputally.model.node_record import NodeFacts, NodeRecord
 from gputally.model.price import Asset
 from gputally.shares.schemes import NodeLabels, Units, sharing_of
 

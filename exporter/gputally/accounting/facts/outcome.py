@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from gputally.accounting.facts.node_clock import OFF_US
 from gputally.model.allocation import End, Outcome, Result
-from gputally.model.disruptions.disruption import Cause, Disrupted
-from gputally.model.disruptions.kai_eviction import kai_eviction_in
-from gputally.model.disruptions.queue_preemptor import QueuePreemptor, queue_preemptor_in
-from gputally.model.kube import Condition, Pod
-from gputally.model.objects.container_status import Terminated
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Cause, Disrupted, QueuePreemptor
+from gputally.model.kai_eviction import kai_eviction_in
+from gputally.model.kube.meta import Condition
+from gputally.model.kube.pods import Pod, Terminated
+from gputally.model.kueue_preemption import queue_preemptor_in
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import dated_us
 
 _LAST = datetime.max.replace(tzinfo=UTC)

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.model.allocation import End, Ending, Gap
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 POD_READING = "6"
 """Raise this when classification or accounting of pods changes: a restart then reprocesses earlier records."""

@@ -14,8 +14,8 @@ from gputally.accounting.facts.lifetime import never_held
 from gputally.accounting.facts.node_clock import true_times
 from gputally.accounting.facts.node_history import History
 from gputally.model.allocation import End, Ending, Gap
-from gputally.model.node import Span
-from gputally.model.pod import Clock, PodRecord
+from gputally.model.node_record import Span
+from gputally.model.pod_record import Clock, PodRecord
 from gputally.model.units import US_PER_SECOND
 
 _RECOVERY_US = 60 * US_PER_SECOND

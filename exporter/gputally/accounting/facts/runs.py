@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from gputally.model.kube import Pod
-from gputally.model.objects.container_status import ContainerStatus, Running, Terminated
+from gputally.model.kube.pods import ContainerStatus, Pod, Running, Terminated
 
 _IMPOSSIBLE = timedelta(days=1)
 """Certificate checks fail on nodes whose clocks are further off."""

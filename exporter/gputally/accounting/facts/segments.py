@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gputally.accounting.facts.lifetime import never_held
 from gputally.model.allocation import Segment, State, Terms
 from gputally.model.history import alike, grown
-from gputally.model.pod import INCOMPLETE, PodRecord
+from gputally.model.pod_record import INCOMPLETE, PodRecord
 from gputally.model.price import Price
 
 Prices = Callable[[Terms, int, int | None], Iterable[tuple[int, Price | None]]]

@@ -11,8 +11,8 @@ from gputally.accounting.nodes.stand_in import is_stand_in
 from gputally.accounting.pods.pod_index import PendingGroup
 from gputally.accounting.waiting.fit.packing import Job, JobNodes
 from gputally.accounting.watched.unaccounted_pods import NONE_UNACCOUNTED, UnaccountedNow
-from gputally.model.node import CapacitySlice, LabelConflict
-from gputally.model.pod import PodRecord
+from gputally.model.node_record import CapacitySlice, LabelConflict
+from gputally.model.pod_record import PodRecord
 
 if TYPE_CHECKING:
     from gputally.model.price import Price

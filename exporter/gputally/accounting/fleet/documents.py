@@ -29,16 +29,14 @@ from gputally.accounting.waiting.fit.asked_sizes import AskedSizes
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.accounting.watched.agents import Agents
 from gputally.accounting.watched.unaccounted_pods import UnaccountedDays, UnaccountedPods
-from gputally.model.agent_pod import AgentPod
-from gputally.model.disruptions.disruption import Disruption
-from gputally.model.disruptions.preemption import Preemption
-from gputally.model.node import UnknownOffer
-from gputally.model.placement.pod_sizes import AskedSize
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.wait import PodWait
-from gputally.model.policy.class_version import ClassVersion
+from gputally.model.disruptions import Disruption, Preemption
+from gputally.model.kube.policy import ClassVersion
+from gputally.model.lost_work import PodCheckpoint
+from gputally.model.node_record import UnknownOffer
+from gputally.model.pod_sizes import AskedSize
 from gputally.model.unaccounted import UnaccountedDay, UnaccountedPod
-from gputally.model.work.checkpoint import PodCheckpoint
+from gputally.model.usage import AgentPod
+from gputally.model.waits import PodWait, UncreatedWait
 
 DOCUMENTS: Final[Mapping[str, type[Struct]]] = {
     Agents.name: AgentPod,

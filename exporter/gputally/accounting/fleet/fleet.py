@@ -37,7 +37,9 @@ from gputally.accounting.wait_book.wait_terms import WaitTerms
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.accounting.watched.agents import Agents
 from gputally.accounting.watched.unaccounted_pods import UNACCOUNTED_READING, UnaccountedDays
-from gputally.model.kube import Kind, Node, Object, Pod
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.pods import Pod
 from gputally.model.observation import (
     Bookmark,
     Checkpoint,
@@ -52,7 +54,7 @@ from gputally.model.observation import (
     UsageReported,
     WorkloadResolved,
 )
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from gputally.model.units import US_PER_SECOND
 from gputally.placement.room import Room

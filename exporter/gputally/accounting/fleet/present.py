@@ -9,8 +9,8 @@ from gputally.accounting.changes.changes import Saved
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Series, is_shown
 from gputally.model.allocation import End, Ending, Gap, Terms
-from gputally.model.node import NodeRecord
-from gputally.model.pod import INCOMPLETE, PodRecord
+from gputally.model.node_record import NodeRecord
+from gputally.model.pod_record import INCOMPLETE, PodRecord
 from gputally.model.units import US_PER_SECOND
 
 WAITED_US: Final = 10 * US_PER_SECOND

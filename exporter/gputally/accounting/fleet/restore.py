@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes.changes import Saved
 from gputally.accounting.totals.capacity_sums import by_state, offered
 from gputally.accounting.totals.total import Total
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 
 if TYPE_CHECKING:
     from gputally.accounting.fleet.fleet import Fleet

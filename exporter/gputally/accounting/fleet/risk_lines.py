@@ -14,8 +14,8 @@ from gputally.accounting.lost_work.at_risk import PodAtRisk, RunningPods
 from gputally.accounting.lost_work.container_restarts import WAITING
 from gputally.accounting.lost_work.losses import costs_of_spans, gpu_time_of
 from gputally.accounting.lost_work.pod_work import spans_of
-from gputally.model.pod import PodRecord
-from gputally.model.work.checkpoint import CheckpointSource
+from gputally.model.lost_work import CheckpointSource
+from gputally.model.pod_record import PodRecord
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -24,12 +24,11 @@ from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.uncreated_now import UncreatedNow
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.accounting.watched.unaccounted_pods import UnaccountedNow
-from gputally.model.kube import Kind
-from gputally.model.measured.usage_report import Fault
-from gputally.model.node import CapacityState
-from gputally.model.policy.class_version import ClassVersion
-from gputally.model.policy.quota_use import QuotaUse
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.policy import ClassVersion, QuotaUse
+from gputally.model.node_record import CapacityState
 from gputally.model.rules import Rules
+from gputally.model.usage import Fault
 
 MOST_CLASSES: Final = 100
 """Limit of exported PriorityClasses."""

@@ -9,11 +9,10 @@ from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.frameworks.pod_group import count_of
 from gputally.errors import MalformedObject
-from gputally.model.custom_resources.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
-from gputally.model.kube import Kind, Labels, Object
-from gputally.model.objects.pod_annotations import Texts
-from gputally.model.owner import is_name
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Kind, Labels, Object, is_name
+from gputally.model.kube.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
+from gputally.model.kube.pods import Texts
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import dated_us
 
 MOST_PODS: Final = 100_000

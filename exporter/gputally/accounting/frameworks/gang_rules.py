@@ -20,9 +20,10 @@ from gputally.accounting.frameworks.declared_groups import (
     first_of,
 )
 from gputally.accounting.frameworks.pod_group import OnLoss, PodGroup, attempt_of, count_of, group_of
-from gputally.model.kube import Job, Labels
-from gputally.model.objects.pod_annotations import Texts
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Labels
+from gputally.model.kube.pods import Texts
+from gputally.model.kube.workloads import Job
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import to_us
 
 _FRAMEWORKS: Final = frozenset(

@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.objects.pod_annotations import Texts
-from gputally.model.pod import PodRecord
+from gputally.model.kube.pods import Texts
+from gputally.model.pod_record import PodRecord
 
 
 class OnLoss(StrEnum):

@@ -7,7 +7,7 @@ from typing import Final
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.frameworks.pod_group import task_of
 from gputally.model.allocation import Outcome
-from gputally.model.pod import INCOMPLETE, PodRecord
+from gputally.model.pod_record import INCOMPLETE, PodRecord
 
 _NO_TASKS: Final[Mapping[str, int]] = {}
 

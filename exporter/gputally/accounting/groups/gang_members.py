@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from gputally.accounting.frameworks.declared_groups import MOST_TASKS
 from gputally.accounting.frameworks.pod_group import PodGroup, task_of
 from gputally.accounting.groups.gang_completion import until_us
-from gputally.model.pod import INCOMPLETE, PodRecord
+from gputally.model.pod_record import INCOMPLETE, PodRecord
 
 
 class Stage(IntEnum):

@@ -28,8 +28,9 @@ from gputally.accounting.groups.gang_members import GangMembers, Stage
 from gputally.accounting.groups.gang_minimums import GangMinimums
 from gputally.accounting.groups.gang_record import GangRecord, with_job, with_minimum, without_pods
 from gputally.accounting.groups.gang_size import size_of
-from gputally.model.kube import Job, Kind, Object
-from gputally.model.pod import INCOMPLETE, PodRecord
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.workloads import Job
+from gputally.model.pod_record import INCOMPLETE, PodRecord
 from gputally.model.rules import Rules
 
 _LONG_AGO: Final = 0

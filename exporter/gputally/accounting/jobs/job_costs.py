@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gputally.accounting.base.limits import STORED
 from gputally.accounting.base.state_part import StatePart
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR
 
 CURRENCY: Final = "USD"

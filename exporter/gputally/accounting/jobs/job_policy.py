@@ -6,9 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.jobs.pod_ends import NO_CODE, PREEMPTED, end_of
-from gputally.model.kube import JobSpec
-from gputally.model.objects.pod_failure_policy import ExitCodes, PodFailureRule
-from gputally.model.pod import PodRecord
+from gputally.model.kube.workloads import ExitCodes, JobSpec, PodFailureRule
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 COUNT: Final = "Count"

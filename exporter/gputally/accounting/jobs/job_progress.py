@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.jobs.stated_progress import progress_of
-from gputally.model.kube import Kind, Object, Pod
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.pods import Pod
+from gputally.model.pod_record import PodRecord
 
 ProgressKey = tuple[str, str, str, str]
 """Namespace, kind and name of a job, and the UID of its pod."""

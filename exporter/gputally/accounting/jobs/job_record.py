@@ -9,8 +9,10 @@ from gputally.accounting.base.state_part import no_later
 from gputally.accounting.jobs.job_policy import JobPolicy, policy_of
 from gputally.accounting.jobs.pod_ends import CountedEnds, ends_by
 from gputally.model.allocation import Outcome
-from gputally.model.kube import Condition, Job, OwnerReference, Pod
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Condition, OwnerReference
+from gputally.model.kube.pods import Pod
+from gputally.model.kube.workloads import Job
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import dated_us
 from gputally.shares.request import holds_gpu

@@ -7,7 +7,7 @@ from gputally.accounting.base.few_uids import with_uid, without_uid
 from gputally.accounting.base.shared import shared
 from gputally.accounting.jobs.pod_ends import PodEnd, end_of
 from gputally.model.allocation import Segment
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 Payer = tuple[str, str]
 """The exported tier and tenant."""

@@ -21,8 +21,9 @@ from gputally.accounting.jobs.pod_ends import PodEnd, deletion_of, with_ends
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Outcome
-from gputally.model.kube import Job, Kind, Object
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.workloads import Job
+from gputally.model.pod_record import PodRecord
 
 Change = Mapping[Payer, tuple[int, int]]
 

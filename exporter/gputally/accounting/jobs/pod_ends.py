@@ -5,7 +5,7 @@ from typing import Final
 
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.model.allocation import Outcome
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 SUCCEEDED: Final = "succeeded"

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.objects.pod_annotations import Texts
+from gputally.model.kube.pods import Texts
 from gputally.model.units import MICRO
 
 PROGRESS: Final = "gputally.io/progress"

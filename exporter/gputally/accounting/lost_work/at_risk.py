@@ -15,10 +15,10 @@ from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.lost_work.container_restarts import WAITING, ContainerRestarts
 from gputally.accounting.totals.series import Labels
 from gputally.model.allocation import State
-from gputally.model.pod import PodRecord
+from gputally.model.lost_work import CheckpointSource, WorkCheckpoint
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
-from gputally.model.work.checkpoint import CheckpointSource, WorkCheckpoint
 
 _OVERDUE_EVERY_US = 30 * US_PER_SECOND
 _MOST_STALE = 1000

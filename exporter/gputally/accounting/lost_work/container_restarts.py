@@ -12,11 +12,12 @@ from gputally.accounting.checkpoints.stated_checkpoint import stated_by
 from gputally.accounting.facts import lifetime
 from gputally.accounting.facts.node_clock import true_times
 from gputally.accounting.lost_work.container_runs import EndedRun, last_restart, may_have_restarted
-from gputally.model.kube import Kind, Object, Pod
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.pods import Pod
+from gputally.model.lost_work import WorkCheckpoint
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
-from gputally.model.work.checkpoint import WorkCheckpoint
 
 _START: Final = ""
 """The key of the document whose `until_us` is when the ledger began to account restarts."""

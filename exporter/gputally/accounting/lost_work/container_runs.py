@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from gputally.accounting.facts.runs import is_possible
-from gputally.model.kube import Container, Pod
-from gputally.model.objects.container_status import ContainerStatus, Terminated
+from gputally.model.kube.pods import Container, ContainerStatus, Pod, Terminated
 from gputally.model.rules import Rules
 from gputally.shares.schemes import rule_of
 

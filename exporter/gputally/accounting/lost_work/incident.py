@@ -11,7 +11,7 @@ from gputally.accounting.frameworks.pod_group import OnLoss, attempt_of
 from gputally.accounting.lost_work.losses import union
 from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.model.allocation import Outcome
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 PATIENCE_US: Final = US_PER_HOUR

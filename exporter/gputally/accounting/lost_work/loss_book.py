@@ -11,8 +11,8 @@ from gputally.accounting.frameworks.pod_group import PodGroup
 from gputally.accounting.lost_work.losses import lost_work
 from gputally.accounting.lost_work.pod_loss import PodLoss, amounts_of, with_counted
 from gputally.accounting.totals.totals import Totals
-from gputally.model.disruptions.disruption import PREEMPTIONS
-from gputally.model.work.lost_work import LostWork
+from gputally.model.disruptions import PREEMPTIONS
+from gputally.model.lost_work import LostWork
 
 Key = TypeVar("Key")
 _NONE: Final[frozenset[str]] = frozenset()

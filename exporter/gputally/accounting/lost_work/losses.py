@@ -7,11 +7,9 @@ from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
-from gputally.model.units import US_PER_SECOND
-from gputally.model.work.checkpoint import CheckpointSource, WorkCheckpoint
-from gputally.model.work.duration import duration_text
-from gputally.model.work.lost_work import LostPod, LostWork, WorkSpan
+from gputally.model.disruptions import PREEMPTIONS, Cause
+from gputally.model.lost_work import CheckpointSource, LostPod, LostWork, WorkCheckpoint, WorkSpan
+from gputally.model.units import US_PER_SECOND, duration_text
 
 Amounts = dict[tuple[Total, Labels], int]
 """What is counted, by family and labels."""

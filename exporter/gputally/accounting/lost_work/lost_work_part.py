@@ -27,13 +27,13 @@ from gputally.accounting.lost_work.pod_work import PodWork, spans_of, work_of
 from gputally.accounting.lost_work.restart_losses import RestartLosses
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.totals.totals import Totals
-from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
-from gputally.model.kube import Kind, Pod
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import PREEMPTIONS, Cause
+from gputally.model.kube.meta import Kind
+from gputally.model.kube.pods import Pod
+from gputally.model.lost_work import WorkCheckpoint, WorkSpan
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
-from gputally.model.work.checkpoint import WorkCheckpoint
-from gputally.model.work.lost_work import WorkSpan
 
 _KEEP_US: Final = US_PER_HOUR
 """How long losses are kept after their pod is gone; for as long, preemptions are."""

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from gputally.accounting.lost_work.losses import Amounts, checkpoint_before_end, loss_amounts
 from gputally.accounting.lost_work.pod_work import PodWork
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions.disruption import PREEMPTIONS, Cause
-from gputally.model.work.checkpoint import WorkCheckpoint
+from gputally.model.disruptions import PREEMPTIONS, Cause
+from gputally.model.lost_work import WorkCheckpoint
 
 
 class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

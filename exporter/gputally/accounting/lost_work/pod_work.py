@@ -7,9 +7,8 @@ from msgspec import Struct
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.frameworks.pod_group import PodGroup, attempt_of
 from gputally.model.allocation import Outcome, Segment, State
-from gputally.model.pod import PodRecord
-from gputally.model.work.checkpoint import CheckpointSource, PodCheckpoint, WorkCheckpoint
-from gputally.model.work.lost_work import WorkSpan
+from gputally.model.lost_work import CheckpointSource, PodCheckpoint, WorkCheckpoint, WorkSpan
+from gputally.model.pod_record import PodRecord
 
 _KILLED = 137
 """The exit code after SIGKILL: the grace period was over before the work was saved."""

@@ -16,12 +16,11 @@ from gputally.accounting.lost_work.pod_loss import PodLoss
 from gputally.accounting.lost_work.pod_work import PodWork, merged, spans_of
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
-from gputally.model.disruptions.disruption import Cause, Disruption
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Cause, Disruption
+from gputally.model.lost_work import WorkCheckpoint, WorkSpan
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
-from gputally.model.work.checkpoint import WorkCheckpoint
-from gputally.model.work.lost_work import WorkSpan
 
 _CAUSE: Final = Cause.CONTAINER_RESTART
 _TOGETHER_US: Final = US_PER_HOUR

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from gputally.accounting.prices.pricing import Pricing
-from gputally.model.node import NodeFacts
+from gputally.model.node_record import NodeFacts
 from gputally.model.price import Asset, Price
 
 

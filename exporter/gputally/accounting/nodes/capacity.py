@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from gputally.model.node import CapacitySlice, CapacityState, NodeFacts, NodeRecord
+from gputally.model.node_record import CapacitySlice, CapacityState, NodeFacts, NodeRecord
 from gputally.model.price import Asset, Price
 
 Steps = Mapping[int, int]

@@ -8,7 +8,7 @@ from gputally.accounting.nodes.node_account import NodeAccount
 from gputally.accounting.nodes.node_facts import is_never_offered
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.totals.label_limiter import LabelLimiter
-from gputally.model.node import LabelConflict
+from gputally.model.node_record import LabelConflict
 
 
 class Inventory(NamedTuple):

@@ -17,7 +17,7 @@ from gputally.accounting.facts.node_history import chained, classes
 from gputally.accounting.facts.release import Home, NodeLife
 from gputally.accounting.nodes.node_account import NodeAccount
 from gputally.model.allocation import Segment
-from gputally.model.node import NodeRecord, Span
+from gputally.model.node_record import NodeRecord, Span
 from gputally.model.units import US_PER_SECOND
 
 Share = tuple[NodeAccount, Iterable[Segment], Iterable[Segment]]

@@ -13,7 +13,7 @@ from msgspec import Struct
 from gputally.accounting.base.shared import shared
 from gputally.accounting.base.state_part import KeyedPart
 from gputally.accounting.facts.gpu_model import model_values
-from gputally.model.node import NodeRecord
+from gputally.model.node_record import NodeRecord
 from gputally.model.rules import Rules
 from gputally.shares.schemes import requested
 

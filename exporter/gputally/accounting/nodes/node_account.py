@@ -14,7 +14,7 @@ from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
-from gputally.model.node import CapacitySlice, CapacityState, NodeRecord
+from gputally.model.node_record import CapacitySlice, CapacityState, NodeRecord
 from gputally.model.units import US_PER_HOUR
 
 if TYPE_CHECKING:

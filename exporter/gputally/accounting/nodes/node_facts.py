@@ -23,8 +23,9 @@ from gputally.accounting.nodes.node_labels import (
 )
 from gputally.accounting.nodes.purchase import purchase_of
 from gputally.errors import MalformedObject
-from gputally.model.kube import Condition, Node
-from gputally.model.node import NodeFacts, NodeRecord, Span
+from gputally.model.kube.meta import Condition
+from gputally.model.kube.nodes import Node
+from gputally.model.node_record import NodeFacts, NodeRecord, Span
 from gputally.model.price import Asset
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, to_us

@@ -10,7 +10,7 @@ from functools import lru_cache
 from gputally.accounting.base.shared import shared
 from gputally.accounting.facts import gpu_model
 from gputally.accounting.nodes import purchase
-from gputally.model.node import LostLabel, NodeRecord
+from gputally.model.node_record import LostLabel, NodeRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR
 from gputally.shares import gfd, gke

@@ -23,9 +23,9 @@ from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
-from gputally.model.kube import Node
-from gputally.model.node import LabelConflict, NodeFacts, NodeRecord
-from gputally.model.pod import PodRecord
+from gputally.model.kube.nodes import Node
+from gputally.model.node_record import LabelConflict, NodeFacts, NodeRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset, Purchase
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, dated_us

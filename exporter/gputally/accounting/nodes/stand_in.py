@@ -1,7 +1,7 @@
 """The account that replaces an unknown node to which pods are bound; it has no GPUs."""
 
 from gputally.accounting.nodes.node_facts import NO_POOL
-from gputally.model.node import NodeFacts, NodeRecord
+from gputally.model.node_record import NodeFacts, NodeRecord
 from gputally.model.price import Asset
 
 _PREFIX = "unknown/"

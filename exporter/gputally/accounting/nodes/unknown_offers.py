@@ -6,8 +6,9 @@ from typing import Final
 
 from gputally.accounting.base.shared import shared
 from gputally.accounting.base.state_part import KeyedPart
-from gputally.model.kube import Kind, Node, Object
-from gputally.model.node import UnknownOffer
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.nodes import Node
+from gputally.model.node_record import UnknownOffer
 from gputally.model.rules import Rules
 from gputally.shares.unknown_devices import is_unknown_device
 

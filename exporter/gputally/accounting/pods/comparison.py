@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from gputally.model.measured.usage_record import AssignmentRecord
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
+from gputally.model.usage import AssignmentRecord
 
 GRACE_US = 15 * US_PER_SECOND
 """One side may not know younger allocations yet: kubelets start pods, and are polled, seconds after their binding."""

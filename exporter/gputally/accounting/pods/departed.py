@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 _LATE_US = 60 * US_PER_SECOND

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from gputally.accounting.changes.changes import Known, known_of
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 
 class Handover:

@@ -1,7 +1,7 @@
 """Passes the segments of pods to the nodes that they are on."""
 
 from gputally.accounting.nodes.nodes import Nodes
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 
 def update_nodes(nodes: Nodes, before: PodRecord | None, record: PodRecord, *, kept: int, at_us: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.pods.pods import Pods
-from gputally.model.kube import Kind, Namespace, Object
+from gputally.model.kube.meta import Kind, Namespace, Object
 
 
 class NamespaceTenants(StatePart[Namespace]):

@@ -10,7 +10,7 @@ from gputally.accounting.pods.starting_pods import StartingPods
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.terms.tier import NO_TIER, tier_of_pod
 from gputally.accounting.watched.unaccounted_pods import UnaccountedPods
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.schemes import requested
 

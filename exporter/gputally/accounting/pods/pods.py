@@ -28,11 +28,12 @@ from gputally.accounting.terms.owner_walks import OwnerWalks
 from gputally.accounting.terms.possible_preemptor import preemptor_from
 from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
 from gputally.model.allocation import Gap
-from gputally.model.disruptions.preemption import Preemptor
+from gputally.model.disruptions import Preemptor
 from gputally.model.history import alike
-from gputally.model.kube import Namespace, Pod
+from gputally.model.kube.meta import Namespace
+from gputally.model.kube.pods import Pod
 from gputally.model.observation import OwnerResolved
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.request import effective_units
 

@@ -7,7 +7,7 @@ from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.wait_book.wait_book import WaitBook
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 SCHEDULING_BOUNDS_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)

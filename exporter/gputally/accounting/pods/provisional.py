@@ -1,6 +1,6 @@
 """Provisionally classified pods: they are reclassified once their namespace is observed."""
 
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 
 class Provisional:

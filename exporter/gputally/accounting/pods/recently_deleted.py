@@ -1,6 +1,6 @@
 """Recently deleted pods, for watch events that arrive late."""
 
-from gputally.model.disruptions.preemption import Preemptor
+from gputally.model.disruptions import Preemptor
 from gputally.model.units import US_PER_SECOND
 
 KEEP_US = 600 * US_PER_SECOND

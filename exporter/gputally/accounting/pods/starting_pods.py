@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 Labels = tuple[str, str]
 """The exported tier and tenant."""

@@ -8,11 +8,12 @@ from msgspec import Struct
 from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.quota_limits import is_short
-from gputally.model.kube import Kind, Object, ResourceQuota
-from gputally.placement.objects.quota_usage import quota_of
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.policy import ResourceQuota
+from gputally.placement.quotas import quota_of
 
 if TYPE_CHECKING:
-    from gputally.placement.policy.pod_quotas import PodQuota
+    from gputally.placement.quotas import PodQuota
 
 
 class AdmissionQuotas(StatePart[Struct]):

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.terms.class_tiers import SYSTEM
-from gputally.model.kube import Kind, Object, PriorityClass
-from gputally.model.objects.core_values import NEVER, PREEMPTS
-from gputally.model.placement.advice import PriorityChoice
-from gputally.model.policy.class_version import ClassVersion
+from gputally.model.advice import PriorityChoice
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.pods import NEVER, PREEMPTS
+from gputally.model.kube.policy import ClassVersion, PriorityClass
 from gputally.model.units import dated_us
 
 VersionKey = tuple[str, int]

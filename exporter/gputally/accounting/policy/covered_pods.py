@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
-from gputally.model.disruptions.disruption import Disrupted
-from gputally.model.kube import Kind, Object, Pod
-from gputally.model.objects.core_values import ENDED_PHASES
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Disrupted
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.pods import ENDED_PHASES, Pod
+from gputally.model.pod_record import PodRecord
 
 
 class CoveredPods(StatePart[Struct]):

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, Beyond, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
-from gputally.model.disruptions.disruption import Cause, Disrupted
-from gputally.model.kube import Kind, Object, PodDisruptionBudget
-from gputally.model.objects.label_selector import Selector, characters_of, selects
+from gputally.model.disruptions import Cause, Disrupted
+from gputally.model.kube.meta import Kind, Object, Selector, characters_of, selects
+from gputally.model.kube.policy import PodDisruptionBudget
 from gputally.model.units import US_PER_SECOND, to_us
-from gputally.placement.policy.budgets import PodBudget, unread_budget
+from gputally.placement.disruption_budgets import PodBudget, unread_budget
 
 _KEEP_US: Final = 600 * US_PER_SECOND
 """How long deleted budgets are kept: disruptions are observed within seconds."""

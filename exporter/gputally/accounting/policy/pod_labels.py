@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from gputally.accounting.base.state_part import StatePart
-from gputally.model.kube import Kind, Object, Pod
-from gputally.model.objects.core_values import ENDED_PHASES
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.pods import ENDED_PHASES, Pod
 from gputally.model.observation import ListedSeparately
 
 _DECODER: Final = msgspec.msgpack.Decoder(dict[str, str])

@@ -14,7 +14,7 @@ from gputally.accounting.terms.class_tiers import ClassTiers
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 
 

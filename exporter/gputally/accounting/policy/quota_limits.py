@@ -6,9 +6,9 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.base.limits import SELECTOR_CHARACTERS
-from gputally.model.objects.quota_spec import REQUESTS, QuotaSpec, QuotaStatus, ScopeExpression
+from gputally.model.kube.policy import REQUESTS, QuotaSpec, QuotaStatus, ScopeExpression
 from gputally.model.rules import Rules
-from gputally.placement.objects.quota_scopes import BY_CLASS, matches_class, terms_of
+from gputally.placement.quotas import BY_CLASS, matches_class, terms_of
 from gputally.shares.request import requested
 from gputally.shares.schemes import describes, rule_of
 

@@ -15,8 +15,8 @@ from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.errors import MalformedObject
-from gputally.model.kube import Kind, Object, ResourceQuota
-from gputally.model.policy.quota_use import QuotaUse
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.policy import QuotaUse, ResourceQuota
 from gputally.model.rules import Rules
 from gputally.shares.schemes import quantities_on
 

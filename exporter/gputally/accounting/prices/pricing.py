@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from gputally.accounting.facts.segments import Prices
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.model.allocation import Segment, Terms
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset, Price
 
 

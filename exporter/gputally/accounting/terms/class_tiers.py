@@ -5,7 +5,8 @@ from typing import Final
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
-from gputally.model.kube import Kind, Object, PriorityClass
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.policy import PriorityClass
 from gputally.model.rules import Rules
 
 SYSTEM: Final = "system-"

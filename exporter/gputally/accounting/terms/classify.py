@@ -16,9 +16,9 @@ from gputally.accounting.terms.tier import tier_labels, tier_of_pod
 from gputally.accounting.totals.label_limiter import OTHER, PodLabels
 from gputally.model.allocation import Segment, Terms
 from gputally.model.history import grown
-from gputally.model.kube import Labels
-from gputally.model.node import NodeFacts
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Labels
+from gputally.model.node_record import NodeFacts
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.request import limited
 from gputally.shares.schemes import quantities_on

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from gputally.model.kube.meta import Owner
 from gputally.model.observation import OwnerResolved
-from gputally.model.owner import Owner
 
 JOB_LABELS = (
     ("JobSet", "jobset.sigs.k8s.io/jobset-name"),

@@ -5,8 +5,8 @@ from collections.abc import Set as AbstractSet
 from msgspec import Struct, field
 
 from gputally.accounting.terms.tenant import relevant_labels, tenant_of
-from gputally.model.kube import Labels, Namespace
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Labels, Namespace
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules, TenantSource
 
 _MOST = 10_000

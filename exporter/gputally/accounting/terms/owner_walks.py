@@ -3,9 +3,9 @@
 from collections.abc import Collection
 
 from gputally.accounting.terms.job import chain, job_of, unknown_owner
+from gputally.model.kube.meta import Owner
 from gputally.model.observation import OwnerResolved
-from gputally.model.owner import Owner
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 _SPARE = 1000
 """Owners stored in addition to one per pod, before unused ones are dropped."""

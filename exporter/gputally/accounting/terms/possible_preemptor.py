@@ -2,8 +2,8 @@
 
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.terms.tier import tier_of_pod
-from gputally.model.disruptions.preemption import Preemptor
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Preemptor
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from gputally.accounting.terms.expression import matched
 from gputally.accounting.terms.template import expanded
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules, TierRule
 
 NO_TIER = "none"

@@ -2,7 +2,7 @@
 
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
-from gputally.model.node import CapacityState
+from gputally.model.node_record import CapacityState
 
 ByState = dict[str, int]
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.placement.wait import NOBODY
 from gputally.model.rules import Limits
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.waits import NOBODY
 
 OTHER: Final = "other"
 _UNBOUNDED: Final = (OTHER, NOBODY, "unknown")

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from gputally.accounting.base.limits import KEPT, Beyond
 from gputally.accounting.uncreated.refusal import Refusal, refusal_of
-from gputally.model.kube import Event, Kind, OwnerReference
-from gputally.model.owner import Owner, can_exist
+from gputally.model.kube.events import Event
+from gputally.model.kube.meta import Kind, Owner, OwnerReference, can_exist
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 

@@ -11,15 +11,14 @@ from gputally.accounting.terms.job import job_of
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_labels
 from gputally.errors import MalformedObject
-from gputally.model.kube import Condition, Job, OwnerReference, Pod, PodTemplate
-from gputally.model.objects.workload import Workload
+from gputally.model.kube.meta import Condition, Owner, OwnerReference, controller_of
+from gputally.model.kube.pods import Pod, PodTemplate
+from gputally.model.kube.workloads import Job, Workload
+from gputally.model.needs import Needs
 from gputally.model.observation import OwnerResolved
-from gputally.model.owner import Owner, controller_of
-from gputally.model.placement.needs import Needs
 from gputally.model.rules import Rules
 from gputally.model.units import dated_us
-from gputally.placement.objects.needs_of import selection_of
-from gputally.placement.objects.same_needs import same
+from gputally.placement.needs import same, selection_of
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import requested
 

@@ -10,9 +10,8 @@ from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_template
 from gputally.accounting.uncreated.uncreated_jobs import Lacks
-from gputally.model.kube import Condition, Kind, Object
-from gputally.model.objects.kueue_workload import KueueWorkload
-from gputally.model.owner import Owner, controller_of
+from gputally.model.kube.kueue import KueueWorkload
+from gputally.model.kube.meta import Condition, Kind, Object, Owner, controller_of
 from gputally.model.rules import Rules
 from gputally.model.units import dated_us
 

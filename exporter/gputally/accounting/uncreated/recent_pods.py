@@ -1,7 +1,7 @@
 """When each controller got its latest pod, as far as that is recent: a pod that exists is refused no longer."""
 
 from gputally.accounting.uncreated.lacking import Key
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 
 class RecentPods:

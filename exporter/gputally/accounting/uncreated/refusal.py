@@ -8,13 +8,13 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.policy.quota_limits import is_gpu
-from gputally.model.kube import Event
-from gputally.model.objects.quota_spec import LIMITS, REQUESTS
-from gputally.model.placement.situation import QuotaState
-from gputally.model.placement.verdict import Reason
+from gputally.model.kube.events import Event
+from gputally.model.kube.policy import LIMITS, REQUESTS
+from gputally.model.needs import QuotaState
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
-from gputally.placement.objects.quantity import amount_of
+from gputally.model.verdicts import Reason
+from gputally.placement.resource_requests import amount_of
 
 _MOST_MESSAGE: Final = 2048
 """Longer messages are cut off before they are read; the API server limits those of its own quotas to less."""

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from gputally.model.placement.uncreated_workload import UncreatedWorkload
-from gputally.model.placement.wait import Uncharged
+from gputally.model.waits import Uncharged, UncreatedWorkload
 
 K = TypeVar("K", bound=Hashable)
 TierReason = tuple[str, str]

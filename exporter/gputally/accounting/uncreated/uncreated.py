@@ -25,19 +25,17 @@ from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
 from gputally.accounting.uncreated.workload_evaluation import READABLE, WorkloadEvaluation, key_of, kind_of
 from gputally.accounting.uncreated.workloads import Workloads
 from gputally.accounting.wait_book.wait_book import WaitBook
-from gputally.model.kube import Event, Kind, Object
+from gputally.model.kube.events import Event
+from gputally.model.kube.meta import Kind, Object, Owner
 from gputally.model.observation import WorkloadResolved
-from gputally.model.owner import Owner
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.uncreated_workload import UncreatedWorkload
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import Uncharged
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+from gputally.model.verdicts import Reason
+from gputally.model.waits import Uncharged, UncreatedWait, UncreatedWorkload
 
 if TYPE_CHECKING:
-    from gputally.model.placement.needs import Needs
+    from gputally.model.needs import Needs
 
 _RENEW_US: Final = 60 * US_PER_SECOND
 

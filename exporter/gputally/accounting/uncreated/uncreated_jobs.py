@@ -8,7 +8,8 @@ from msgspec import Struct
 from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_job
-from gputally.model.kube import Job, Kind, Object
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.workloads import Job
 from gputally.model.rules import Rules
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from gputally.model.placement.wait import Uncharged
+from gputally.model.waits import Uncharged
 
 
 class UncreatedNow(Struct, frozen=True, kw_only=True):

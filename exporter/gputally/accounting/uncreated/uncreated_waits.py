@@ -15,9 +15,9 @@ from gputally.accounting.totals.priced_lines import post_priced
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.lacking import Key
-from gputally.model.placement.uncreated_wait import UncreatedWait, key_of
 from gputally.model.price import PriceRange
 from gputally.model.units import US_PER_HOUR
+from gputally.model.waits import UncreatedWait, key_of
 
 RowKey = tuple[str, str, int]
 """Namespace and UID of the workload, and the begin of the wait."""

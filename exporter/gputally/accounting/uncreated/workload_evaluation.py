@@ -14,12 +14,12 @@ from gputally.accounting.uncreated.queued_workloads import QueueState
 from gputally.accounting.uncreated.recent_pods import RecentPods
 from gputally.accounting.uncreated.refusal import Refusal, reason_of
 from gputally.accounting.uncreated.uncreated_jobs import UncreatedJobs
-from gputally.model.owner import Owner
-from gputally.model.placement.situation import QuotaState
-from gputally.model.placement.uncreated_workload import UNKNOWN_TIER, UncreatedWorkload
-from gputally.model.placement.verdict import Reason
+from gputally.model.kube.meta import Owner
+from gputally.model.needs import QuotaState
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
+from gputally.model.verdicts import Reason
+from gputally.model.waits import UNKNOWN_TIER, UncreatedWorkload
 from gputally.shares.schemes import covered
 
 READABLE: Final = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet")})

@@ -6,9 +6,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.uncreated.lacking import Key
-from gputally.model.placement.uncreated_wait import UncreatedWait, key_of
-from gputally.model.placement.uncreated_workload import UncreatedWorkload
 from gputally.model.price import PriceRange
+from gputally.model.waits import UncreatedWait, UncreatedWorkload, key_of
 
 Labels = tuple[tuple[str, str], ...]
 

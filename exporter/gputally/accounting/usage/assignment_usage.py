@@ -11,16 +11,18 @@ from gputally.accounting.usage.assignments import TOLERANCE_US, owner
 from gputally.accounting.usage.usage_bounds import UsageRoom, fault_of_assignment
 from gputally.accounting.usage.usage_posting import UNKNOWN, UsagePosting, UsageTerms, held_since
 from gputally.model.allocation import Segment
-from gputally.model.measured.usage_record import (
+from gputally.model.pod_record import PodRecord
+from gputally.model.units import US_PER_SECOND
+from gputally.model.usage import (
     AssignmentHour,
     AssignmentKey,
     AssignmentRecord,
+    AssignmentReport,
+    Fault,
     GpuKey,
+    Hour,
     UnallocatedHour,
 )
-from gputally.model.measured.usage_report import AssignmentReport, Fault, Hour
-from gputally.model.pod import PodRecord
-from gputally.model.units import US_PER_SECOND
 
 _IDLE_HOURS: Final = 2
 _IDLE_LEAST_US: Final = 600 * US_PER_SECOND

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from gputally.model.allocation import Gap
-from gputally.model.measured.usage_record import AssignmentRecord
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
+from gputally.model.usage import AssignmentRecord
 
 TOLERANCE_US = 5 * US_PER_SECOND
 """How far a device may be found held before its pod was bound, or after it ended: timestamps are cut to the second,

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from gputally.accounting.usage.assignment_usage import PendingRows, ReportContext
 from gputally.accounting.usage.usage_posting import UsagePosting, unallocated_since
-from gputally.model.measured.usage_record import GpuKey, UnallocatedHour
-from gputally.model.measured.usage_report import Fault, GpuHour, GpuReport
+from gputally.model.usage import Fault, GpuHour, GpuKey, GpuReport, UnallocatedHour
 
 
 class UnallocatedUsage:

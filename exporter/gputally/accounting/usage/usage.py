@@ -16,11 +16,10 @@ from gputally.accounting.usage.assignments import narrowed
 from gputally.accounting.usage.unallocated_usage import UnallocatedUsage
 from gputally.accounting.usage.usage_bounds import Allowance, UsageRoom, gpus_of
 from gputally.accounting.usage.usage_posting import UsagePosting
-from gputally.model.measured.usage_record import AssignmentRecord
-from gputally.model.measured.usage_report import UsageReport
 from gputally.model.observation import UsageReported
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import AssignmentRecord, UsageReport
 
 _SILENT_US = 7 * 24 * US_PER_HOUR
 """After this time without a report, an agent's earlier reports are final."""

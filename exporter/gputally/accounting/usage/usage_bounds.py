@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from gputally.model.measured.device import MOST_POWER
-from gputally.model.measured.usage_report import AssignmentReport, Fault, GpuHour, Hour
+from gputally.model.devices import MOST_POWER
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
+from gputally.model.usage import AssignmentReport, Fault, GpuHour, Hour
 
 _LATE_US: Final = 60 * US_PER_SECOND
 """Energy is known between two readings, and all of it may be attributed to a pod that used the GPU only briefly."""

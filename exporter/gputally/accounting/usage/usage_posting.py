@@ -7,9 +7,9 @@ from typing import NamedTuple
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Segment
-from gputally.model.measured.usage_report import GpuHour, Hour
 from gputally.model.price import Price
 from gputally.model.units import US_PER_HOUR
+from gputally.model.usage import GpuHour, Hour
 
 UNKNOWN = "unknown"
 """The tier of usage without a known pod."""

@@ -18,12 +18,12 @@ from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.wait_book.wait_terms import WaitTerms
 from gputally.model.history import alike
-from gputally.model.placement.wait import PodWait, Wait, WaitRow
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import PriceRange
+from gputally.model.waits import PodWait, Wait, WaitRow
 
 if TYPE_CHECKING:
-    from gputally.model.placement.needs import Needs
+    from gputally.model.needs import Needs
 
 MOST_WAITS: Final = 32
 """How many of the latest waits of a pod are kept and can be corrected; the ledger has all."""

@@ -7,9 +7,9 @@ of everybody, for ever: a counter never falls, and a float has 53 bits.
 from typing import Final
 
 from gputally.accounting.nodes.most_capacity import ALL, MostCapacity
-from gputally.model.placement.wait import Uncharged
 from gputally.model.rules import WaitCeilings
 from gputally.model.units import GPU
+from gputally.model.waits import Uncharged
 
 _WAITS_OF_NAMESPACE: Final = 100
 """The largest waits of workloads that one namespace may have at once; with more, the oldest are charged."""

@@ -9,12 +9,12 @@ from gputally.accounting.facts.gpu_model import UNKNOWN, required_labels
 from gputally.accounting.nodes.node_facts import NO_POOL, asset_of
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
-from gputally.model.placement.needs import TOO_MANY, Needs
-from gputally.model.pod import PodRecord
+from gputally.model.needs import TOO_MANY, Needs
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset, PriceRange, range_of
 from gputally.model.rules import Rules
 from gputally.placement.candidates import assets_for
-from gputally.placement.objects.same_needs import impersonal
+from gputally.placement.needs import impersonal
 from gputally.placement.room import Room
 
 _Assets = frozenset[Asset]

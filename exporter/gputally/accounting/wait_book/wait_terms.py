@@ -8,14 +8,21 @@ from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.wait_book.wait_limits import WaitLimits
 from gputally.accounting.wait_book.wait_prices import WaitPrices
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.uncreated_workload import UNKNOWN_TIER, UncreatedWorkload
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import CAUSE_OF, NOBODY, Occupant, Wait, WaitCause
-from gputally.model.pod import PodRecord
+from gputally.model.needs import Needs
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import PriceRange
 from gputally.model.rules import Rules
+from gputally.model.verdicts import Reason
+from gputally.model.waits import (
+    CAUSE_OF,
+    NOBODY,
+    UNKNOWN_TIER,
+    Occupant,
+    UncreatedWait,
+    UncreatedWorkload,
+    Wait,
+    WaitCause,
+)
 from gputally.shares.schemes import requested
 
 

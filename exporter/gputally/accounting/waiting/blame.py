@@ -7,9 +7,9 @@ ones, the first by name. Pods without GPUs count for nobody.
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from gputally.model.placement.verdict import Reason, Verdict
-from gputally.model.placement.wait import CAUSE_OF, Occupant, WaitCause
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
+from gputally.model.verdicts import Reason, Verdict
+from gputally.model.waits import CAUSE_OF, Occupant, WaitCause
 
 _BY_NOBODY = (WaitCause.QUOTA, WaitCause.GANG, WaitCause.GATES, WaitCause.OTHER)
 """These would keep a pod waiting on empty nodes, too."""

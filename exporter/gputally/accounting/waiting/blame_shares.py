@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 from gputally.accounting.waiting.blame import Blame
-from gputally.model.placement.wait import Occupant
+from gputally.model.waits import Occupant
 
 _SPARE: Final = 64
 """Pods that waited once and may stay in the order of a group."""

@@ -9,9 +9,9 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.partial_gangs import PartialGangs
 from gputally.accounting.waiting.plea import SchedulingStatus
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.partial_gang import NotCompared, PartialGang, PartialNow
-from gputally.placement.verdicts.deadlock import WaitingGang, deadlocks, served_by, stuck
+from gputally.model.needs import Needs
+from gputally.model.partial_gangs import NotCompared, PartialGang, PartialNow
+from gputally.placement.gangs import WaitingGang, deadlocks, served_by, stuck
 
 MOST_OF_TENANT: Final = 16
 """The oldest gangs of one tenant that are compared, and of one namespace, as pods may name their tenants."""

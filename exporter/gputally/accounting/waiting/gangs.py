@@ -19,11 +19,10 @@ from gputally.accounting.frameworks.declared_groups import (
 )
 from gputally.accounting.frameworks.pod_group import TASK, count_of
 from gputally.accounting.waiting.plea import SchedulingStatus
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
-from gputally.model.owner import is_name
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import GangState, TaskState
+from gputally.model.kube.meta import is_name
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import NO_ANNOTATIONS
+from gputally.model.needs import GangState, Needs, TaskState
 
 Gang = str
 """The key of its PodGroup; see `group_key`."""

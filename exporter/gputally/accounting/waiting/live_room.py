@@ -13,15 +13,16 @@ from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.young_nodes import YOUNG_US, YoungNodes
 from gputally.accounting.waiting.taken_from import taken_from
-from gputally.model.kube import Kind, Node, Object
-from gputally.model.objects.core_values import ENDED_PHASES
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.needs import PODS, Place, Taken
-from gputally.model.placement.wait import PodWait
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import ENDED_PHASES
+from gputally.model.needs import PODS, Place, Taken
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
-from gputally.placement.objects.place_of import place_of
+from gputally.model.waits import PodWait
+from gputally.placement.node_room import place_of
 from gputally.placement.room import Room
 from gputally.shares.schemes import rule_of
 

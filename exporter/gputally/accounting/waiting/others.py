@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from gputally.accounting.waiting.taken_from import taken_alike
-from gputally.model.kube import Object
-from gputally.model.objects.core_values import ENDED_PHASES
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.meta import Object
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import ENDED_PHASES
 from gputally.model.observation import OtherPod
 from gputally.model.rules import Rules
 

@@ -8,8 +8,8 @@ from gputally.accounting.frameworks.gang_rules import LEADER_WORKER_SET
 from gputally.accounting.frameworks.pod_group import PodGroup, task_of
 from gputally.accounting.groups.gang_members import GangMembers, Stage
 from gputally.accounting.pods.pods import Pods
-from gputally.model.placement.partial_gang import PartialGang, PartialSum, TaskShort
-from gputally.model.pod import PodRecord
+from gputally.model.partial_gangs import PartialGang, PartialSum, TaskShort
+from gputally.model.pod_record import PodRecord
 
 MOST_PENDING: Final = 1000
 """Pending pods of one gang that are named."""

@@ -6,11 +6,10 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.errors import MalformedObject
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.needs import Needs
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.needs import Needs
 from gputally.model.rules import Rules
-from gputally.placement.objects.needs_of import needs_of
-from gputally.placement.objects.same_needs import same
+from gputally.placement.needs import needs_of, same
 
 _KUEUE: Final = "kueue.x-k8s.io/"
 _QUEUE_LABELS: Final = ("kueue.x-k8s.io/local-queue-name", "kueue.x-k8s.io/queue-name")

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from gputally.accounting.waiting.verdicts import Key, WaitClass
-from gputally.model.placement.priority_finding import FindingKind
-from gputally.placement.findings import findings
+from gputally.model.verdicts import FindingKind
+from gputally.placement.priority_findings import findings
 from gputally.placement.room import Room
 
 MOST_CLASSES: Final = 4

@@ -11,10 +11,10 @@ from gputally.accounting.waiting.gangs import Gangs, gang_of, task_of
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.plea import SchedulingStatus, status_of
 from gputally.accounting.waiting.taken_from import taken_from
-from gputally.model.objects.core_values import ENDED_PHASES
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.situation import Situation
-from gputally.model.pod import PodRecord
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import ENDED_PHASES
+from gputally.model.needs import Situation
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 

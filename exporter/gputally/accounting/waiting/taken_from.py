@@ -8,13 +8,13 @@ from gputally.accounting.base.shared import shared
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
 from gputally.errors import MalformedObject
-from gputally.model.kube import Container, PodMeta, Resources
-from gputally.model.objects.placeable_pod import PlaceableContainer, PlaceablePod, PlaceableSpec
-from gputally.model.placement.needs import PODS, Amounts, Taken
+from gputally.model.kube.placeable_pods import PlaceableContainer, PlaceablePod, PlaceableSpec
+from gputally.model.kube.pods import Container, PodMeta, Resources
+from gputally.model.needs import PODS, Amounts, Taken
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
-from gputally.placement.objects.counted import counted_spec
-from gputally.placement.objects.needs_of import amounts_of
+from gputally.placement.needs import amounts_of
+from gputally.placement.resource_requests import counted_spec
 
 Quantities = tuple[tuple[str, str | int], ...]
 _Given = tuple[Quantities, Quantities]

@@ -6,11 +6,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Reason, Verdict
+from gputally.model.needs import Needs, Situation
+from gputally.model.verdicts import Reason, Verdict
 from gputally.placement.candidates import accepts
-from gputally.placement.objects.same_needs import impersonal
+from gputally.placement.needs import impersonal
 from gputally.placement.room import Room
 from gputally.placement.scheduler_text import unmodelled
 

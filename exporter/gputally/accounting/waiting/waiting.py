@@ -17,19 +17,20 @@ from gputally.accounting.waiting.situations import Situations
 from gputally.accounting.waiting.verdicts import Verdicts
 from gputally.accounting.waiting.waiting_now import WaitingNow
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.kube import Kind, Node, Object
-from gputally.model.objects.core_values import ENDED_PHASES
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import ENDED_PHASES
+from gputally.model.needs import Situation
 from gputally.model.observation import ListedSeparately, OtherPod
-from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Reason, Verdict
-from gputally.model.placement.wait import PodWait, Wait
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import PriceRange
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
-from gputally.placement.judge import judged
+from gputally.model.verdicts import Reason, Verdict
+from gputally.model.waits import PodWait, Wait
 from gputally.placement.room import Room
+from gputally.placement.verdicts import judged
 from gputally.shares.request import holds_gpu
 from gputally.shares.schemes import requested
 

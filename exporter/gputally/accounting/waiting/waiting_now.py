@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from gputally.model.placement.partial_gang import PartialNow
+from gputally.model.partial_gangs import PartialNow
 
 
 class WaitingNow(Struct, frozen=True, kw_only=True):

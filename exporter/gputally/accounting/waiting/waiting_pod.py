@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Verdict
-from gputally.model.placement.wait import Wait
-from gputally.model.pod import PodRecord
+from gputally.model.needs import Needs, Situation
+from gputally.model.pod_record import PodRecord
+from gputally.model.verdicts import Verdict
+from gputally.model.waits import Wait
 
 
 class WaitingPod(Struct, frozen=True, kw_only=True):

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable
 
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.facts.lifetime import created_us
-from gputally.model.agent_pod import AgentPod
-from gputally.model.kube import Kind, Object, Pod
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.pods import Pod
 from gputally.model.rules import Rules
+from gputally.model.usage import AgentPod
 
 
 def is_agent(pod: Pod, rules: Rules) -> bool:

@@ -2,7 +2,7 @@
 
 from gputally.accounting.watched.agents import is_agent
 from gputally.accounting.watched.unaccounted_pods import may_be_unaccounted
-from gputally.model.kube import Pod
+from gputally.model.kube.pods import Pod
 from gputally.model.rules import Rules
 from gputally.shares.request import may_be_added
 

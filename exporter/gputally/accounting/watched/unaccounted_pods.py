@@ -8,17 +8,11 @@ from gputally.accounting.base.shared import shared
 from gputally.accounting.base.state_part import KeyedPart, StatePart
 from gputally.accounting.facts.acceptance import lapsed_us
 from gputally.accounting.facts.segments import held
-from gputally.model.kube import Kind, Object, Pod
-from gputally.model.objects.core_values import ENDED_PHASES
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.pods import ENDED_PHASES, Pod
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
-from gputally.model.unaccounted import (
-    KNOWN_GPUS,
-    Unaccounted,
-    UnaccountedDay,
-    UnaccountedEntry,
-    UnaccountedPod,
-)
+from gputally.model.unaccounted import KNOWN_GPUS, Unaccounted, UnaccountedDay, UnaccountedEntry, UnaccountedPod
 from gputally.model.units import to_datetime
 from gputally.shares.schemes import rule_of
 from gputally.shares.unknown_devices import DEVICE_CLASS, is_unknown_device, names_device, names_unknown_device

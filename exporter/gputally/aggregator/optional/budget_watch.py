@@ -13,9 +13,8 @@ from msgspec import Struct
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
 from gputally.errors import ConfigError, Problem
-from gputally.model.billing.budget import Budget
-from gputally.model.billing.budget_values import BudgetsHealth, BudgetValues
-from gputally.model.billing.calendar_period import PeriodLength
+from gputally.model.budgets import Budget, BudgetsHealth, BudgetValues
+from gputally.model.periods import PeriodLength
 from gputally.model.units import to_datetime
 from gputally.report_api.report_process import ReportRunner, ReportUnavailable
 from gputally.report_api.report_request import InvalidRequest

@@ -12,7 +12,7 @@ from gputally.aggregator.optional.workload_lookup import WorkloadLookup
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
 from gputally.kube.api import Api
-from gputally.model.kube import Kind
+from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_DAY
 from gputally.process.clock import Clock

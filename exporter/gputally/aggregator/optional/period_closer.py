@@ -13,8 +13,8 @@ from gputally.errors import LedgerDamaged, LedgerError
 from gputally.files.time_zones import zone_named
 from gputally.ledger.closed_period import ClosedPeriod, broken_chain
 from gputally.ledger.open import open_reader
-from gputally.model.billing.closing_rules import Closing
 from gputally.model.health import ClosingHealth
+from gputally.model.periods import Closing
 from gputally.process.clock import Clock
 from gputally.process.once import Once
 from gputally.report.closing.period_closing import NextPeriod, next_period, unclosable

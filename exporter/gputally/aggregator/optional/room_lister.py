@@ -15,8 +15,9 @@ from gputally.errors import ApiError
 from gputally.kube.api import Api
 from gputally.kube.backoff import Backoff
 from gputally.kube.list_pages import list_pages
-from gputally.model.kube import Kind, Node, Object
-from gputally.model.objects.placeable_pod import PlaceablePod
+from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.nodes import Node
+from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.observation import ListedSeparately
 from gputally.process.clock import Clock
 from gputally.process.once import Once

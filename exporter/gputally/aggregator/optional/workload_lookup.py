@@ -13,9 +13,9 @@ from gputally.kube.api import Api
 from gputally.kube.discovery import Served
 from gputally.kube.failures import AnswerTooLarge, LoginRefused, RequestRefused, remedy
 from gputally.kube.owners import DEADLINE_SECONDS, FORBIDDEN_SECONDS, MOST_BYTES, path_of
-from gputally.model.objects.workload import Workload
+from gputally.model.kube.meta import Owner
+from gputally.model.kube.workloads import Workload
 from gputally.model.observation import WorkloadResolved
-from gputally.model.owner import Owner
 from gputally.process.clock import Clock
 from gputally.process.once import Once
 

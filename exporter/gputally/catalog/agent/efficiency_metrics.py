@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from gputally.catalog.agent.gpu_metrics import parts
 from gputally.catalog.agent.node_view import NodeView
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.model.measured.device import BUSY, Efficiency
+from gputally.model.devices import BUSY, Efficiency
 from gputally.model.units import US_PER_SECOND
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from gputally.catalog.agent.node_view import NodeView
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.model.measured.device import BUSY, GpuCondition, Part, Reading
+from gputally.model.devices import BUSY, GpuCondition, Part, Reading
 
 GRAVE_XIDS = (13, 31, 43, 45, 48, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140)
 """Faults of programs and memory, ECC, NVLink, a GPU off the bus, a hung GSP. Source: NVIDIA's page "Xid Errors"."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from gputally.metering.node_snapshot import DeviceSnapshot
-from gputally.model.measured.device import Reading
-from gputally.model.measured.node_health import NodeHealth
+from gputally.model.devices import Reading
+from gputally.model.health import NodeHealth
 
 
 class NodeView(Struct, frozen=True, kw_only=True):

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.model.agent_pod import PullOutcome
 from gputally.model.health import Health
 from gputally.model.units import US_PER_SECOND
+from gputally.model.usage import PullOutcome
 
 
 def _states(health: Health) -> Iterator[Row]:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.model.billing.budget import GPU_HOURS
-from gputally.model.billing.budget_values import BudgetsHealth, BudgetValues
+from gputally.model.budgets import GPU_HOURS, BudgetsHealth, BudgetValues
 
 _LABELS: Final = ("budget", "tenant", "tier", "period")
 _HOUR_SECONDS: Final = 3600

@@ -6,7 +6,7 @@ from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.metric import Columns, Metric, MetricType, Row
-from gputally.model.node import CapacityState
+from gputally.model.node_record import CapacityState
 from gputally.model.units import GPU
 
 

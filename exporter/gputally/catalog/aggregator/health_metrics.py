@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.health import Health, WatchHealth
-from gputally.model.owner import Lookup
+from gputally.model.kube.meta import Lookup
 from gputally.model.units import US_PER_SECOND
 
 

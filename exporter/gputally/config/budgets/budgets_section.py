@@ -11,8 +11,8 @@ from gputally.config.fields import Field, Section, value
 from gputally.config.values import a_list_of, budget_size, member, text
 from gputally.errors import Problem
 from gputally.files.time_zones import zone_named
-from gputally.model.billing.budget import Budget
-from gputally.model.billing.calendar_period import PeriodLength
+from gputally.model.budgets import Budget
+from gputally.model.periods import PeriodLength
 from gputally.model.rules import TierRule
 
 MAX_BUDGETS: Final = 500

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.parts import Parts
-from gputally.model.measured.device import PartAllocation, PartAllocations
+from gputally.model.devices import PartAllocation, PartAllocations
 
 
 def allocations(

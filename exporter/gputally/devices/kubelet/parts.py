@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gputally.devices.kubelet.device_ids import DeviceId
-from gputally.model.measured.device import Reading
+from gputally.model.devices import Reading
 
 
 class Parts:

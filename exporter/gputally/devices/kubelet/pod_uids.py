@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gputally.model.measured.device import PartAllocation, PartAllocations
+from gputally.model.devices import PartAllocation, PartAllocations
 
 Name: TypeAlias = tuple[str, str]
 """Namespace and name of a pod."""

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from gputally.devices.nvml.driver_time import DriverTime
 from gputally.devices.nvml.library import Handle, Nvml
-from gputally.model.measured.device import BUSY, Source, Span
+from gputally.model.devices import BUSY, Source, Span
 
 PER_CENT: Final = BUSY // 100
 GAP_US: Final = 2_000_000

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gputally.devices.nvml.capabilities import Fields
 from gputally.devices.nvml.library import Handle, Nvml
-from gputally.model.measured.device import GpuCondition
+from gputally.model.devices import GpuCondition
 
 ENERGY: Final = 83
 POWER_AVERAGE: Final = 185

@@ -12,7 +12,7 @@ from typing import Final
 from gputally.devices.nvml.activity import PER_CENT
 from gputally.devices.nvml.library import Handle, Nvml
 from gputally.errors import NvmlError
-from gputally.model.measured.device import BUSY, Efficiency, Source, Span
+from gputally.model.devices import BUSY, Efficiency, Source, Span
 
 GRAPHICS_UTILISATION: Final = 1
 SM_ACTIVE: Final = 2

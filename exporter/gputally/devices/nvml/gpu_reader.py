@@ -19,7 +19,7 @@ from gputally.devices.nvml.driver_time import DriverTime
 from gputally.devices.nvml.library import DeviceChanged, Handle, Nvml
 from gputally.devices.nvml.mig_layout import Device, MigLayout, handle_at, layout_of
 from gputally.devices.nvml.processes import PodOf, Processes
-from gputally.model.measured.device import Efficiency, Gpu, Part, Reading, Source, Span
+from gputally.model.devices import Efficiency, Gpu, Part, Reading, Source, Span
 from gputally.model.rules import Rules
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from gputally.devices.nvml.call_thread import CallThread, Hung
 from gputally.devices.nvml.gpu_reader import GpuReader, ReadOptions, uuid_at
 from gputally.devices.nvml.library import Nvml
 from gputally.errors import DriverChanged, DriverMissing, GpuLost, NvmlError, NvmlUnavailable
-from gputally.model.measured.device import Reading
+from gputally.model.devices import Reading
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from gputally.devices.nvml.library import REMEDY, Handle, Nvml, Versions, load
 from gputally.devices.nvml.retry import Retry
 from gputally.devices.nvml.xids import Count, Xid, XidWatch
 from gputally.errors import DriverChanged, DriverMissing, NvmlError, NvmlUnavailable
-from gputally.model.measured.device import Reading
+from gputally.model.devices import Reading
 
 LOST_SECONDS: Final = 300.0
 UNAVAILABLE_SECONDS: Final = 30.0

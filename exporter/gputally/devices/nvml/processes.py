@@ -8,7 +8,7 @@ from typing import Final
 from gputally.devices.nvml.activity import PER_CENT
 from gputally.devices.nvml.driver_time import DriverTime
 from gputally.devices.nvml.library import Handle, Nvml
-from gputally.model.measured.device import Process
+from gputally.model.devices import Process
 
 PodOf = Callable[[int], str | None]
 """Maps a PID to its pod UID: "" for a process outside any pod, None if the process is not visible."""

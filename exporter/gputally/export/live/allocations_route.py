@@ -12,7 +12,7 @@ from gputally.accounting.watched.unaccounted_pods import UnaccountedNow
 from gputally.export.live.filtered_route import filtered_route
 from gputally.export.live.unknown_values import unknown_values
 from gputally.model.allocation import State
-from gputally.model.allocations_document import (
+from gputally.model.api.allocations import (
     PATH,
     AllocationsDocument,
     JobPlacement,

@@ -12,8 +12,8 @@ from gputally.accounting.lost_work.at_risk import PodAtRisk
 from gputally.export.live.filtered_route import filtered_route
 from gputally.export.live.unknown_values import unknown_values
 from gputally.model.allocation import Segment
-from gputally.model.at_risk_document import PATH, AtRiskDocument, JobAtRisk, NodeAtRisk, NotAtRisk, Risk
-from gputally.model.pod import PodRecord
+from gputally.model.api.at_risk import PATH, AtRiskDocument, JobAtRisk, NodeAtRisk, NotAtRisk, Risk
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
 
 FILTERS: Final = ("namespace", "tier", "tenant", "job_kind", "job", "node")

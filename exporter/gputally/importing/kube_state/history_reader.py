@@ -20,8 +20,8 @@ from gputally.importing.kube_state.pod_samples import (
 )
 from gputally.importing.kube_state.prometheus_api import PrometheusApi, SampledSeries, TimeSpan, merged, us_of
 from gputally.importing.kube_state.sampled_pod import sampled_pod
-from gputally.model.kube import OwnerReference
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import OwnerReference
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules, TenantSource
 
 _BATCH: Final = 100

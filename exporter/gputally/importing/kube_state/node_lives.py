@@ -17,7 +17,7 @@ from gputally.accounting.facts.node_clock import OFF_US
 from gputally.importing.kube_state.prometheus_api import us_of
 from gputally.importing.kube_state.scrapes import Scrapes
 from gputally.model.allocation import End, Gap
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND, to_datetime
 from gputally.shares.schemes import Units
 

@@ -11,11 +11,10 @@ from gputally.accounting.terms.classify import terms_of
 from gputally.accounting.terms.job import job_of
 from gputally.accounting.terms.tenant import tenant_of
 from gputally.accounting.totals.label_limiter import PodLabels
-from gputally.model.kube import OwnerReference
-from gputally.model.node import NodeFacts
+from gputally.model.kube.meta import Owner, OwnerReference
+from gputally.model.node_record import NodeFacts
 from gputally.model.observation import OwnerResolved
-from gputally.model.owner import Owner
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.request import limited
 

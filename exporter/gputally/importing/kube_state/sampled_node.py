@@ -8,8 +8,9 @@ from gputally.accounting.nodes import purchase
 from gputally.accounting.nodes.node_facts import observed
 from gputally.accounting.nodes.node_labels import INSTANCE_TYPE
 from gputally.importing.kube_state import series_names
-from gputally.model.kube import AnnotatedMeta, Node, NodeStatus
-from gputally.model.node import NodeFacts, NodeRecord
+from gputally.model.kube.meta import AnnotatedMeta
+from gputally.model.kube.nodes import Node, NodeStatus
+from gputally.model.node_record import NodeFacts, NodeRecord
 from gputally.model.rules import Rules
 from gputally.shares import gfd, gke
 from gputally.shares.label_conflicts import COUNTS

@@ -23,8 +23,9 @@ from gputally.importing.kube_state.pod_samples import (
     amount_of,
 )
 from gputally.model.allocation import End, Gap, Result
-from gputally.model.kube import Container, OwnerReference, Pod, PodMeta, PodSpec, Resources
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import OwnerReference
+from gputally.model.kube.pods import Container, Pod, PodMeta, PodSpec, Resources
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import describes

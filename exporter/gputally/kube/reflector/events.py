@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from gputally.errors import MalformedObject
-from gputally.model.kube import Meta, Object, Status
+from gputally.model.kube.meta import Meta, Object, Status
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):

@@ -13,7 +13,7 @@ from gputally.kube.reflector.completeness import CompletenessTracker
 from gputally.kube.reflector.events import BookmarkEvent, Change, decoder, deletion, identified
 from gputally.kube.reflector.resource import Paths, Resource
 from gputally.model.health import WatchHealth
-from gputally.model.kube import Object, Status
+from gputally.model.kube.meta import Object, Status
 from gputally.model.observation import (
     Bookmark,
     Checkpoint,

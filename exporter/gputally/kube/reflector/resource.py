@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gputally.model.kube import Kind, Object
+from gputally.model.kube.meta import Kind, Object
 from gputally.model.observation import Observation
 
 IDLE_SECONDS: Final = 150.0

@@ -21,7 +21,7 @@ from gputally.kube.list_items import ListItems
 from gputally.kube.reflector.reflector import Reflector
 from gputally.kube.reflector.resource import Resource
 from gputally.model.health import WatchHealth
-from gputally.model.kube import Meta
+from gputally.model.kube.meta import Meta
 from gputally.model.observation import Checkpoint, Observation
 
 

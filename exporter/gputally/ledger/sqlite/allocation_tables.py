@@ -20,7 +20,7 @@ from gputally.ledger.sqlite.dictionary import TERMS, Dictionary, segment_of
 from gputally.ledger.sqlite.ended_pods import rolled_up
 from gputally.ledger.sqlite.rows import Row
 from gputally.model.allocation import Result, Segment
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 from gputally.model.price import Price
 
 if TYPE_CHECKING:

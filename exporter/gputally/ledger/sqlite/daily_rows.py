@@ -18,8 +18,8 @@ from gputally.ledger.sqlite.ended_pods import EndedSegment
 from gputally.ledger.sqlite.lost_time import LostSums
 from gputally.ledger.sqlite.rows import Amounts, Row
 from gputally.ledger.sqlite.usage import MeasuredHour, divided, parts_of
+from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import US_PER_DAY, US_PER_SECOND
-from gputally.model.work.checkpoint import CheckpointSource
 
 _ADD_PERIOD: Final = "INSERT OR IGNORE INTO rolled_periods (start_us, end_us) VALUES (?, ?)"
 _PERIOD: Final = "SELECT id FROM rolled_periods WHERE start_us = ?"

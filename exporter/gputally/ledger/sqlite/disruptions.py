@@ -12,10 +12,8 @@ import msgspec
 from gputally.accounting.changes.changes import Changes
 from gputally.ledger.preemption_records import PendingDeliveries, PendingDelivery, PreemptionRecord, VictimRecords
 from gputally.ledger.sqlite.rows import Row, Rows, insert_or, records_of
-from gputally.model.disruptions.disruption import DisruptionRecord
-from gputally.model.disruptions.preemption import Preemption, Preemptor
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostPod, LostWork
+from gputally.model.disruptions import DisruptionRecord, Preemption, Preemptor
+from gputally.model.lost_work import CheckpointSource, LostPod, LostWork
 
 PREEMPTIONS: Final = f"""
 SELECT {", ".join(PreemptionRecord.__struct_fields__)}

@@ -10,7 +10,7 @@ from gputally.errors import LedgerError
 from gputally.ledger.records import IMPORTED, Window
 from gputally.ledger.sqlite.integrity import converted_errors
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 _KNOWN: Final = """
 SELECT p.uid, i.digest, (SELECT max(revision) FROM pod_revisions WHERE pod = p.id)

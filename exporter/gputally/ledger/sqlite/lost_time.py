@@ -18,9 +18,8 @@ from gputally.ledger.sqlite.daily_sums import daily_lost
 from gputally.ledger.sqlite.disruptions import lost_pod
 from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows
 from gputally.ledger.sqlite.usage import MEASURED, MeasuredHour, Parts, Terms, divided, parts_of
+from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.price import Price
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostPod
 
 
 class LostSums(Generic[Terms]):

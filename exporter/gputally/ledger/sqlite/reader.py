@@ -49,11 +49,11 @@ from gputally.ledger.sqlite.segment_pages import page_readers
 from gputally.ledger.sqlite.usage import read_measured
 from gputally.ledger.sqlite.waits import read_wait_times, read_waits
 from gputally.ledger.wait_records import WaitRecord, WaitTime
-from gputally.model.disruptions.disruption import CAUSES, Cause, DisruptionRecord
-from gputally.model.measured.usage_record import AssignmentHour, UnallocatedHour
+from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
+from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.units import US_PER_DAY, to_datetime
-from gputally.model.work.lost_work import LostWork
+from gputally.model.usage import AssignmentHour, UnallocatedHour
 
 META: Final = "SELECT key, value FROM meta"
 ROLL_UPS: Final = "SELECT value FROM meta WHERE key = 'roll_ups'"

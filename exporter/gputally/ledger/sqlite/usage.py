@@ -15,15 +15,8 @@ from gputally.ledger.records import MeasuredTime, Window
 from gputally.ledger.sqlite.allocated_time import ReadPlan
 from gputally.ledger.sqlite.daily_sums import daily_measured
 from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows
-from gputally.model.measured.usage_record import (
-    AssignmentHour,
-    AssignmentKey,
-    AssignmentRecord,
-    GpuKey,
-    UnallocatedHour,
-)
-from gputally.model.measured.usage_report import GpuHour, Hour
 from gputally.model.price import Price
+from gputally.model.usage import AssignmentHour, AssignmentKey, AssignmentRecord, GpuHour, GpuKey, Hour, UnallocatedHour
 
 _ASSIGNMENT: Final = ("node", "gpu", "resource", "share", "seen_us", "after_us", "until_us", "ahead_us", "pod_uid")
 _HOUR: Final = ("from_us", "to_us", "measured", "used", "burst", "memory", "memory_us", "energy")

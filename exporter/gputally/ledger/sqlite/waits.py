@@ -11,10 +11,9 @@ from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.sqlite.record_starts import MOVE_WAITS
 from gputally.ledger.sqlite.rows import Row
 from gputally.ledger.wait_records import WaitRecord, WaitTime
-from gputally.model.placement.uncreated_wait import UncreatedWait
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import WaitCause, WaitRow
 from gputally.model.price import Price
+from gputally.model.verdicts import Reason
+from gputally.model.waits import UncreatedWait, WaitCause, WaitRow
 
 UPSERT_UNCREATED: Final = (
     "INSERT OR REPLACE INTO uncreated_waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

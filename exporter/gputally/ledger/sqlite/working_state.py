@@ -11,8 +11,8 @@ from gputally.accounting.changes.changes import UNKNOWN, Changes
 from gputally.ledger.sqlite.rows import Row, insert_or
 from gputally.model.allocation import Segment, Terms
 from gputally.model.history import grown
-from gputally.model.node import NodeRecord
-from gputally.model.pod import PodRecord
+from gputally.model.node_record import NodeRecord
+from gputally.model.pod_record import PodRecord
 
 UPSERT_SERIES: Final = insert_or(8, "REPLACE INTO series")
 INSERT_HISTORY: Final = insert_or(4, "REPLACE INTO histories")

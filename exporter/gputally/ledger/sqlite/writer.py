@@ -41,10 +41,10 @@ from gputally.ledger.sqlite.waits import (
     withdrawn_waits,
 )
 from gputally.model.allocation import Terms
-from gputally.model.kube import Kind
-from gputally.model.node import NodeRecord
+from gputally.model.kube.meta import Kind
+from gputally.model.node_record import NodeRecord
 from gputally.model.observation import Checkpoint
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 Record = TypeVar("Record")
 

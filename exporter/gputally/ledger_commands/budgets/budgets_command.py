@@ -9,7 +9,7 @@ from gputally.files.time_zones import zone_named
 from gputally.ledger.open import reading_once
 from gputally.ledger_commands.budgets.budgets_text import PLACES, write_budgets
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
-from gputally.model.billing.budget import GPU_HOURS
+from gputally.model.budgets import GPU_HOURS
 from gputally.report.budgets.budget_evaluation import evaluate
 from gputally.report.budgets.budget_rows import BudgetRow, budget_row
 

@@ -7,7 +7,7 @@ from gputally.ledger_commands.in_pod import LEDGER, PLUGIN_HELP
 from gputally.ledger_commands.preemptions.preemptions_command import PreemptionOptions, list_preemptions
 from gputally.ledger_commands.report.report_scope import ScopeOptions
 from gputally.ledger_commands.report.scope_flags import PERIODS, add_scope_flags
-from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions import Cause
 from gputally.setting import add_epilog, add_flags
 
 _USUAL: Final = tuple(cause for cause in Cause if cause not in (Cause.DELETION, Cause.CONTAINER_RESTART))

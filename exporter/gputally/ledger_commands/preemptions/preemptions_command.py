@@ -11,7 +11,7 @@ from gputally.ledger_commands.preemptions.job_preemptions_text import write_job_
 from gputally.ledger_commands.preemptions.preemptions_text import write_preemptions
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
-from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions import Cause
 from gputally.report.disruption_lines import FILTERED, read_disruptions
 from gputally.report.job_preemptions.job_preemption import read_job_preemptions
 

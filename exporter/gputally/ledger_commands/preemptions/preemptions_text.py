@@ -10,10 +10,9 @@ from msgspec import Struct, structs
 
 from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.report.scope_text import Scope, document_head, write_notes
-from gputally.model.disruptions.disruption import Cause
+from gputally.model.disruptions import Cause
 from gputally.model.printable import printable
-from gputally.model.units import GPU_HOUR, US_PER_SECOND
-from gputally.model.work.duration import duration_text
+from gputally.model.units import GPU_HOUR, US_PER_SECOND, duration_text
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row
 from gputally.report.job_preemptions.job_preemption import total_loss

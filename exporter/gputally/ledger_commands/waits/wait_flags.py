@@ -12,7 +12,7 @@ from gputally.ledger_commands.report.scope_flags import (
     add_scope_flags,
 )
 from gputally.ledger_commands.waits.waits_command import WaitOptions, report_waits
-from gputally.model.placement.wait import WaitCause
+from gputally.model.waits import WaitCause
 from gputally.report.waits.wait_lines import COLUMNS, FILTERED
 from gputally.setting import add_epilog, add_flags
 

@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.export.live.allocations_route import hourly_text
-from gputally.model.placement.pending_document import CostRange
-from gputally.model.placement.wait import Wait
+from gputally.model.api.pending import CostRange
 from gputally.model.price import Asset
+from gputally.model.waits import Wait
 from gputally.pending_api.occupants import cost_text
 from gputally.pending_api.pending_now import PendingNow
 from gputally.pending_api.workloads.workload_words import BEYOND_NODES

@@ -6,14 +6,14 @@ from msgspec.structs import replace
 
 from gputally.accounting.terms.tier import tier_labels, tier_of
 from gputally.errors import MalformedObject
-from gputally.model.objects.core_values import NEVER
-from gputally.model.objects.placeable_pod import PlaceablePod
-from gputally.model.placement.advice import PriorityChoice
-from gputally.model.placement.needs import Needs
+from gputally.model.advice import PriorityChoice
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import NEVER
+from gputally.model.needs import Needs
 from gputally.pending_api.forecasts.manifest_pods import PlannedPods
 from gputally.pending_api.occupants import Rank
 from gputally.pending_api.pending_now import PendingNow, Viewer, tenant_of
-from gputally.placement.objects.needs_of import needs_of
+from gputally.placement.needs import needs_of
 from gputally.report_api.report_request import InvalidRequest
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import covered

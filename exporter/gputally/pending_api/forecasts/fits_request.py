@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
-from gputally.model.placement.fits_document import FitsDocument, PoolFits
-from gputally.model.placement.needs import CPU, MEMORY, Amounts, Place
-from gputally.model.placement.pod_sizes import SIZES, Capacity
+from gputally.model.api.fits import FitsDocument, PoolFits
+from gputally.model.needs import CPU, MEMORY, Amounts, Place
+from gputally.model.pod_sizes import SIZES, Capacity
 from gputally.model.units import to_datetime
 from gputally.pending_api.forecasts.what_if_request import quantity_parameter
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.placement.fits_now import LEAST_PER_GPU, Labels, fits_now
-from gputally.placement.objects.quantity import amount_of
+from gputally.placement.resource_requests import amount_of
 from gputally.report_api.report_request import InvalidRequest, expect_known, only
 
 FITS_PARAMETERS: Final = ("model", "cpu", "memory")

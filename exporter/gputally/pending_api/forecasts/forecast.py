@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.errors import MalformedObject
-from gputally.model.placement.advice import PriorityChoice, WhatIf
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Eviction, Reason, Verdict
-from gputally.model.placement.what_if_document import AfterWaiting, PodForecast, WhatIfDocument
-from gputally.model.placement.why_document import OccupantPod
+from gputally.model.advice import PriorityChoice, WhatIf
+from gputally.model.api.what_if import AfterWaiting, PodForecast, WhatIfDocument
+from gputally.model.api.why import OccupantPod
+from gputally.model.needs import Needs, Situation
 from gputally.model.units import GPU, to_datetime
+from gputally.model.verdicts import Eviction, Reason, Verdict
 from gputally.pending_api.forecasts.candidate import (
     Candidate,
     NoGpus,
@@ -34,11 +33,9 @@ from gputally.pending_api.pending_pods import shown_verdict
 from gputally.pending_api.why_answers import needed, obstacle_texts, shown_obstacles
 from gputally.pending_api.words.quota_words import quota_refusal
 from gputally.pending_api.words.verdict_words import sentence
-from gputally.placement.judge import judged
-from gputally.placement.objects.quota_usage import counted_pod, usage_of
-from gputally.placement.planning.planned import PLANNED, is_planned
-from gputally.placement.policy.pod_quotas import Admission, PodQuotas
-from gputally.placement.room import Room
+from gputally.placement.quotas import Admission, PodQuotas, counted_pod, usage_of
+from gputally.placement.room import PLANNED, Room, is_planned
+from gputally.placement.verdicts import judged
 from gputally.placement.what_if import place, what_if
 from gputally.report_api.report_request import InvalidRequest
 

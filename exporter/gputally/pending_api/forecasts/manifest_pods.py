@@ -10,13 +10,12 @@ import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
-from gputally.model.kube import Meta, PodMeta
-from gputally.model.objects.camel import Camel
-from gputally.model.objects.core_values import NEVER
-from gputally.model.objects.placeable_pod import PlaceablePod, PlaceableSpec
-from gputally.model.placement.advice import PriorityChoice
+from gputally.model.advice import PriorityChoice
+from gputally.model.kube.meta import Camel, Meta
+from gputally.model.kube.placeable_pods import PlaceablePod, PlaceableSpec
+from gputally.model.kube.pods import NEVER, PodMeta
 from gputally.model.rules import Rules
-from gputally.placement.objects.unknown_workload import UnknownWorkload, group_of
+from gputally.placement.unknown_workload import UnknownWorkload, group_of
 from gputally.report_api.report_request import InvalidRequest
 
 MOST_PODS: Final = 1_000

@@ -5,10 +5,10 @@ from typing import Final, NamedTuple
 
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.policy.pod_labels import labels_in
-from gputally.model.kube import Kind
-from gputally.model.pod import PodRecord
-from gputally.placement.policy.budgets import NO_BUDGETS, Budgets
-from gputally.placement.policy.pod_quotas import PodQuota
+from gputally.model.kube.meta import Kind
+from gputally.model.pod_record import PodRecord
+from gputally.placement.disruption_budgets import NO_BUDGETS, Budgets
+from gputally.placement.quotas import PodQuota
 
 _NOT_LISTED: Final = "they are still being listed"
 _NO_LABELS: Final = "the labels of some pods are not known, or there are too many budgets"

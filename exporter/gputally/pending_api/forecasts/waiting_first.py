@@ -5,13 +5,12 @@ from itertools import takewhile
 from typing import Final
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.verdict import Reason
+from gputally.model.needs import Needs
+from gputally.model.verdicts import Reason
 from gputally.pending_api.others_waiting import NOT_ADMITTED
 from gputally.pending_api.pending_now import PendingNow, Viewer
-from gputally.placement.planning.planned import PLANNED
-from gputally.placement.planning.seating import seat, seat_nominated
-from gputally.placement.room import Room
+from gputally.placement.room import PLANNED, Room
+from gputally.placement.what_if import seat, seat_nominated
 
 MOST_LOOKS: Final = 300_000
 """Nodes, or groups of them, after which further pods are left out; each takes some microseconds."""

@@ -5,17 +5,16 @@ from typing import Final
 
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
-from gputally.model.placement.advice import Actor, ChangeKind, PriorityChoice, Suggestion
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.partial_gang import PartialGang
-from gputally.model.placement.situation import Situation
-from gputally.model.placement.verdict import Verdict
-from gputally.model.placement.why_document import Help
+from gputally.model.advice import Actor, ChangeKind, PriorityChoice, Suggestion
+from gputally.model.api.why import Help
+from gputally.model.needs import Needs, Situation
+from gputally.model.partial_gangs import PartialGang
+from gputally.model.verdicts import Verdict
 from gputally.pending_api.helps.related_pods import NO_RELATED, RelatedPods
 from gputally.pending_api.occupants import Rank
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.words.suggestion_words import help_of
-from gputally.placement.planning.planned import is_planned
+from gputally.placement.room import is_planned
 from gputally.placement.suggestions import suggestions
 
 _MOST_HELPS: Final = 5

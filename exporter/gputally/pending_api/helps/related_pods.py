@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gputally.accounting.waiting.fit.packing import Job
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.partial_gang import PartialGang
+from gputally.model.partial_gangs import PartialGang
 from gputally.pending_api.pending_now import PendingNow
 
 

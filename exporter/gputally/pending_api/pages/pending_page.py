@@ -4,8 +4,8 @@ from typing import Final
 from urllib.parse import urlencode
 
 from gputally.files.html_template import html_template
-from gputally.model.placement.pending_document import PENDING_PATH, PendingDocument
-from gputally.model.placement.verdict import Reason
+from gputally.model.api.pending import PENDING_PATH, PendingDocument
+from gputally.model.verdicts import Reason
 from gputally.pending_api.pages.page_style import STYLE
 from gputally.pending_api.pages.why_page import WHY_PAGE_PATH
 from gputally.pending_api.pending_request import PENDING_FILTERS, PendingRequest

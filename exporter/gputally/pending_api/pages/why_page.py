@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from gputally.files.html_template import html_template
-from gputally.model.placement.why_document import WHY_PATH, WhyAnswer, WhyDocument
+from gputally.model.api.why import WHY_PATH, WhyAnswer, WhyDocument
 from gputally.pending_api.pages.page_style import STYLE
 from gputally.pending_api.pending_request import WhyRequest
 from gputally.pending_api.words.amount_words import pod_words

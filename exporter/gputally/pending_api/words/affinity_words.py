@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gputally.model.objects.affinity import NodeSelectorTerm
+from gputally.model.kube.pods import NodeSelectorTerm
 from gputally.placement.exclusions import NO_REQUIREMENT, describe
 
 _MOST_LETTERS: Final = 300

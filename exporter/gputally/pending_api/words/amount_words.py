@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
-from gputally.model.placement.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from gputally.model.placement.why_document import OccupantPod
+from gputally.model.api.why import OccupantPod
+from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 _MILLI: Final = 1000

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gputally.model.placement.why_document import WhyAnswer, WhyDocument
+from gputally.model.api.why import WhyAnswer, WhyDocument
 from gputally.pending_api.words.answer_words import (
     class_words,
     cost_words,

@@ -6,8 +6,8 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Final
 
-from gputally.model.placement.pending_document import PendingPod
-from gputally.model.placement.why_document import (
+from gputally.model.api.pending import PendingPod
+from gputally.model.api.why import (
     NeededResources,
     OccupantPod,
     PastWait,

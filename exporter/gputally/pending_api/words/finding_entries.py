@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
-from gputally.model.placement.pending_document import PendingFinding
-from gputally.model.placement.priority_finding import FindingKind
+from gputally.model.api.pending import PendingFinding
 from gputally.model.units import GPU, to_datetime
+from gputally.model.verdicts import FindingKind
 from gputally.pending_api.pending_now import PendingNow, Viewer
 
 MOST_NAMED: Final = 3

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gputally.model.placement.verdict import Reason
+from gputally.model.verdicts import Reason
 
 FIRST_STEPS: Final[Mapping[str, str]] = {
     Reason.NO_SCHEDULER: "Correct the name, or start the scheduler.",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 from gputally.accounting.fleet.active_pods import holding
 from gputally.export.live.allocations_route import cost_per_hour
 from gputally.model.allocation import Segment
-from gputally.model.placement.gang_entry import GangEntry
-from gputally.model.placement.partial_gang import PartialGang
+from gputally.model.api.pending import GangEntry
+from gputally.model.partial_gangs import PartialGang
 from gputally.model.units import GPU, GPU_HOUR, to_datetime
 from gputally.pending_api.occupants import cost_text
 from gputally.pending_api.pending_filters import Filters, seen_gangs

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from gputally.model.placement.gang_entry import GangEntry
-from gputally.model.placement.partial_gang import NotCompared
+from gputally.model.api.pending import GangEntry
+from gputally.model.partial_gangs import NotCompared
 from gputally.pending_api.words.amount_words import gpu_words, listed, money
 from gputally.pending_api.words.duration_words import duration
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gputally.model.placement.priority_finding import FindingKind, PriorityFinding
-from gputally.model.placement.why_document import PriorityNote
+from gputally.model.api.why import PriorityNote
+from gputally.model.verdicts import FindingKind, PriorityFinding
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.words.amount_words import GPU_RESOURCE, amount_words
 

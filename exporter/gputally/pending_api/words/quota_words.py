@@ -1,11 +1,10 @@
 """A quota that refuses pods, as a document and in words."""
 
-from gputally.model.objects.quota_spec import LIMITS, REQUESTS
-from gputally.model.placement.needs import CPU
-from gputally.model.placement.pending_document import QuotaRefusal
-from gputally.model.placement.situation import QuotaState
+from gputally.model.api.pending import QuotaRefusal
+from gputally.model.kube.policy import LIMITS, REQUESTS
+from gputally.model.needs import CPU, QuotaState
 from gputally.pending_api.words.amount_words import bare_amount
-from gputally.placement.objects.quota_usage import resource_of
+from gputally.placement.quotas import resource_of
 
 _MILLI = 1000
 

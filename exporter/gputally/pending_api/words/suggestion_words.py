@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import Final
 
 from gputally.accounting.fleet.active_pods import holding
-from gputally.model.placement.advice import ACTORS, CHANGES_JOB, Actor, ChangeKind, SuggestedChange, Suggestion
-from gputally.model.placement.why_document import Help, OccupantPod
+from gputally.model.advice import ACTORS, CHANGES_JOB, Actor, ChangeKind, SuggestedChange, Suggestion
+from gputally.model.api.why import Help, OccupantPod
 from gputally.model.units import GPU
 from gputally.pending_api.occupants import Rank, occupants
 from gputally.pending_api.pending_now import PendingNow, Viewer

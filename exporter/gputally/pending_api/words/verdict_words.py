@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from gputally.model.placement.needs import Needs
-from gputally.model.placement.situation import GangState, Situation
-from gputally.model.placement.verdict import Obstacle, ObstacleKind, Reason, Verdict
+from gputally.model.needs import GangState, Needs, Situation
+from gputally.model.verdicts import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.pending_api.words.amount_words import amount_words, bare_amount, listed
-from gputally.placement.objects.quota_usage import resource_of
-from gputally.placement.verdicts.gang import MEMBERS
+from gputally.placement.gangs import MEMBERS
+from gputally.placement.quotas import resource_of
 
 _MOST_TASKS: Final = 4
 """Tasks of a gang that are named."""

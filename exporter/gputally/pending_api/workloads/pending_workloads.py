@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from gputally.accounting.fleet.active_pods import ANY
 from gputally.export.live.allocations_route import hourly_text
-from gputally.model.placement.pending_document import PendingReason, PendingWorkload
-from gputally.model.placement.uncreated_workload import UncreatedWorkload
-from gputally.model.placement.verdict import Reason
+from gputally.model.api.pending import PendingReason, PendingWorkload
 from gputally.model.units import GPU, to_datetime
+from gputally.model.verdicts import Reason
+from gputally.model.waits import UncreatedWorkload
 from gputally.pending_api.pending_filters import Filters, matches, workload_values
 from gputally.pending_api.pending_now import PendingNow, Viewer
 from gputally.pending_api.pending_pods import WaitLine, reason_sums

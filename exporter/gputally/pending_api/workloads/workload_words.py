@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from gputally.model.objects.quota_spec import LIMITS
-from gputally.model.placement.advice import Actor
-from gputally.model.placement.situation import QuotaState
-from gputally.model.placement.uncreated_workload import UncreatedWorkload
-from gputally.model.placement.verdict import Reason
-from gputally.model.placement.wait import Uncharged
+from gputally.model.advice import Actor
+from gputally.model.kube.policy import LIMITS
+from gputally.model.needs import QuotaState
+from gputally.model.verdicts import Reason
+from gputally.model.waits import Uncharged, UncreatedWorkload
 from gputally.pending_api.words.amount_words import amount_words, bare_amount
 from gputally.pending_api.words.suggestion_words import ACTOR_WORDS
 

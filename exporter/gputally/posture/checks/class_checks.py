@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.model.objects.core_values import NEVER, PREEMPTS
+from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.posture.class_catalogue import POLICIES, CatalogueClass
 from gputally.posture.class_description import denied_victimhood
 from gputally.posture.finding import ObjectName, Remark

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gputally.model.objects.core_values import NEVER, PREEMPTS
+from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.posture.checks.class_checks import class_object
 from gputally.posture.class_description import Claim, claimed_victims, denied_preemption, denied_victimhood
 from gputally.posture.finding import Remark

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.model.objects.pod_failure_policy import PodFailureRule
+from gputally.model.kube.workloads import PodFailureRule
 from gputally.posture.checks.quota_checks import workload_name
 from gputally.posture.finding import Remark
 from gputally.posture.gpu_workloads import GpuWorkload

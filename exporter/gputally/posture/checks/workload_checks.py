@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.model.objects.label_selector import selects
-from gputally.model.objects.pod_annotations import NO_ANNOTATIONS
-from gputally.model.work.duration import seconds_of
+from gputally.model.kube.meta import selects
+from gputally.model.kube.pods import NO_ANNOTATIONS
+from gputally.model.units import seconds_of
 from gputally.posture.checks.quota_checks import workload_name
 from gputally.posture.class_catalogue import SYSTEM_CLASSES, class_named
 from gputally.posture.finding import ObjectName, Remark

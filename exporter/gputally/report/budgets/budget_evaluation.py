@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import LedgerState, Window
-from gputally.model.billing.budget import GPU_HOURS, Budget, BudgetStatus
+from gputally.model.budgets import GPU_HOURS, Budget, BudgetStatus
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.report.bill import Line, bill_of
 from gputally.report.budgets.budget_days import coming_days, date_of, days_of, first_past_us, past_days, running_total

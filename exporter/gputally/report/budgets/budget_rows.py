@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from gputally.model.billing.budget import BudgetStatus
-from gputally.model.billing.calendar_period import PeriodLength
+from gputally.model.budgets import BudgetStatus
+from gputally.model.periods import PeriodLength
 from gputally.model.units import GPU_HOUR, to_datetime
 from gputally.report.budgets.budget_evaluation import EvaluatedBudget
 from gputally.report.rounding import decimal_of

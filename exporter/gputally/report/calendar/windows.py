@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 from gputally.ledger.records import Window
-from gputally.model.billing.calendar_period import (
+from gputally.model.periods import (
     Days,
     PeriodLength,
     day_of,

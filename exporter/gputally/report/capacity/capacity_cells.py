@@ -10,7 +10,7 @@ from gputally.accounting.nodes.capacity import divide
 from gputally.ledger.cuts import pieces
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import CapacityRecord, Window
-from gputally.model.node import CapacityState
+from gputally.model.node_record import CapacityState
 from gputally.model.price import Price, Purchase
 from gputally.report.capacity.node_assets import NO_NODE
 from gputally.report.capacity.offered_nodes import OfferedNodes

@@ -8,8 +8,7 @@ from gputally.errors import LedgerDamaged, LedgerError
 from gputally.ledger.closed_period import LINE_DIMENSIONS, ClosedLine, ClosedPeriod, LineKey, broken_chain, sums_of
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.billing.calendar_period import days_of, name_of, named_days
-from gputally.model.billing.closing_rules import Closing
+from gputally.model.periods import Closing, days_of, name_of, named_days
 from gputally.model.units import to_datetime
 from gputally.report.calendar.windows import days_window
 

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from gputally.model.disruptions.disruption import OWN_JOB, Cause
-from gputally.model.disruptions.preemption_window import CLOSED_US, QUEUE_CLOSED_US
+from gputally.model.disruptions import CLOSED_US, OWN_JOB, QUEUE_CLOSED_US, Cause
 from gputally.model.units import US_PER_SECOND
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.job_preemptions.job_preemption import FOLLOWED_US, JobPreemption

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from gputally.ledger.preemption_records import VictimRecords
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.disruptions.disruption import JOB_PREEMPTIONS, Cause
-from gputally.model.disruptions.preemption_window import QUEUE_TOGETHER_US
+from gputally.model.disruptions import JOB_PREEMPTIONS, QUEUE_TOGETHER_US, Cause
+from gputally.model.lost_work import LostWork
 from gputally.model.units import US_PER_HOUR
-from gputally.model.work.lost_work import LostWork
 from gputally.report.disruption_lines import DisruptionLine, read_disruptions, victim_values
 from gputally.report.report_query import ReportQuery
 

@@ -1,7 +1,7 @@
 """The rule that permitted a preemption: a higher priority, by a class whose policy is not Never, or that of a queue."""
 
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions.queue_preemptor import RULE_WORDS, QueueRule
+from gputally.model.kueue_preemption import RULE_WORDS, QueueRule
 
 
 def rule_of(found: PreemptionRecord | None, *, tiers_only: bool) -> str:

@@ -6,10 +6,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.disruptions.disruption import DisruptionRecord
-from gputally.model.disruptions.queue_preemptor import QueueRule
-from gputally.model.units import GPU_HOUR, US_PER_SECOND
-from gputally.model.work.duration import duration_text
+from gputally.model.disruptions import DisruptionRecord
+from gputally.model.kueue_preemption import QueueRule
+from gputally.model.units import GPU_HOUR, US_PER_SECOND, duration_text
 from gputally.report.job_preemptions.job_preemption import JobPreemption
 from gputally.report.rounding import decimal_of
 

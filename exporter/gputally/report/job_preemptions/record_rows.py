@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
-from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.disruption_rows import PLACES
 from gputally.report.job_preemptions.job_preemption import JobLoss, JobPreemption
 from gputally.report.job_preemptions.permission import rule_of

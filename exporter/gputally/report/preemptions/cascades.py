@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions.disruption import CAUSES, Cause, DisruptionRecord
+from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
 
 LINKED: Final = CAUSES - {Cause.DELETION, Cause.CONTAINER_RESTART}
 """Causes for which a pod needs new GPUs."""

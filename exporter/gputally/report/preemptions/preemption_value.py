@@ -9,7 +9,7 @@ from msgspec import Struct
 from gputally.ledger.preemption_records import NodeBinding, PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.disruptions.disruption import DisruptionRecord
+from gputally.model.disruptions import DisruptionRecord
 from gputally.model.units import US_PER_SECOND
 
 _TOLERANCE_US: Final = US_PER_SECOND

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.wait_records import WaitTime
-from gputally.model.placement.wait import NOBODY
+from gputally.model.waits import NOBODY
 from gputally.report.calendar.periods import TIME_DIMENSIONS, Periods, periods_of
 from gputally.report.report_query import ReportQuery
 

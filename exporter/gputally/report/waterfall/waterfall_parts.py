@@ -9,9 +9,9 @@ from msgspec import Struct, field
 
 from gputally.ledger.protocol import LedgerReader
 from gputally.model.allocation import State
-from gputally.model.node import CapacityState
+from gputally.model.lost_work import CheckpointSource
+from gputally.model.node_record import CapacityState
 from gputally.model.price import Price
-from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.capacity.capacity_cells import read_capacity_cells
 from gputally.report.capacity.node_assets import NodeAssets
 from gputally.report.capacity.offered_nodes import OfferedNodes

@@ -5,7 +5,7 @@ from gputally.devices.kubelet.device_assignments import DeviceAssignment
 from gputally.devices.kubelet.device_ids import parse
 from gputally.devices.kubelet.offer import Offer
 from gputally.devices.kubelet.parts import Parts
-from gputally.model.measured.device import BUSY, Gpu, Part, PartAllocation, Reading
+from gputally.model.devices import BUSY, Gpu, Part, PartAllocation, Reading
 
 
 def gpu(uuid: str, minor: int, *parts: Part) -> Reading:

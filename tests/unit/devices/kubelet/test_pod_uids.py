@@ -2,7 +2,7 @@ import os
 from pathlib import Path
 
 from gputally.devices.kubelet.pod_uids import PodUids
-from gputally.model.measured.device import PartAllocation, PartAllocations
+from gputally.model.devices import PartAllocation, PartAllocations
 
 
 def held(pod: str, namespace: str = "ml") -> PartAllocation:

@@ -8,7 +8,7 @@ import pytest
 
 from gputally.devices.nvml.gpu_reader import GpuReader, ReadOptions
 from gputally.devices.nvml.library import Nvml
-from gputally.model.measured.device import Part, Reading, Span
+from gputally.model.devices import Part, Reading, Span
 from gputally.model.rules import Rules
 from tests.unit.devices.nvml.conftest import now_us
 

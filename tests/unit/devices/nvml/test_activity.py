@@ -1,7 +1,7 @@
 import pytest
 
 from gputally.devices.nvml.library import Nvml
-from gputally.model.measured.device import Source, Span
+from gputally.model.devices import Source, Span
 from tests.nvml.script import Fault, Gpu, integral
 from tests.unit.devices.nvml.conftest import Node, now_us
 from tests.unit.devices.nvml.readers import SECOND_US, counting, look, part, reading, work

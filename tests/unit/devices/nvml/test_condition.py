@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from gputally.devices.nvml.condition import reasons_of
 from gputally.devices.nvml.library import Nvml
-from gputally.model.measured.device import GpuCondition
+from gputally.model.devices import GpuCondition
 from tests.nvml.script import Fault, Gpu, Throttle, counted_mj
 from tests.unit.devices.nvml.conftest import Node, now_us
 from tests.unit.devices.nvml.readers import counting, look, reading

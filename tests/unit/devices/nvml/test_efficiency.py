@@ -6,7 +6,7 @@ import pytest
 
 from gputally.devices.nvml.gpu_reader import GpuReader
 from gputally.devices.nvml.library import Nvml
-from gputally.model.measured.device import BUSY, Efficiency
+from gputally.model.devices import BUSY, Efficiency
 from tests.nvml.script import Gpu, Mig
 from tests.unit.devices.nvml.conftest import Node, now_us
 from tests.unit.devices.nvml.readers import SECOND_US, part, reading

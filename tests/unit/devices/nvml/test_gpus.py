@@ -11,7 +11,7 @@ from gputally.devices.nvml.gpu_worker import Trouble, TroubleReason
 from gputally.devices.nvml.gpus import Gpus, Timeouts
 from gputally.devices.nvml.library import Versions
 from gputally.errors import DriverChanged, DriverMissing, NvmlUnavailable
-from gputally.model.measured.device import Reading
+from gputally.model.devices import Reading
 from tests.fakes.until import PATIENCE_SECONDS, until
 from tests.nvml.script import Fault, Gpu, Hang, Xid
 from tests.unit.devices.nvml.conftest import Node, now_us

@@ -5,7 +5,7 @@ import pytest
 from gputally.devices.nvml.gpu_reader import LAYOUT_US
 from gputally.devices.nvml.library import Nvml
 from gputally.devices.nvml.mig_layout import weight_of
-from gputally.model.measured.device import Source, Span
+from gputally.model.devices import Source, Span
 from gputally.model.rules import MigBasis, Rules
 from tests.nvml.script import Fault, Gpu, Mig, Process, integral
 from tests.unit.devices.nvml.conftest import Node, now_us

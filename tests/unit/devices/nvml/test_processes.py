@@ -4,7 +4,7 @@ import pytest
 
 from gputally.devices.nvml.gpu_reader import GpuReader
 from gputally.devices.nvml.library import Nvml
-from gputally.model.measured.device import Process as Found
+from gputally.model.devices import Process as Found
 from tests.nvml.script import Fault, Gpu, Process
 from tests.unit.devices.nvml.conftest import Node
 from tests.unit.devices.nvml.readers import look, part, reading, until

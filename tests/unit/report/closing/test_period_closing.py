@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.records import Window
-from gputally.model.billing.calendar_period import PeriodLength
-from gputally.model.billing.closing_rules import Closing
+from gputally.model.periods import Closing, PeriodLength
 from gputally.model.units import US_PER_HOUR, to_us
 from gputally.report.calendar.windows import parse_window
 from gputally.report.closing.period_closing import NextPeriod, next_period, unclosable

@@ -5,10 +5,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions.disruption import Cause, DisruptionRecord
+from gputally.model.disruptions import Cause, DisruptionRecord
+from gputally.model.lost_work import CheckpointSource, LostWork
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND
-from gputally.model.work.checkpoint import CheckpointSource
-from gputally.model.work.lost_work import LostWork
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.job_preemptions.job_preemption import JobPreemption
 

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions.queue_preemptor import QueueRule
+from gputally.model.kueue_preemption import QueueRule
+from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
-from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.job_preemptions.record_advice import advice_for
 from tests.unit.report.job_preemptions.lines import AT, BY, BY_QUEUE, LOST, MINUTE_US, job, line

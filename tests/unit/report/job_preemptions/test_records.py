@@ -7,10 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions.disruption import Cause
-from gputally.model.disruptions.preemption_window import CLOSED_US, QUEUE_CLOSED_US
+from gputally.model.disruptions import CLOSED_US, QUEUE_CLOSED_US, Cause
+from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
-from gputally.model.work.checkpoint import CheckpointSource
 from gputally.report.disruption_lines import DisruptionLine
 from gputally.report.job_preemptions.due import SETTLED_US, is_due
 from gputally.report.job_preemptions.job_preemption import grouped

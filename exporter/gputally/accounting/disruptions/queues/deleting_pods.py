@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
 
 
 class DeletingPods:

@@ -7,11 +7,11 @@ from gputally.accounting.base.limits import STORED, Beyond, NamespaceLimit
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.queues.workload_name import WORKLOAD, Name, PodWorkloads, WorkloadName, name_of
 from gputally.accounting.facts.node_clock import OFF_US
-from gputally.model.disruptions.disruption import Cause, Disrupted, Disruption
-from gputally.model.disruptions.queue_preemptor import QueuePreemptor, queue_preemptor_in
-from gputally.model.kube import Condition, Kind, Object
-from gputally.model.objects.kueue_workload import KueueWorkload
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Cause, Disrupted, Disruption, QueuePreemptor
+from gputally.model.kube.kueue import KueueWorkload
+from gputally.model.kube.meta import Condition, Kind, Object
+from gputally.model.kueue_preemption import queue_preemptor_in
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND, dated_us
 
 _EVICTED: Final = "Evicted"

@@ -2,8 +2,7 @@
 
 from msgspec.structs import replace
 
-from gputally.model.disruptions.disruption import Disruption
-from gputally.model.disruptions.preemption import Preemption, Preemptor
+from gputally.model.disruptions import Disruption, Preemption, Preemptor
 
 
 def by_queue(each: Disruption, known: Preemption | None, *, priority: int | None, at_us: int) -> Preemption:

@@ -11,10 +11,11 @@ from gputally.accounting.disruptions.queues.workload_name import WORKLOAD, PodWo
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_labels
 from gputally.errors import MalformedObject
-from gputally.model.disruptions.preemption import Preemptor
-from gputally.model.kube import Kind, Labels, Object, Pod
-from gputally.model.objects.kueue_workload import KueueWorkload, PodSet
-from gputally.model.pod import PodRecord
+from gputally.model.disruptions import Preemptor
+from gputally.model.kube.kueue import KueueWorkload, PodSet
+from gputally.model.kube.meta import Kind, Labels, Object
+from gputally.model.kube.pods import Pod
+from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, dated_us
 from gputally.shares.request import effective_units

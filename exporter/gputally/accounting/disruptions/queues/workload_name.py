@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.frameworks.declared_groups import first_of
-from gputally.model.kube import Kind, Meta, Object, Pod
-from gputally.model.owner import controller_of
-from gputally.model.pod import PodRecord
+from gputally.model.kube.meta import Kind, Meta, Object, controller_of
+from gputally.model.kube.pods import Pod
+from gputally.model.pod_record import PodRecord
 
 WORKLOAD: Final = "Workload"
 _ANNOTATION: Final = "kueue.x-k8s.io/workload"

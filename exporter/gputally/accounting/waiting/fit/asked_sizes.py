@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from gputally.accounting.base.state_part import KeyedPart, no_later
-from gputally.model.placement.needs import Place
-from gputally.model.placement.pod_sizes import AskedSize
-from gputally.model.pod import PodRecord
+from gputally.model.needs import Place
+from gputally.model.pod_record import PodRecord
+from gputally.model.pod_sizes import AskedSize
 from gputally.model.units import US_PER_SECOND
 from gputally.placement.fits_now import Size
-from gputally.placement.objects.quantity import amount_of
+from gputally.placement.resource_requests import amount_of
 from gputally.placement.room import Room
 
 WEEK_US: Final = 7 * 24 * 3600 * US_PER_SECOND

@@ -10,8 +10,8 @@ from gputally.accounting.base.shared import shared
 from gputally.accounting.waiting.fit.asked_sizes import AskedSizes
 from gputally.accounting.waiting.fit.packing import Packing
 from gputally.accounting.waiting.waiting_now import WaitingNow
-from gputally.model.placement.pod_sizes import SIZES, Capacity
-from gputally.model.pod import PodRecord
+from gputally.model.pod_record import PodRecord
+from gputally.model.pod_sizes import SIZES, Capacity
 from gputally.model.rules import Rules
 from gputally.placement.fits_now import fits_now
 from gputally.placement.node_room import NodeRoom

@@ -6,10 +6,10 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from gputally.accounting.base.few_uids import with_uid, without_uid
-from gputally.model.disruptions.disruption import OWN_JOB
-from gputally.model.placement.needs import Amounts, Place
-from gputally.model.pod import PodRecord
-from gputally.placement.planning.nodes_needed import nodes_needed
+from gputally.model.disruptions import OWN_JOB
+from gputally.model.needs import Amounts, Place
+from gputally.model.pod_record import PodRecord
+from gputally.placement.fit import nodes_needed
 from gputally.placement.room import Room
 
 MOST_JOBS: Final = 20

@@ -6,10 +6,10 @@ from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.model.placement.partial_gang import NotCompared
-from gputally.model.placement.priority_finding import FindingKind
-from gputally.model.placement.wait import Uncharged
+from gputally.model.partial_gangs import NotCompared
 from gputally.model.units import GPU, US_PER_SECOND
+from gputally.model.verdicts import FindingKind
+from gputally.model.waits import Uncharged
 
 
 def reason_pods(snapshot: Snapshot) -> Iterator[Row]:

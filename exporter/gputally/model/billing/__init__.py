@@ -1,1 +1,0 @@
-"""Calendar periods, and which of them are closed."""

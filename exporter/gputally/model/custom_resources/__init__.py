@@ -1,1 +1,0 @@
-"""Objects that schedulers declare, decoded from JSON."""

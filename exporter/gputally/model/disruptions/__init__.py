@@ -1,1 +1,0 @@
-"""Pods that lost their GPUs involuntarily."""

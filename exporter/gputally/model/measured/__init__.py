@@ -1,1 +1,0 @@
-"""Measurements of agents: devices and their assignments, usage reports, and stored usage."""

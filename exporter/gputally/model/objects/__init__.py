@@ -1,1 +1,0 @@
-"""Parts of Kubernetes objects, as decoded from JSON."""

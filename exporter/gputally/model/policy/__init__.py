@@ -1,1 +1,0 @@
-"""PriorityClasses over time, and GPU quotas."""

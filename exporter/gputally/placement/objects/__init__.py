@@ -1,1 +1,0 @@
-"""What pods and nodes of the API need and offer."""

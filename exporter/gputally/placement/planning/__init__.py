@@ -1,1 +1,0 @@
-"""Places of pods in a copy of the room."""

@@ -1,1 +1,0 @@
-"""What ResourceQuotas and PodDisruptionBudgets allow."""

@@ -1,1 +1,0 @@
-"""The parts of a verdict: the nodes, the obstacles on one of them, gangs."""
