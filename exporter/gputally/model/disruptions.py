@@ -57,7 +57,7 @@ CAUSES: Final = frozenset(Cause)
 PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.KUBELET_ADMISSION, Cause.QUEUE_PREEMPTION})
 """A scheduler, a kubelet or a queue system made room for another pod."""
 JOB_PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.QUEUE_PREEMPTION})
-"""Of these, what happens to the pods of one job is one preemption of the job."""
+"""Causes that count once for a job, however many of its pods they stop."""
 QUEUE_CAUSES: Final = frozenset({Cause.QUEUE_PREEMPTION, Cause.QUEUE_EVICTION})
 OWN_JOB: Final = "Pod"
 """The kind of the job of a pod without an owner: nothing replaces it."""
@@ -220,10 +220,10 @@ TOGETHER_US: Final = 10 * US_PER_SECOND
 """Pods of a job that are decided within this time of the first observed one are one preemption. kube-scheduler sends 50
 requests a second, two for each victim."""
 QUEUE_TOGETHER_US: Final = 60 * US_PER_SECOND
-"""The same for pods that a queue stopped for the same workload: controllers that delete pods send about 20 requests a
-second."""
+"""Pods that a queue stopped for the same workload within this time are one preemption: controllers send
+about 20 deletions a second."""
 CLOSED_US: Final = 30 * US_PER_SECOND
 """Once the watch of pods is complete up to so long after that one's decision, no further pod is added: the scheduler
 marks a pod, and its deletion, with which it counts, follows within seconds."""
 QUEUE_CLOSED_US: Final = QUEUE_TOGETHER_US
-"""The same for a preemption by a queue, after it was first observed: its Workload may be observed late."""
+"""A preemption by a queue is closed so long after it was first observed: its Workload may be observed late."""

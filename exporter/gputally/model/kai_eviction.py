@@ -15,7 +15,7 @@ _POD: Final = rf"Pod {_LABEL}/{_NAME} was preempted "
 _FOR_WORKLOAD: Final = re.compile(
     rf"{_POD}by (?:higher priority )?workload (?P<namespace>{_LABEL})/(?P<name>{_NAME})\.?(?:\n|$)"
 )
-"""Of the actions preempt, and reclaim, which goes on with a line for each queue. The workload is a PodGroup."""
+"""Text of the actions preempt and reclaim; reclaim goes on with a line for each queue. The workload is a PodGroup."""
 _TO_PACK: Final = re.compile(rf"{_POD}and rescheduled due to bin packing")
 _INCOMPLETE: Final = re.compile("Workload doesn't (?:meet|have) the minimum required number of pods")
 

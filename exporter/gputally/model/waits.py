@@ -207,7 +207,7 @@ class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
 
 
 UNKNOWN_TIER = "unknown"
-"""Of a workload whose template cannot be read."""
+"""The tier of a workload whose template cannot be read."""
 
 
 class UncreatedWorkload(Struct, frozen=True, kw_only=True, gc=False):

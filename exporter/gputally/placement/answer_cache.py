@@ -1,4 +1,4 @@
-"""What was found out about needs and nodes of one room; all of it together is bounded."""
+"""A cache of answers about needs and nodes of one room, with a bounded size."""
 
 from itertools import count
 from typing import Final

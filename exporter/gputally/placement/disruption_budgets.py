@@ -58,7 +58,7 @@ class Budgets:
                 self._allowed[each.title] = each.allowed
 
     def violated(self, pods: Pods) -> dict[str, str]:
-        """Of these pods, the most important first, those that a budget does not allow to go, with its title.
+        """The pods that a budget does not allow to go, with its title; `pods` are in order, the most important first.
 
         The budgets allow the disruption of the first ones.
         """

@@ -1,4 +1,4 @@
-"""Whom kube-scheduler would preempt.
+"""The pods that kube-scheduler would preempt for another one.
 
 Source: kubernetes pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, SelectVictimsOnNode;
 pkg/scheduler/framework/preemption/preemption.go, pickOneNodeForPreemption.
@@ -19,8 +19,8 @@ from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
 
 COMPARED: Final = 100
-"""Of more nodes, the scheduler compares a random sample of a tenth, at least so many, and more until one has no pod
-that a budget protects."""
+"""The scheduler compares a random tenth of the nodes, at least so many, and more until one has no pod that a budget
+protects."""
 _MOST_COMPARED: Final = 1000
 _OFFSET: Final = 2**31
 """Added to each priority in a sum, so that fewer victims have a smaller one."""
@@ -46,7 +46,7 @@ def would_evict(needs: Needs, room: Room, *, uid: str = "") -> Eviction | None:
 
 
 def allowed(needs: Needs) -> Needs:
-    """The same with a policy that permits preemption."""
+    """The needs with a policy that permits preemption."""
     return needs if needs.may_preempt else structs.replace(needs, may_preempt=True)
 
 

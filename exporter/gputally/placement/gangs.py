@@ -15,7 +15,7 @@ from gputally.placement.node_room import NodeRoom, add
 from gputally.placement.room import Room
 
 MEMBERS: Final = "members"
-"""Of these, too few exist; else too few fit at once."""
+"""Ends the name of an obstacle if too few members exist; without it, too few fit at once."""
 MOST_NODES: Final = 1000
 """Nodes that are looked at for one gang, once for each kind of members: a millisecond or two."""
 _MOST_INDEXES: Final = 4
@@ -66,7 +66,7 @@ def _tasks_that_do_not_fit(gang: GangState, room: Room) -> Iterator[Obstacle]:
 
 
 def _first(waiting: Iterable[tuple[Needs, int]], most: int) -> Iterator[tuple[Needs, int]]:
-    """The same needs, of no more than so many members."""
+    """The needs of the first members, `most` of them."""
     for needs, count in waiting:
         if most > 0:
             yield needs, min(count, most)

@@ -27,7 +27,7 @@ _MAX_TEXT: Final = 8192
 """More characters in these than anyone writes: some hundred names of nodes. Keeping them costs memory."""
 MAX_RULES_OF_TEMPLATE: Final = 32
 MAX_TEXT_OF_TEMPLATE: Final = 1024
-"""Of a template, with the names of its resources: nothing but its size limits what it names, and many may be kept."""
+"""The limits of a template and the names of its resources: nothing but its size limits these, and many may be kept."""
 _MAX_NAMES: Final = 64
 """More gates or claims than anyone writes; some of them say enough."""
 _MAX_SHARED: Final = 16

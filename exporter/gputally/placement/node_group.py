@@ -91,7 +91,7 @@ class WholeGroup:
         self.signature = signature
         self.kinds: Counter[Kind] = Counter()
         self._version = 0
-        """Of `kinds`."""
+        """Changes with `kinds`."""
         self._kind_of: dict[str, Kind] = {}
         self._ladders: dict[tuple[str, int, bool], Ladder] = {}
 

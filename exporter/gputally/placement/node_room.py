@@ -96,7 +96,7 @@ class NodeRoom:
         return found - sum([each.of(resource) for each in self.nominated.values() if each.priority >= priority])
 
     def available_to(self, uid: str, priority: int, *, may_preempt: bool) -> Mapping[str, int]:
-        """As `available`, for the nominated pod `uid`, whose own nomination takes nothing from it."""
+        """What is `available` to the nominated pod `uid`, whose own nomination takes nothing from it."""
         amounts = self.free
         lower = [each for each in self.taken.values() if each.priority < priority] if may_preempt else ()
         nominated = [each for key, each in self.nominated.items() if each.priority >= priority and key != uid]

@@ -42,7 +42,7 @@ def terms_of(spec: QuotaSpec) -> tuple[ScopeExpression, ...]:
 
 
 def matches_class(term: ScopeExpression, class_name: str) -> bool:
-    """As a label selector on the class name: NotIn and DoesNotExist also match pods without a class."""
+    """Whether the class name matches, as by a label selector: NotIn and DoesNotExist match pods without one, too."""
     match term.operator:
         case "In":
             return class_name in (term.values or ())

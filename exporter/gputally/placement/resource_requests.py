@@ -116,7 +116,7 @@ def _is_infeasible(status: PlaceableStatus) -> bool:
 
 
 def _whole(resources: Resources | None, status: PlaceableStatus, *, keeps_spec: bool) -> Resources | None:
-    """Of what is requested for the pod as a whole; its kubelet writes amounts of all resources of all pods."""
+    """The largest request for the pod as a whole; its kubelet writes amounts of all resources of all pods."""
     if resources is None or status.resources is None:
         return resources
     own = requested(resources)

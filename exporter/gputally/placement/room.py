@@ -13,9 +13,9 @@ from gputally.placement.node_group import HOSTNAME, NodeGrouping
 from gputally.placement.node_room import NodeRoom
 
 PLANNED: Final = "planned "
-"""Begins that of a pod that a forecast has placed."""
+"""Begins the UID that stands for a pod that a forecast has placed."""
 TRIED: Final = "what-if "
-"""The same while the forecast is made."""
+"""Begins the UID that stands for a pod while its forecast is made."""
 
 
 def is_planned(uid: str) -> bool:

@@ -83,7 +83,7 @@ def _general(needs: Needs, situation: Situation) -> Iterator[Obstacle]:
 
 
 _GPUS_SUFFICE: Final = (Reason.INVERSION, Reason.FRAGMENTED, Reason.CAPACITY)
-"""These stand whatever pods without GPUs take."""
+"""Reasons that stand whatever pods without GPUs take."""
 _BEYOND: Final = (SHARES, TOO_MANY)
 """Nothing can be said about the nodes of such pods."""
 _MAX_STOPPING: Final = 64

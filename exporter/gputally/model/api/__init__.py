@@ -1,1 +1,1 @@
-"""TODO."""
+"""Responses of the aggregator's HTTP API, one module for each path."""

@@ -10,7 +10,7 @@ from gputally.model.api.why import Help, NeededResources, ObstacleText, Occupant
 
 WHAT_IF_PATH: Final = "/api/v1/what-if"
 BODY_BYTES: Final = 256 * 1024
-"""Of a manifest that is sent there, after the values that decide nothing were left out."""
+"""The largest manifest that may be sent there, after the values that decide nothing were left out."""
 WHAT_IF_VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
 
