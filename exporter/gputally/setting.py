@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from gputally.errors import ConfigError, Problem
-from gputally.export.listen import parse_all
+from gputally.web.listening import parse_all
 
 _MISSPELLED: Final = re.compile(r"unrecognized arguments: (?P<word>--\S+)|invalid choice: '(?P<choice>[^']*)'")
 _LAST_PORT: Final = 65535

@@ -8,7 +8,7 @@ from itertools import cycle
 from typing import Any
 
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.export.text import render
+from gputally.exposition.text_format import render
 from labs.bench.figure import Figure
 from labs.bench.timing import best_ms
 from tests.golden.client import rendered

@@ -11,16 +11,16 @@ from typing import Final
 import msgspec
 
 from gputally.accounting.fleet.fleet import Fleet
+from gputally.answers.forecast import forecast
+from gputally.answers.past_pods import PastPod, PastVictims
+from gputally.answers.pending_list import pending_list
+from gputally.answers.pending_now import ALL, PendingNow, read_pending
+from gputally.answers.pending_requests import PendingRequest, WhyRequest
+from gputally.answers.planned_pods import planned_by_parameters
+from gputally.answers.why import why_document
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.observation import RelistFinished, RelistStarted, Upserted
-from gputally.pending_api.forecasts.forecast import forecast
-from gputally.pending_api.forecasts.what_if_request import planned_by_parameters
-from gputally.pending_api.past_pods import PastPod, PastVictims
-from gputally.pending_api.pending_finder import why_document
-from gputally.pending_api.pending_list import pending_list
-from gputally.pending_api.pending_now import ALL, PendingNow, read_pending
-from gputally.pending_api.pending_request import PendingRequest, WhyRequest
 from labs.bench.figure import Figure
 from tests.core.manifests import GPU_NAME, NodeForm, PodForm, priority_class, us
 from tests.core.replay import Replay

@@ -11,7 +11,7 @@ from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.catalog.all import FLEET
 from gputally.catalog.metric import Columns, Metric
 from gputally.config.read import read_files
-from gputally.export.text import Rows, render
+from gputally.exposition.text_format import Rows, render
 from gputally.kube.reflector.events import BookmarkEvent, decoder
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube.meta import Kind, Namespace, Object, Status

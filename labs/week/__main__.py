@@ -14,7 +14,7 @@ import aiohttp
 
 from gputally.aggregator.page_links import PODS_PATH
 from gputally.demo.demo import MONDAY_SIX_US
-from gputally.export.text import END
+from gputally.exposition.text_format import END
 from gputally.model.units import US_PER_SECOND
 from hack.pictures.__main__ import main as draw
 from hack.pictures.variables import Window

@@ -7,8 +7,8 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.units import GPU, US_PER_SECOND
-from gputally.report.report_query import ReportQuery
-from gputally.report.waterfall.waterfall_parts import NOT_LOST, SUCCEEDED, read_waterfall_parts
+from gputally.reports.query import ReportQuery
+from gputally.reports.waterfall import NOT_LOST, SUCCEEDED, read_waterfall_parts
 from tests.behaviour.test_sim_usage import Group, Life, Outcome, ran
 
 SLACK = GPU // 1000 * US_PER_SECOND

@@ -8,7 +8,7 @@ from gputally.ledger.records import Window
 from gputally.model.allocation import State
 from gputally.model.disruptions import Cause, Preemptor
 from gputally.model.units import GPU, US_PER_DAY
-from gputally.report.preemptions.preemption_value import PreemptionValue, read_values
+from gputally.reports.preemption_value import PreemptionValue, read_values
 from tests.contract.records import ACCOUNTED_S, ALWAYS, DISRUPTION, NODE, PREEMPTION, QUEUED, pod, segment, step, us
 
 

@@ -10,7 +10,7 @@ from gputally.ledger.closed_period import ClosedPeriod, broken_chain, sums_of
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
-from gputally.report.closing.period_closing import draft_period
+from gputally.reports.closing import draft_period
 from tests.contract.conftest import BackEnd
 from tests.contract.records import pod, segment, step, us
 from tests.core.closings import close, completed, truth

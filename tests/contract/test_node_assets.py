@@ -8,8 +8,7 @@ from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.node_record import CapacityState
 from gputally.model.price import Price
-from gputally.report.capacity.capacity_cells import read_capacity_cells
-from gputally.report.capacity.node_assets import UNOBSERVED, read_node_assets
+from gputally.reports.capacity import UNOBSERVED, read_capacity_cells, read_node_assets
 from tests.contract.records import ASSET, FACTS, us
 from tests.contract.test_unallocated import HOUR, THREE, TWO, held, node, priced
 

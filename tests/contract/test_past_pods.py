@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
+from gputally.answers.past_pods import last_pod, last_victims, pods_from_us
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.disruptions import Cause
 from gputally.model.units import US_PER_DAY
 from gputally.model.waits import WaitRow
-from gputally.pending_api.past_pods import last_pod, last_victims, pods_from_us
 from tests.contract.records import ALWAYS, DISRUPTION, OPENED_S, PREEMPTION, WAIT, pod, segment, step, us
 
 

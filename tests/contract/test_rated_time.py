@@ -11,9 +11,9 @@ from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.price import Basis, Purchase
 from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_DAY
-from gputally.report.report_query import ReportQuery
-from gputally.report.rerating.price_comparison import PriceComparison, compare_prices
-from gputally.report.rerating.rated_time import Books, read_rated
+from gputally.reports.price_comparison import PriceComparison, compare_prices
+from gputally.reports.query import ReportQuery
+from gputally.reports.rerating import Books, read_rated
 from tests.contract.records import ASSET, FACTS, OPENED_S, pod, segment, step, us
 from tests.contract.test_unallocated import HOUR, TWO, node
 

@@ -11,9 +11,9 @@ from gputally.ledger.records import Window
 from gputally.model.node_record import CapacityState, NodeFacts, NodeRecord
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, PICO
-from gputally.report.capacity.capacity_cells import read_capacity_cells
-from gputally.report.cells import UNALLOCATED, read_cells, read_unallocated
-from gputally.report.report_query import Filter, ReportQuery
+from gputally.reports.capacity import read_capacity_cells
+from gputally.reports.cells import UNALLOCATED, read_cells, read_unallocated
+from gputally.reports.query import Filter, ReportQuery
 from tests.contract.records import ASSET, FACTS, PRICE, pod, segment, step, us
 
 HOUR = 3600

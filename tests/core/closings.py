@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gputally.ledger.closed_period import ClosedPeriod, LineKey
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
-from gputally.report.closing.period_closing import draft_period
+from gputally.reports.closing import draft_period
 
 
 def completed(draft: ClosedPeriod, *, closed_us: int = 1) -> ClosedPeriod:

@@ -2,10 +2,10 @@
 
 import argparse
 
+from gputally.answers.answer_words import FIRST_STEPS
+from gputally.answers.planned_pods import READERS
 from gputally.cli import parser
 from gputally.model.verdicts import Reason
-from gputally.pending_api.forecasts.manifest_pods import READERS
-from gputally.pending_api.words.first_steps import FIRST_STEPS
 from gputally.why_command.fits_text import fits_lines
 from gputally.why_command.pending_text import pending_lines
 from gputally.why_command.what_if_text import what_if_lines

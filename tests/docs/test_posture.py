@@ -6,7 +6,7 @@ import pytest
 
 from gputally.cli import main
 from gputally.posture.checks.check_table import CHECKS
-from gputally.posture.posture_input import KINDS
+from gputally.posture.objects import KINDS
 from tests.docs.pages import ROOT, TEXTS, blocks, table
 
 PAGE = TEXTS["docs/posture.md"]

@@ -15,8 +15,8 @@ from msgspec import Struct
 from gputally.ledger.open import reading_once
 from gputally.ledger.records import Window
 from gputally.model.units import GPU_SECOND
-from gputally.report.report_query import ReportQuery
-from gputally.report.sampled_ends import read_sampled
+from gputally.reports.query import ReportQuery
+from gputally.reports.unbilled import read_sampled
 from hack.build import KUBE_STATE_METRICS
 from tests.behaviour.product import Product
 from tests.cluster.api import Api, Refused

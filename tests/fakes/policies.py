@@ -13,8 +13,8 @@ import aiohttp
 import bcrypt
 from aiohttp import ClientSession, web
 
-from gputally.export.web import Readiness, Scrape, Site, serve
-from gputally.serving import policy_source
+from gputally.web.access_policy import policy_source
+from gputally.web.server import Readiness, Scrape, Site, serve
 
 PAGE = b"""# HELP gputally_gpus GPUs.
 # TYPE gputally_gpus gauge

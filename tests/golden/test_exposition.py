@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gputally.catalog.metric import HistogramRow, Metric, MetricType, Row
-from gputally.export.text import render
+from gputally.exposition.text_format import render
 from tests.conftest import Golden
 from tests.golden.client import Families, rendered
 

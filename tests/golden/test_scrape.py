@@ -18,7 +18,7 @@ from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice,
 from gputally.accounting.totals.total import RECONCILED
 from gputally.catalog.all import FLEET, HEALTH
 from gputally.catalog.metric import Metric
-from gputally.export.text import Rows, render
+from gputally.exposition.text_format import Rows, render
 from gputally.model.health import (
     AgentHealth,
     AgentsHealth,

@@ -17,7 +17,7 @@ import pytest
 
 from gputally.ledger.open import open_reader
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.report.calendar.windows import parse_window
+from gputally.reports.windows import parse_window
 from tests.core.closings import close
 from tests.unit.ledger_commands.sample import Runner
 

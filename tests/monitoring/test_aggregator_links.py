@@ -8,12 +8,12 @@ from typing import Final
 import pytest
 from yarl import URL
 
-from gputally.export.live.at_risk_route import FILTERS
+from gputally.answers.at_risk import FILTERS
 from gputally.model.api.at_risk import PATH as AT_RISK_PATH
 from monitoring.config import read
 from monitoring.generate import generated
 from tests.fakes.tenants_ledger import RED, tenants_ledger
-from tests.unit.report_api.test_report_route import served
+from tests.unit.web.test_report_route import served
 
 _LINK: Final = re.compile(r'"url": "(http://(?:[^"\\]|\\.)*)"')
 _MACROS: Final = {

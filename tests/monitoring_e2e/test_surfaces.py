@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from gputally.export.text import END
+from gputally.exposition.text_format import END
 from gputally.model.units import US_PER_SECOND
 from hack.pictures.variables import Window
 from hack.prometheus import Prometheus

@@ -107,8 +107,8 @@ async def test_a_certificate_is_shown_and_without_one_the_handshake_fails(
 async def test_scrapes_go_on_while_certificates_are_replaced(
     certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gputally.export.connection.IDLE_SECONDS", 0.3)  # every scrape is a connection of its own
-    monkeypatch.setattr("gputally.export.accept._SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr("gputally.web.connections.IDLE_SECONDS", 0.3)  # every scrape is a connection of its own
+    monkeypatch.setattr("gputally.web.connections._SWEEP_SECONDS", 0.1)
     async with policies(config(tmp_path, MUTUAL)) as door:
         scrapes = [scraped(door, certificates, tls_config=shown(certificates, "client"))]
         async with PrometheusServer(tmp_path, Configuration(scrape_configs=scrapes)) as prometheus:

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from gputally.model.kube.meta import AnnotatedMeta
 from gputally.model.rules import Rules
-from gputally.posture.posture_document import Posture, posture_of
-from gputally.posture.posture_input import PostureInput
-from gputally.posture.posture_objects import ClassObject
+from gputally.posture.document import Posture, posture_of
+from gputally.posture.objects import ClassObject, PostureInput
 from gputally.posture.wording import listed
 from tests.property.examples import examples
 

@@ -13,10 +13,10 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.units import US_PER_SECOND
-from gputally.report.bill import Line, bill_of
-from gputally.report.cells import read_cells
-from gputally.report.explanation import ExplainedPod, ExplainedSums, explain
-from gputally.report.report_query import Filter, ReportQuery
+from gputally.reports.bill import Line, bill_of
+from gputally.reports.cells import read_cells
+from gputally.reports.explanation import ExplainedPod, ExplainedSums, explain
+from gputally.reports.query import Filter, ReportQuery
 from tests.core.manifests import us
 from tests.property.crashes import with_crashes
 from tests.property.examples import examples

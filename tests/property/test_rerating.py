@@ -8,11 +8,11 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import CapacityRecord, SegmentRecord, Window
 from gputally.model.price import Asset
 from gputally.model.units import US_PER_SECOND
-from gputally.report.bill import bill_of
-from gputally.report.cells import read_cells
-from gputally.report.report_query import COLUMNS, ReportQuery
-from gputally.report.rerating.price_comparison import PriceComparison, compare_prices
-from gputally.report.rerating.rated_time import Books, read_rated
+from gputally.reports.bill import bill_of
+from gputally.reports.cells import read_cells
+from gputally.reports.price_comparison import PriceComparison, compare_prices
+from gputally.reports.query import COLUMNS, ReportQuery
+from gputally.reports.rerating import Books, read_rated
 from tests.core.manifests import us
 from tests.property.examples import examples
 from tests.property.node_lives import HORIZON, OPENED

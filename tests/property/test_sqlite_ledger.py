@@ -19,11 +19,9 @@ from gputally.model import history
 from gputally.model.node_record import CapacityState
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT
-from gputally.report.capacity.capacity_cells import read_capacity_cells
-from gputally.report.capacity.node_assets import read_node_assets
-from gputally.report.report_query import ReportQuery
-from gputally.report.waterfall.waterfall import CAPACITY, waterfalls_of
-from gputally.report.waterfall.waterfall_parts import ALLOCATED, RUNNING, read_waterfall_parts
+from gputally.reports.capacity import read_capacity_cells, read_node_assets
+from gputally.reports.query import ReportQuery
+from gputally.reports.waterfall import ALLOCATED, CAPACITY, RUNNING, read_waterfall_parts, waterfalls_of
 from tests.core.manifests import us
 from tests.core.memory import Memory
 from tests.property.crashes import with_crashes

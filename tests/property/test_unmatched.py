@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.ledger.records import SegmentRecord, Window
-from gputally.report.report_query import Filter, ReportQuery
-from gputally.report.unmatched import unmatched
-from gputally.report_api.report_request import literal
+from gputally.reports.query import Filter, ReportQuery, unmatched
+from gputally.web.report_requests import literal
 from tests.core.ledgers import ALWAYS
 from tests.property.examples import examples
 from tests.property.price_lists import price_lists

@@ -19,11 +19,11 @@ BARE = {
     "gputally",
     "gputally.cli",
     "gputally.errors",
-    "gputally.export",
-    "gputally.export.listen",
     "gputally.model",
     "gputally.model.printable",
     "gputally.setting",
+    "gputally.web",
+    "gputally.web.listening",
 }
 """For the table of commands, their parser and an error."""
 WRONG_LEVEL = "--log.level=wrong"
@@ -70,14 +70,14 @@ def test_the_agent_loads_only_these_packages() -> None:
         "cli",
         "devices",
         "errors",
-        "export",
+        "exposition",
         "files",
         "metering",
         "model",
         "process",
-        "serving",
         "setting",
         "shares",
+        "web",
     }
     names = {name for name in modules if name.startswith("gputally.accounting.")}
     assert names == {
@@ -94,11 +94,12 @@ def test_the_aggregator_loads_only_these_packages() -> None:
     assert packages(modules) == {
         "accounting",
         "aggregator",
+        "answers",
         "catalog",
         "cli",
         "config",
         "errors",
-        "export",
+        "exposition",
         "files",
         "kube",
         "ledger",
@@ -107,11 +108,10 @@ def test_the_aggregator_loads_only_these_packages() -> None:
         "placement",
         "process",
         "pulling",
-        "report",
-        "report_api",
-        "serving",
+        "reports",
         "setting",
         "shares",
+        "web",
         "webhook",
     }
     assert {"grpc", "jinja2", "kubernetes", "pynvml", "rich"}.isdisjoint(modules)

@@ -204,7 +204,7 @@ async def test_what_is_no_tls_is_hung_up_on(certificates: Certificates, garbage:
 async def test_a_handshake_that_does_not_go_on_is_ended(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gputally.export.accept.HANDSHAKE_SECONDS", 0.3)
+    monkeypatch.setattr("gputally.web.connections.HANDSHAKE_SECONDS", 0.3)
     async with policies(config(certificates.folder, TLS)) as door:
         assert await door.send(b"\x16\x03\x01\x02\x00", within=2) == (b"", True)
 
@@ -232,8 +232,8 @@ def test_the_documentation_has_all_of_these_with_their_outcomes() -> None:
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputally.export.connection.IDLE_SECONDS", 0.3)
-    monkeypatch.setattr("gputally.export.accept._SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr("gputally.web.connections.IDLE_SECONDS", 0.3)
+    monkeypatch.setattr("gputally.web.connections._SWEEP_SECONDS", 0.05)
 
 
 async def until_reset(reader: asyncio.StreamReader) -> bytes:

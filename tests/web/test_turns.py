@@ -12,19 +12,19 @@ from aiohttp import ClientSession, TCPConnector, web
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.export.access_policy import AccessPolicy, digest
-from gputally.export.connection import MAX_CONNECTIONS
-from gputally.export.live.filtered_route import Filters, filtered_route
-from gputally.export.turns import WAITING, Turns
-from gputally.export.web import serve
-from gputally.pending_api.pending_routes import BODIES, PendingRoutes
-from gputally.report_api import report_process
-from gputally.report_api.report_process import ReportRunner
-from gputally.report_api.report_route import report_routes
-from tests.unit.export.test_web import Gate, site
-from tests.unit.pending_api.pending_world import Past
-from tests.unit.pending_api.test_pending_routes import state
-from tests.unit.report_api.test_report_route import ledger
+from gputally.web import report_processes
+from gputally.web.access_policy import AccessPolicy, digest
+from gputally.web.connections import MAX_CONNECTIONS
+from gputally.web.filtered_routes import Filters, filtered_route
+from gputally.web.pending_routes import BODIES, PendingRoutes
+from gputally.web.report_processes import ReportRunner
+from gputally.web.report_routes import report_routes
+from gputally.web.server import serve
+from gputally.web.turns import WAITING, Turns
+from tests.unit.answers.pending_world import Past
+from tests.unit.web.test_pending_routes import state
+from tests.unit.web.test_report_route import ledger
+from tests.unit.web.test_server import Gate, site
 
 __all__ = ["ledger"]
 USERS = AccessPolicy(
@@ -135,7 +135,7 @@ async def test_of_more_clients_than_may_wait_each_is_answered_or_asked_to_try_ag
                 refused.release()
             return answer.status, answer.headers.get("Retry-After"), answer.content_type
 
-    monkeypatch.setattr(report_process, "_output", output)
+    monkeypatch.setattr(report_processes, "_output", output)
     policy = AccessPolicy(tokens={digest(f"u{number}"): f"u{number}" for number in range(many)})
     what = site(routes=report_routes(runner, version="1"))
     async with serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: policy) as [address]:

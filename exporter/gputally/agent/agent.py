@@ -16,20 +16,19 @@ from gputally.devices.kubelet.pod_resources import PodResourcesClient
 from gputally.devices.nvml.gpu_reader import ReadOptions
 from gputally.devices.nvml.gpus import Gpus
 from gputally.devices.pod_of_process import PodOfProcess
-from gputally.export.process import process_registry
-from gputally.export.text import registry_text
-from gputally.export.usage_route import PATH, usage_route
-from gputally.export.web import METRICS_PATH, Readiness, Site, serve
+from gputally.exposition.process_metrics import process_registry, registry_text
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.health import NodeHealth
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import UsageReport
 from gputally.process.clock import Clock, steady_clock, system_clock
-from gputally.serving import own_token, policy_source
+from gputally.web.access_policy import own_token, policy_source
+from gputally.web.server import METRICS_PATH, Readiness, Site, serve
+from gputally.web.usage_route import PATH, usage_route
 
 if TYPE_CHECKING:
-    from gputally.export.listen import Address
+    from gputally.web.listening import Address
 
 STALE_SECONDS: Final = 30.0
 """The agent is not ready if the last GPU reading or the last successful kubelet poll is older than this."""

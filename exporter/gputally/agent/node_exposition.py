@@ -3,7 +3,7 @@
 from gputally.agent.gpu_loop import GpuLoop
 from gputally.catalog.agent.node_metrics import NODE
 from gputally.catalog.agent.node_view import NodeView
-from gputally.export.text import render
+from gputally.exposition.text_format import render
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.health import NodeHealth
 

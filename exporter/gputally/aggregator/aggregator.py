@@ -24,12 +24,10 @@ from gputally.aggregator.page_links import PODS_PATH, page_links
 from gputally.aggregator.pipeline import Pipeline, assemble, watched_by
 from gputally.aggregator.settings import Settings, require_usd
 from gputally.aggregator.status import health_sections, pod_sections
+from gputally.answers.past_pods import LedgerPods
+from gputally.answers.pending_now import PendingNow, read_pending
 from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents, with_watched
-from gputally.export import status_page
-from gputally.export.access_policy import AccessPolicy
-from gputally.export.turns import in_thread
-from gputally.export.web import METRICS_PATH, Readiness, Site, serve
 from gputally.kube.api import Api
 from gputally.kube.backoff import Backoff
 from gputally.kube.connection.connect import Choice, connect
@@ -42,20 +40,21 @@ from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.protocol import Ledger
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
-from gputally.pending_api.past_pods import LedgerPods
-from gputally.pending_api.pending_described import PENDING_DESCRIBED
-from gputally.pending_api.pending_now import PendingNow, read_pending
-from gputally.pending_api.pending_routes import BODIES, PendingRoutes
 from gputally.process.clock import Clock
 from gputally.pulling.agent_client import agent_client
 from gputally.pulling.agent_credentials import client_certificate_expiry
 from gputally.pulling.agent_options import AgentOptions
-from gputally.report_api.report_process import ReportRunner
-from gputally.report_api.report_route import report_routes
-from gputally.serving import policy_source
+from gputally.web import status_page
+from gputally.web.access_policy import AccessPolicy, policy_source
+from gputally.web.openapi import PENDING_DESCRIBED
+from gputally.web.pending_routes import BODIES, PendingRoutes
+from gputally.web.report_processes import ReportRunner
+from gputally.web.report_routes import report_routes
+from gputally.web.server import METRICS_PATH, Readiness, Site, serve
+from gputally.web.turns import in_thread
 
 if TYPE_CHECKING:
-    from gputally.export.listen import Address
+    from gputally.web.listening import Address
 
 logger = logging.getLogger(__name__)
 

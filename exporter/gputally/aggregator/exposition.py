@@ -10,9 +10,8 @@ from gputally.aggregator.intake import Intake
 from gputally.aggregator.ledger_writer import LedgerWriter
 from gputally.catalog.aggregator.pod_metrics import JOB_COST, view_of
 from gputally.catalog.all import BUDGETS, FLEET, HEALTH, PODS
-from gputally.export.large_text import render_large
-from gputally.export.process import process_registry
-from gputally.export.text import registry_text, render
+from gputally.exposition.process_metrics import process_registry, registry_text
+from gputally.exposition.text_format import render, render_large
 from gputally.model.health import Health
 from gputally.process.clock import Clock
 

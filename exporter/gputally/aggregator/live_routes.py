@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gputally.aggregator.pipeline import Pipeline
-from gputally.export.live.allocations_route import AllocationsNow, allocations_route
-from gputally.export.live.at_risk_route import at_risk_route
+from gputally.answers.allocations import AllocationsNow
 from gputally.process.clock import Clock
+from gputally.web.filtered_routes import allocations_route, at_risk_route
 
 
 def live_routes(pipeline: Pipeline, clock: Clock) -> Sequence[web.AbstractRouteDef]:

@@ -7,9 +7,9 @@ from gputally.aggregator.settings import Settings
 from gputally.model.api.allocations import PATH as ALLOCATIONS_PATH
 from gputally.model.api.at_risk import PATH as AT_RISK_PATH
 from gputally.model.api.pending import PENDING_PATH
-from gputally.pending_api.pending_routes import PENDING_PAGE_PATH
-from gputally.report_api.preemption_request import PREEMPTIONS_PATH
-from gputally.report_api.report_route import OPENAPI_PATH, PAGE_PATH
+from gputally.web.pending_routes import PENDING_PAGE_PATH
+from gputally.web.report_requests import PREEMPTIONS_PATH
+from gputally.web.report_routes import OPENAPI_PATH, PAGE_PATH
 
 PODS_PATH: Final = "/metrics/pods"
 _LINKS: Final = (

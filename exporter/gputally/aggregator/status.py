@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from gputally.accounting.fleet.active_pods import PENDING, ActivePod
-from gputally.export.live.allocations_route import AllocationsNow
-from gputally.export.status_page import StatusTable
+from gputally.answers.allocations import AllocationsNow
 from gputally.model.health import AgentsHealth, Health, LedgerHealth, WatchHealth
 from gputally.model.units import GPU, US_PER_SECOND
+from gputally.web.status_page import StatusTable
 
 _MOST_ROWS: Final = 50
 

@@ -12,12 +12,12 @@ from gputally.agent.gpu_loop import GpuLoop
 from gputally.agent.kubelet_loop import KubeletLoop
 from gputally.agent.node_exposition import exposition, node_view
 from gputally.demo.sim_sources import SimDriver, SimKubelet
-from gputally.export.usage_route import usage_route
 from gputally.metering.device_accounts import JOURNAL_US, DeviceAccounts
 from gputally.model.health import NodeHealth
 from gputally.model.units import US_PER_SECOND
 from gputally.model.usage import UsageReport
 from gputally.process.clock import Clock
+from gputally.web.usage_route import usage_route
 from gputally_sim.node.gpus import GpuNode
 
 TURN_US: Final = 60 * US_PER_SECOND

@@ -12,11 +12,11 @@ from gputally.accounting.fleet.active_pods import pending
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.total import Total
+from gputally.answers.verdict_words import SHORT
 from gputally.model.disruptions import Preemption
 from gputally.model.node_record import CapacityState
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
-from gputally.pending_api.words.verdict_words import SHORT
 
 WIDE: Final = 110
 """From this width on, tables have all columns and long heads."""

@@ -35,9 +35,9 @@ from gputally.model.pod_record import PodRecord
 from gputally.model.printable import printable
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_datetime
-from gputally.report.calendar.windows import parse_window
-from gputally.report.report_query import ReportQuery
-from gputally.report.sampled_ends import read_sampled
+from gputally.reports.query import ReportQuery
+from gputally.reports.unbilled import read_sampled
+from gputally.reports.windows import parse_window
 
 _WINDOW: Final = "30d"
 _LONGEST_S: Final = 800 * 86_400

@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from gputally.model.kube.pods import PREEMPTS
 from gputally.posture.gpu_workloads import gpu_pods
-from gputally.posture.posture_input import PostureResource
-from gputally.posture.posture_state import PostureState
+from gputally.posture.objects import PostureResource
+from gputally.posture.state import PostureState
 from gputally.posture.wording import listed, shortened
 
 

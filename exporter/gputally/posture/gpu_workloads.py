@@ -10,11 +10,13 @@ from gputally.errors import MalformedObject
 from gputally.model.kube.meta import Meta, OwnerReference
 from gputally.model.kube.pods import ENDED_PHASES
 from gputally.model.rules import Rules
-from gputally.posture.posture_input import KINDS, PostureInput, PostureResource
-from gputally.posture.posture_objects import (
+from gputally.posture.objects import (
+    KINDS,
     JobObject,
     JobTerms,
+    PostureInput,
     PosturePod,
+    PostureResource,
     ReplicatedObject,
     TrainingJobObject,
 )

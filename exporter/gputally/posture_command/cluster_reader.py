@@ -16,8 +16,7 @@ from gputally.kube.api import Api
 from gputally.kube.discovery import Discovery
 from gputally.kube.failures import is_unavailable
 from gputally.model.rules import Rules
-from gputally.posture.posture_input import KINDS, NotRead, PostureInput, PostureKind
-from gputally.posture.posture_objects import AnyObject, PosturePod
+from gputally.posture.objects import KINDS, AnyObject, NotRead, PostureInput, PostureKind, PosturePod
 from gputally.shares.request import holds_gpu
 
 _PAGE: Final = "250"

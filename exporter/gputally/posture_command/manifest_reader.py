@@ -10,8 +10,7 @@ import msgspec
 
 from gputally.errors import ConfigError, Problem
 from gputally.placement.unknown_workload import UnknownWorkload, group_of
-from gputally.posture.posture_input import KINDS, NotRead, PostureInput, PostureKind, PostureResource
-from gputally.posture.posture_objects import AnyObject
+from gputally.posture.objects import KINDS, AnyObject, NotRead, PostureInput, PostureKind, PostureResource
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_files, manifest_objects
 
 _BY_KIND: Final[Mapping[tuple[str, str], PostureKind]] = {(each.group, each.kind): each for each in KINDS}

@@ -10,7 +10,7 @@ from msgspec import convert, structs, to_builtins
 from gputally.files.html_template import html_template
 from gputally.ledger_commands.plain_text import markdown, markdown_table, write_document, write_rows
 from gputally.model.printable import printable
-from gputally.posture.posture_document import VERSION, Posture
+from gputally.posture.document import VERSION, Posture
 from gputally.posture_command.finding_groups import FindingGroup
 from gputally.posture_command.posture_sections import TITLE, PostureSection, gpus, sections, summary
 

@@ -7,12 +7,11 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.model.units import GPU
-from gputally.posture.class_changes import ClassChange
+from gputally.posture.classes import ClassChange
+from gputally.posture.document import Posture, Unchecked
 from gputally.posture.finding import Severity
-from gputally.posture.observed_preemptions import ObservedPreemptions, TierPair
-from gputally.posture.permitted_preemptions import PermittedPreemptions
-from gputally.posture.posture_document import Posture, Unchecked
-from gputally.posture.scoped_quotas import ScopedQuota
+from gputally.posture.preemptions import ObservedPreemptions, PermittedPreemptions, TierPair
+from gputally.posture.quotas import ScopedQuota
 from gputally.posture.wording import counted, listed
 from gputally.posture_command.finding_groups import FindingGroup, finding_groups
 

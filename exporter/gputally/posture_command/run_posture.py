@@ -12,9 +12,9 @@ from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError, Problem
 from gputally.kube.connection.connect import Choice, connect
 from gputally.model.rules import Rules
-from gputally.posture.observed_preemptions import PreemptionHistory
-from gputally.posture.posture_document import posture_of
-from gputally.posture.posture_input import PostureInput
+from gputally.posture.document import posture_of
+from gputally.posture.objects import PostureInput
+from gputally.posture.preemptions import PreemptionHistory
 from gputally.posture_command.cluster_reader import read_cluster
 from gputally.posture_command.manifest_reader import read_manifests
 from gputally.posture_command.posture_output import write_posture

@@ -10,11 +10,11 @@ import msgspec
 from aiohttp import ClientSession, ClientTimeout
 
 from gputally.errors import AggregatorRefused, AggregatorUnreachable, DeliveryFailed, DeliveryRejected
-from gputally.report_api.report_request import REPORT_PATH, literal
 from gputally.showback.delivery import ReportPeriod, file_name, write_files
 from gputally.showback.showback_options import FORMATS, ShowbackOptions
 from gputally.top.api_documents import decoded
 from gputally.top.client import AggregatorClient
+from gputally.web.report_requests import REPORT_PATH, literal
 from gputally.webhook import post, webhook_url
 
 PAUSES_SECONDS: Final = (1.0, 4.0, 15.0, 60.0)

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from gputally.answers.answer_words import gang_words
 from gputally.model.api.pending import PendingDocument, PendingFinding, PendingPod, PendingReason, PendingTenant
 from gputally.model.printable import printable
 from gputally.pending_api.words.amount_words import count_words, gpu_words, money_range, pod_words
 from gputally.pending_api.words.duration_words import duration
-from gputally.pending_api.words.gang_words import gang_words
 from gputally.why_command.text_lines import headed, paragraph, table, wrapped_cell
 from gputally.why_command.workload_text import workload_table
 

@@ -4,9 +4,9 @@ import asyncio
 from argparse import Namespace
 from urllib.parse import urlencode
 
+from gputally.answers.parameters import FITS_PARAMETERS
 from gputally.errors import ConfigError, Problem
 from gputally.model.api.fits import FITS_PATH, FITS_VERSION, FitsDocument
-from gputally.pending_api.forecasts.fits_request import FITS_PARAMETERS
 from gputally.top.access_flags import access_problems, credentials_from, service_from, text_problems
 from gputally.top.api_documents import of_version
 from gputally.top.client import InvalidQuestion, connected

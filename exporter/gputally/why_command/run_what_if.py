@@ -10,16 +10,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from gputally.answers.parameters import WHAT_IF_PARAMETERS
+from gputally.answers.planned_pods import KIND_NAMES, is_class, pod_kind_of, unknown_workload
 from gputally.errors import ConfigError, Problem
 from gputally.model.api.what_if import BODY_BYTES, WHAT_IF_PATH, WHAT_IF_VERSION, WhatIfDocument
 from gputally.model.printable import printable
-from gputally.pending_api.forecasts.manifest_pods import (
-    KIND_NAMES,
-    is_class,
-    pod_kind_of,
-    unknown_workload,
-)
-from gputally.pending_api.forecasts.what_if_request import PARAMETERS
 from gputally.posture_command.manifest_documents import ManifestObject, manifest_objects
 from gputally.top.access_flags import access_problems, credentials_from, service_from, text_problems
 from gputally.top.api_documents import of_version
@@ -59,7 +54,7 @@ def _rejected(file: Path | None, answer: str) -> Problem:
     if file:
         return Problem(str(file), "", answer)
     word, _, rest = answer.partition(" ")
-    if word in PARAMETERS:
+    if word in WHAT_IF_PARAMETERS:
         return Problem("", f"--{word}", rest)
     flag = "--class" if word == "PriorityClass" else "--model" if "GPU model" in answer else ""
     return Problem("", flag, answer)

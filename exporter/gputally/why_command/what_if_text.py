@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from gputally.answers.answer_words import NO_CLASS, needs_words
+from gputally.answers.help_words import interrupted
+from gputally.answers.quota_words import quota_line
 from gputally.model.api.what_if import PodForecast, WhatIfDocument
 from gputally.model.api.why import OccupantPod
 from gputally.pending_api.words.amount_words import gpu_words, listed, money, pod_words, pods_words
-from gputally.pending_api.words.answer_words import NO_CLASS, needs_words
-from gputally.pending_api.words.quota_words import quota_line
-from gputally.pending_api.words.suggestion_words import interrupted
 from gputally.why_command.text_lines import headed, paragraph
 from gputally.why_command.why_text import obstacle_lines, occupant_lines, others_lines, would_help
 

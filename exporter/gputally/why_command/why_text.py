@@ -3,21 +3,24 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from gputally.model.api.why import Help, ObstacleText, OccupantPod, WhyAnswer, WhyDocument
-from gputally.pending_api.words.amount_words import pod_words
-from gputally.pending_api.words.answer_facts import Facts, next_facts, pod_facts, wait_facts
-from gputally.pending_api.words.answer_words import (
+from gputally.answers.answer_words import (
     OCCUPANT_HEADS,
     OCCUPANT_NUMBERS,
+    Facts,
     bound_words,
     headline_words,
     job_preempted_words,
+    next_facts,
     nodes_words,
     occupant_cells,
+    pod_facts,
     similar_words,
     unaccounted_words,
+    wait_facts,
 )
-from gputally.pending_api.words.suggestion_words import change_words, effect_words
+from gputally.answers.help_words import change_words, effect_words
+from gputally.model.api.why import Help, ObstacleText, OccupantPod, WhyAnswer, WhyDocument
+from gputally.pending_api.words.amount_words import pod_words
 from gputally.why_command.text_lines import headed, headed_if, headed_table, paragraph
 from gputally.why_command.workload_text import workload_lines
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from gputally.answers.answer_words import first_step
+from gputally.answers.quota_words import quota_line
 from gputally.model.api.pending import PendingDocument, PendingWorkload
 from gputally.model.api.why import WhyDocument
 from gputally.pending_api.words.amount_words import count_words, gpu_words, money_range, pod_words
 from gputally.pending_api.words.duration_words import duration
-from gputally.pending_api.words.first_steps import first_step
-from gputally.pending_api.words.quota_words import quota_line
 from gputally.why_command.text_lines import headed, headed_if, paragraph, table
 
 _HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")

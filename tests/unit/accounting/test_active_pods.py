@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from gputally.accounting.fleet.active_pods import Active, read_active
 from gputally.catalog.aggregator.pod_metrics import METRICS, view_of
-from gputally.export.text import render
+from gputally.exposition.text_format import render
 from gputally.model.rules import Limits, Rules
 from gputally.model.units import GPU
 from tests.core.manifests import NodeForm, PodForm, us

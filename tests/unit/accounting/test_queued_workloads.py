@@ -2,11 +2,11 @@
 
 import pytest
 
+from gputally.answers.uncreated_workloads import workload_sentence
 from gputally.model.kube.kueue import KueueWorkload
 from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
-from gputally.pending_api.workloads.workload_words import workload_sentence
 from tests.core.kueue import PYTORCH, condition, kueue_workload, unreserved
 from tests.core.manifests import Json, us
 from tests.core.policies import priority_class

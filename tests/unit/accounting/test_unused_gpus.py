@@ -14,7 +14,7 @@ from gputally.ledger.preemption_records import NodeBinding
 from gputally.model.disruptions import Cause, Disruption
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU
-from gputally.report.preemptions.preemption_value import Given, values_of
+from gputally.reports.preemption_value import Given, values_of
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 

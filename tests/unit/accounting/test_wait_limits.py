@@ -8,6 +8,7 @@ from msgspec import structs
 
 from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.accounting.totals.total import Total
+from gputally.answers.uncreated_workloads import workload_sentence
 from gputally.catalog.aggregator.waits.uncreated_metrics import UNCREATED_GPU_SECONDS, UNCREATED_GPUS
 from gputally.catalog.aggregator.waits.wait_metrics import NOT_CHARGED, REASON_GPUS, REASON_PODS
 from gputally.catalog.metric import Row
@@ -15,7 +16,6 @@ from gputally.model.kube.meta import Kind
 from gputally.model.kube.workloads import Job
 from gputally.model.rules import Rules, WaitCeilings
 from gputally.model.units import GPU_SECOND, to_datetime
-from gputally.pending_api.workloads.workload_words import workload_sentence
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.refusals import parallel_job
 from tests.core.replay import Replay

@@ -15,9 +15,9 @@ from gputally.aggregator.optional.budget_watch import keep_evaluated
 from gputally.aggregator.settings import Settings
 from gputally.catalog.all import BUDGETS
 from gputally.errors import ConfigError
-from gputally.export.text import render
+from gputally.exposition.text_format import render
 from gputally.model.budgets import BudgetsHealth
-from gputally.report_api.report_process import ReportUnavailable
+from gputally.web.report_processes import ReportUnavailable
 from gputally_sim.cluster import SimCluster
 from tests.conftest import Golden
 from tests.fakes.aggregating import aggregating, until_ready

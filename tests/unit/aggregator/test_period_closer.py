@@ -17,7 +17,7 @@ from gputally.aggregator.settings import Settings
 from gputally.errors import LedgerUnwritable
 from gputally.ledger.closed_period import ClosedPeriod, broken_chain
 from gputally.ledger.open import open_reader
-from gputally.report_api import report_process
+from gputally.web import report_processes
 from gputally_sim.cluster import SimCluster
 from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.command import run, scrape
@@ -203,7 +203,7 @@ async def test_a_process_that_cannot_start_is_a_failure_and_the_aggregator_goes_
 async def test_a_preview_that_cannot_run_is_a_failure(
     closing: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report_process, "PREVIEW_BYTES", 10)
+    monkeypatch.setattr(report_processes, "PREVIEW_BYTES", 10)
     async with aggregating(closing, cluster) as (running, _):
         await until_ready(running)
         health = running.pipeline.health.closing

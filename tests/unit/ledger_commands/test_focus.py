@@ -20,10 +20,10 @@ from gputally.ledger.records import AllocatedTime, Window
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.periods import month_of
 from gputally.model.units import GPU, GPU_HOUR, US_PER_HOUR, to_datetime
-from gputally.report.calendar.periods import Calendar
-from gputally.report.calendar.windows import days_window
-from gputally.report.focus import Account, Charge, focus_rows, read_charges
-from gputally.report.report_query import ReportQuery
+from gputally.reports.focus import Account, Charge, focus_rows, read_charges
+from gputally.reports.query import ReportQuery
+from gputally.reports.time_dimensions import Calendar
+from gputally.reports.windows import days_window
 from tests.conftest import Golden
 from tests.contract.records import PRICE, step
 from tests.unit.ledger_commands.sample import CLUSTER, Runner

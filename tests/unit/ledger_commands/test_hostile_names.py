@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import gputally
 from gputally.ledger_commands.plain_text import csv_line, markdown_table
-from gputally.report_api.openapi import openapi
+from gputally.web.openapi import openapi
 from tests.fakes.named_ledger import named_ledger
 from tests.fakes.whole_parser import whole_parser
 from tests.unit.ledger_commands.sample import Runner
-from tests.unit.report_api.test_report_route import served
+from tests.unit.web.test_report_route import served
 
 FORMULA = "=1+cmd|'/c calc'!A0"
 HOSTILE = (

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.report.closing.period_document import period_in
+from gputally.reports.closing import period_in
 from tests.contract.records import PRICE, pod, segment, step, us
 from tests.core.closings import close
 from tests.unit.ledger_commands.sample import CLUSTER, Runner, change, names

@@ -11,7 +11,7 @@ import pytest
 
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import GPU
-from gputally.report.rounded_rows import OTHERS
+from gputally.reports.bill_rows import OTHERS
 from tests.contract.records import pod, segment, step
 from tests.contract.test_measured_time import hour
 from tests.contract.test_usage import reported

@@ -12,7 +12,7 @@ from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import End, Gap
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU
-from gputally.report.rounded_rows import OTHERS
+from gputally.reports.bill_rows import OTHERS
 from tests.contract.records import pod, segment, step, us
 from tests.unit.ledger_commands.sample import CLUSTER, Runner
 

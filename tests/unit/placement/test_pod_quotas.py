@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from gputally.answers.planned_pods import plain_pod
 from gputally.errors import MalformedObject
 from gputally.model.kube.policy import ResourceQuota, ScopeExpression
 from gputally.model.needs import QuotaState
-from gputally.pending_api.forecasts.manifest_pods import plain_pod
 from gputally.placement.quotas import CountedPod, PodQuota, PodQuotas, counted_pod, counts, quota_of, usage_of
 
 POD = CountedPod(class_name="batch")

@@ -6,8 +6,8 @@ from typing import Any
 import yaml
 
 from gputally.model.rules import Rules
-from gputally.posture.posture_document import Posture, posture_of
-from gputally.posture.posture_input import PostureInput
+from gputally.posture.document import Posture, posture_of
+from gputally.posture.objects import PostureInput
 from gputally.posture_command.manifest_reader import read_manifests
 
 MANIFESTS = Path(__file__).parent / "manifests"

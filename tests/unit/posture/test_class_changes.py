@@ -2,7 +2,7 @@
 
 from gputally.ledger.records import PriorityClassRecord, Window
 from gputally.model.units import US_PER_SECOND
-from gputally.posture.class_changes import class_changes
+from gputally.posture.classes import class_changes
 
 
 def version(

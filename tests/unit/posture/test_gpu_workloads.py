@@ -5,9 +5,9 @@ from pathlib import Path
 from msgspec import structs
 
 from gputally.model.rules import Rules
+from gputally.posture.document import posture_of
 from gputally.posture.gpu_workloads import GpuWorkload, gpu_workloads
-from gputally.posture.posture_document import posture_of
-from gputally.posture.posture_input import PostureInput
+from gputally.posture.objects import PostureInput
 from tests.unit.posture.postures import HIGH_AND_LOW, Json, a_class, a_job, pod_spec, read
 
 VERSIONS = {"Job": "batch/v1", "ReplicaSet": "apps/v1"}

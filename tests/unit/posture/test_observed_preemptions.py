@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from gputally.ledger.records import PriorityClassRecord, Window
 from gputally.model.rules import Rules, TierRule
-from gputally.posture.class_catalogue import CatalogueClass, catalogue
-from gputally.posture.observed_preemptions import ObservedPreemptions, PreemptionHistory, observed_preemptions
-from gputally.posture.posture_objects import ClassObject
+from gputally.posture.classes import CatalogueClass, catalogue
+from gputally.posture.objects import ClassObject
+from gputally.posture.preemptions import ObservedPreemptions, PreemptionHistory, observed_preemptions
 from tests.core.policies import priority_class
 
 Counts = Mapping[tuple[str, str], int]

@@ -1,5 +1,5 @@
-from gputally.posture.class_catalogue import CatalogueClass
-from gputally.posture.permitted_preemptions import permitted_preemptions
+from gputally.posture.classes import CatalogueClass
+from gputally.posture.preemptions import permitted_preemptions
 from gputally.posture_command.posture_sections import sections
 from tests.unit.posture.postures import posture_of_file
 

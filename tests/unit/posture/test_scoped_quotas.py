@@ -4,8 +4,8 @@ import pytest
 
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
-from gputally.posture.posture_document import posture_of
-from gputally.posture.scoped_quotas import GpuCapacity, QuotaSum
+from gputally.posture.document import posture_of
+from gputally.posture.quotas import GpuCapacity, QuotaSum
 from tests.unit.posture.postures import Json, posture_of_file, read
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gputally.model.rules import Rules
-from gputally.posture.posture_document import posture_of
+from gputally.posture.document import posture_of
 from tests.unit.posture.postures import Json, a_class, found_in, pod_spec, read
 
 SERVING = a_class("serving", 1000)

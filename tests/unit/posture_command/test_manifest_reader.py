@@ -9,7 +9,7 @@ import pytest
 
 from gputally.errors import ConfigError
 from gputally.model.rules import Rules
-from gputally.posture.posture_document import posture_of
+from gputally.posture.document import posture_of
 from gputally.posture_command.manifest_reader import read_manifests
 
 CLASS = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: a}\nvalue: 1\n"

@@ -9,14 +9,14 @@ from aiohttp import web
 
 from gputally.cli import parser
 from gputally.errors import AggregatorRefused, ConfigError, DeliveryFailed, DeliveryRejected
-from gputally.export.web import serve
-from gputally.report_api.report_process import ReportRunner
-from gputally.report_api.report_route import report_routes
 from gputally.showback.delivery import file_name
 from gputally.showback.showback import PAUSES_SECONDS, showback
 from gputally.showback.showback_flags import showback_options
+from gputally.web.report_processes import ReportRunner
+from gputally.web.report_routes import report_routes
+from gputally.web.server import serve
 from tests.fakes.tenants_ledger import BLUE, RED, tenants_ledger
-from tests.unit.export.test_web import site
+from tests.unit.web.test_server import site
 
 TENANTS = {RED, BLUE, f"{BLUE}s"}
 FOLDER = "1970-01-01_1970-01-01"

@@ -10,12 +10,12 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from gputally.export.web import serve
-from gputally.pending_api.pending_now import PendingNow
-from gputally.pending_api.pending_routes import BODIES, PendingRoutes
+from gputally.answers.pending_now import PendingNow
+from gputally.web.pending_routes import BODIES, PendingRoutes
+from gputally.web.server import serve
 from tests.fakes.command import done, run, start
-from tests.unit.export.test_web import site
-from tests.unit.pending_api.pending_world import H100, Past, holds, node, waits, world
+from tests.unit.answers.pending_world import H100, Past, holds, node, waits, world
+from tests.unit.web.test_server import site
 
 SECRET = "hunter2"
 

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
+from gputally.answers.parameters import InvalidRequest
 from gputally.errors import ConfigError, Problem
 from gputally.model.budgets import Budget, BudgetsHealth, BudgetValues
 from gputally.model.periods import PeriodLength
 from gputally.model.units import to_datetime
-from gputally.report_api.report_process import ReportRunner, ReportUnavailable
-from gputally.report_api.report_request import InvalidRequest
+from gputally.web.report_processes import ReportRunner, ReportUnavailable
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,8 @@ import msgspec
 from msgspec import structs
 
 from gputally.ledger.open import open_reader
-from gputally.report.job_preemptions.due import is_due
-from gputally.report.job_preemptions.job_preemption import JobPreemption, of_records
-from gputally.report.job_preemptions.record_rows import record_row, record_text
+from gputally.reports.job_preemptions import JobPreemption, is_due, of_records
+from gputally.reports.preemption_records import record_row, record_text
 
 PAGE: Final = 100
 """Pending records read at once, which limits the memory."""

@@ -16,7 +16,7 @@ from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_DAY
 from gputally.process.clock import Clock
-from gputally.report_api.report_process import ReportRunner
+from gputally.web.report_processes import ReportRunner
 
 Background = Callable[[], Coroutine[None, None, None]]
 """A task that never ends."""

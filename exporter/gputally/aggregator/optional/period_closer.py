@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gputally import __version__
 from gputally.aggregator.pipeline import Pipeline
+from gputally.answers.parameters import InvalidRequest
 from gputally.errors import LedgerDamaged, LedgerError
 from gputally.files.time_zones import zone_named
 from gputally.ledger.closed_period import ClosedPeriod, broken_chain
@@ -17,10 +18,8 @@ from gputally.model.health import ClosingHealth
 from gputally.model.periods import Closing
 from gputally.process.clock import Clock
 from gputally.process.once import Once
-from gputally.report.closing.period_closing import NextPeriod, next_period, unclosable
-from gputally.report.closing.period_document import period_in
-from gputally.report_api.report_process import ReportUnavailable, preview_period
-from gputally.report_api.report_request import InvalidRequest
+from gputally.reports.closing import NextPeriod, next_period, period_in, unclosable
+from gputally.web.report_processes import ReportUnavailable, preview_period
 
 logger = logging.getLogger(__name__)
 

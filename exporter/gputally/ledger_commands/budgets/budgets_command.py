@@ -10,8 +10,7 @@ from gputally.ledger.open import reading_once
 from gputally.ledger_commands.budgets.budgets_text import PLACES, write_budgets
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.model.budgets import GPU_HOURS
-from gputally.report.budgets.budget_evaluation import evaluate
-from gputally.report.budgets.budget_rows import BudgetRow, budget_row
+from gputally.reports.budgets import BudgetRow, budget_row, evaluate
 
 
 def show_budgets(ledger: str, configuration: str, prices: str, *, output: str, decimals: int | None) -> int:

@@ -9,7 +9,7 @@ from msgspec import structs
 from gputally.ledger.records import LedgerState
 from gputally.ledger_commands.plain_text import instant, markdown_table, write_document, write_rows
 from gputally.model.units import to_datetime
-from gputally.report.budgets.budget_rows import BudgetRow
+from gputally.reports.budgets import BudgetRow
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""

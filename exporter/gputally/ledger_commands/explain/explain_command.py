@@ -13,8 +13,8 @@ from gputally.ledger_commands.explain.explain_text import write_explanation
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
 from gputally.ledger_commands.report.scope_text import PLACES, Scope
-from gputally.report.explanation import ExplainedPod, ExplainedSums, costliest, explain
-from gputally.report.unmatched import unmatched
+from gputally.reports.explanation import ExplainedPod, ExplainedSums, costliest, explain
+from gputally.reports.query import unmatched
 
 _SHOWN_EACH: Final = 100
 """Pods between two messages on progress."""

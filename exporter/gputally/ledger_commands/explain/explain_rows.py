@@ -11,9 +11,9 @@ from gputally.ledger.records import ObservationGap
 from gputally.ledger_commands.report.scope_text import Scope
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
-from gputally.report.explanation import ExplainedPod, ExplainedSegment, ExplainedSums
-from gputally.report.rounded_rows import OTHERS
-from gputally.report.rounding import RunningSums, gpus
+from gputally.reports.bill_rows import OTHERS
+from gputally.reports.explanation import ExplainedPod, ExplainedSegment, ExplainedSums
+from gputally.reports.rounding import RunningSums, gpus
 
 
 class Explanation(Struct, frozen=True, kw_only=True):

@@ -14,8 +14,8 @@ from gputally.model.allocation import End, Segment
 from gputally.model.price import Price
 from gputally.model.printable import printable
 from gputally.model.units import to_datetime
-from gputally.report.explanation import ExplainedPod, ExplainedSegment
-from gputally.report.rounding import gpus
+from gputally.reports.explanation import ExplainedPod, ExplainedSegment
+from gputally.reports.rounding import gpus
 
 _ENDS: Final = {
     End.FINISHED: "its containers finished",

@@ -5,7 +5,7 @@ from typing import Final
 
 from gputally.ledger_commands.in_pod import LEDGER, PLUGIN_HELP
 from gputally.ledger_commands.invoices.periods_command import PeriodOptions, periods
-from gputally.report.closing.invoice import INVOICE_DIMENSIONS
+from gputally.reports.closing import INVOICE_DIMENSIONS
 from gputally.setting import add_epilog, add_flags
 
 _DIMENSIONS: Final = ", ".join(INVOICE_DIMENSIONS)

@@ -11,10 +11,9 @@ from gputally.files.time_zones import zone_named
 from gputally.ledger.closed_period import BrokenChain, ClosedLine, ClosedPeriod
 from gputally.ledger_commands.plain_text import instant, write_document, write_rows, write_table
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
-from gputally.report.closing.invoice import invoice_of
-from gputally.report.closing.period_document import VERSION, document_of, header_of
-from gputally.report.rounded_rows import BillRow, RowChoice, rows_of
-from gputally.report.rounding import decimal_of
+from gputally.reports.bill_rows import BillRow, RowChoice, rows_of
+from gputally.reports.closing import VERSION, document_of, header_of, invoice_of
+from gputally.reports.rounding import decimal_of
 
 _LISTED: Final = ("period", "closed", "GPU-hours", "cost", "corrections", "price book", "hash", "verified")
 _MEASURES: Final = ("gpu_hours", "unpriced", "cost", "share")

@@ -13,8 +13,8 @@ from gputally.ledger_commands.invoices.period_text import Invoice, write_invoice
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_scope import time_zone
 from gputally.ledger_commands.report.scope_text import PLACES
-from gputally.report.calendar.windows import parse_window
-from gputally.report.closing.period_closing import draft_period
+from gputally.reports.closing import draft_period
+from gputally.reports.windows import parse_window
 
 
 class PeriodOptions(Struct, frozen=True, kw_only=True):

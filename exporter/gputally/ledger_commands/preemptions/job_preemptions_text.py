@@ -10,8 +10,8 @@ from gputally.ledger_commands.plain_text import write_document, write_rows
 from gputally.ledger_commands.preemptions.preemptions_text import costs, document, lost, lost_costs, lost_total, plain
 from gputally.ledger_commands.report.scope_text import Scope, write_notes
 from gputally.model.printable import printable
-from gputally.report.job_preemptions.job_preemption import JobPreemption
-from gputally.report.job_preemptions.record_rows import JobPreemptionRow, record_row
+from gputally.reports.job_preemptions import JobPreemption
+from gputally.reports.preemption_records import JobPreemptionRow, record_row
 
 _HEAD: Final = ("decided", "job", "tier", "pods", "gpus", "by tier", "permitted", "lost GPU-h", "cost", "advice")
 _PERMITTED: Final = {True: "yes", False: "no", None: ""}

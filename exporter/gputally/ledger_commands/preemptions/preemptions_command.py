@@ -12,8 +12,8 @@ from gputally.ledger_commands.preemptions.preemptions_text import write_preempti
 from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
 from gputally.model.disruptions import Cause
-from gputally.report.disruption_lines import FILTERED, read_disruptions
-from gputally.report.job_preemptions.job_preemption import read_job_preemptions
+from gputally.reports.disruptions import FILTERED, read_disruptions
+from gputally.reports.job_preemptions import read_job_preemptions
 
 
 class PreemptionOptions(Struct, frozen=True, kw_only=True):

@@ -13,12 +13,11 @@ from gputally.ledger_commands.report.scope_text import Scope, document_head, wri
 from gputally.model.disruptions import Cause
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND, duration_text
-from gputally.report.disruption_lines import DisruptionLine
-from gputally.report.disruption_rows import PLACES, PreemptionRow, preemption_row
-from gputally.report.job_preemptions.job_preemption import total_loss
-from gputally.report.job_preemptions.record_rows import JobPreemptionRow
-from gputally.report.preemptions.preemption_totals import TierTotal, tier_totals
-from gputally.report.rounding import decimal_of
+from gputally.reports.disruption_rows import PLACES, PreemptionRow, TierTotal, preemption_row, tier_totals
+from gputally.reports.disruptions import DisruptionLine
+from gputally.reports.job_preemptions import total_loss
+from gputally.reports.preemption_records import JobPreemptionRow
+from gputally.reports.rounding import decimal_of
 
 _MOST_CASCADES: Final = 10
 """Lines about them in the table."""

@@ -24,20 +24,17 @@ from gputally.ledger_commands.report.report_text import BillReport, ChangeReport
 from gputally.ledger_commands.report.scope_text import PLACES, Scope
 from gputally.ledger_commands.report.waterfall_text import WaterfallReport, write_waterfall
 from gputally.model.units import GPU_HOUR
-from gputally.report.bill import Bill, bill_of
-from gputally.report.calendar.periods import RECURRING, TIME_DIMENSIONS
-from gputally.report.calendar.windows import equal_part, previous
-from gputally.report.cells import read_cells, read_job_cells, read_lost, read_unallocated, read_usage
-from gputally.report.cost_change import compare, length_note
-from gputally.report.focus import Account, focus_rows, read_charges
-from gputally.report.job_progress_lines import add_progress
-from gputally.report.report_query import ReportQuery
-from gputally.report.sampled_ends import read_sampled, read_unobserved
-from gputally.report.shared_capacity import EVEN, OF_CAPACITY, WEIGHTED, bill_with_unallocated
-from gputally.report.team_bill import TEAM_BY, team_bill_of
-from gputally.report.waterfall.waterfall import CAPACITY, waterfalls_of
-from gputally.report.waterfall.waterfall_parts import ALLOCATED, read_waterfall_parts
-from gputally.report.waterfall.waterfall_rows import waterfall_rows
+from gputally.reports.bill import TEAM_BY, Bill, add_progress, bill_of, team_bill_of
+from gputally.reports.cells import read_cells, read_job_cells, read_lost, read_unallocated, read_usage
+from gputally.reports.cost_change import compare, length_note
+from gputally.reports.focus import Account, focus_rows, read_charges
+from gputally.reports.query import ReportQuery
+from gputally.reports.time_dimensions import RECURRING, TIME_DIMENSIONS
+from gputally.reports.unallocated_capacity import EVEN, OF_CAPACITY, WEIGHTED, bill_with_unallocated
+from gputally.reports.unbilled import read_sampled, read_unobserved
+from gputally.reports.waterfall import ALLOCATED, CAPACITY, read_waterfall_parts, waterfalls_of
+from gputally.reports.waterfall_rows import waterfall_rows
+from gputally.reports.windows import equal_part, previous
 
 _FOR_PROGRAMS: Final = ("csv", "focus")
 """Formats without room for notes, which go to standard error."""

@@ -8,8 +8,8 @@ from gputally.ledger_commands.in_pod import LEDGER, PLUGIN_HELP
 from gputally.ledger_commands.report.report_command import ReportOptions, report
 from gputally.ledger_commands.report.report_scope import ScopeOptions
 from gputally.ledger_commands.report.scope_flags import PERIODS, add_dimensions_flag, add_rows_flags, add_scope_flags
-from gputally.report.focus import VERSIONS
-from gputally.report.shared_capacity import ROWS, SHARINGS
+from gputally.reports.focus import VERSIONS
+from gputally.reports.unallocated_capacity import ROWS, SHARINGS
 from gputally.setting import add_epilog, add_flags
 
 PRESETS: Final = ("team",)

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import TextIO
 
 from gputally.ledger_commands.plain_text import csv_line
-from gputally.report.focus import FocusRow
+from gputally.reports.focus import FocusRow
 
 
 def write_focus(file: TextIO, rows: Iterator[FocusRow]) -> int:

@@ -5,7 +5,7 @@ from typing import Final, TextIO
 
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
-from gputally.report.sampled_ends import SampledLine
+from gputally.reports.unbilled import SampledLine
 
 _MOST: Final = 10
 """Lines that are printed, those with the largest possible error first."""

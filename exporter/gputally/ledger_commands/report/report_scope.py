@@ -15,11 +15,9 @@ from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import LedgerState, Records, Window
 from gputally.ledger_commands.report.scope_text import Scope
-from gputally.report.calendar.named_hours import BUSINESS_HOURS, NamedHours
-from gputally.report.calendar.periods import Calendar
-from gputally.report.calendar.windows import instant, parse_window
-from gputally.report.report_query import Filter, ReportQuery
-from gputally.report.unmatched import unmatched
+from gputally.reports.query import Filter, ReportQuery, unmatched
+from gputally.reports.time_dimensions import BUSINESS_HOURS, Calendar, NamedHours
+from gputally.reports.windows import instant, parse_window
 
 
 @contextmanager

@@ -19,9 +19,9 @@ from gputally.ledger_commands.report.report_text import (
     write_json,
 )
 from gputally.ledger_commands.report.scope_text import Scope, write_notes
-from gputally.report.report_query import COLUMNS
-from gputally.report.rounded_rows import BillRows, RowChoice, rows_of
-from gputally.report.team_bill import TeamBill
+from gputally.reports.bill import TeamBill
+from gputally.reports.bill_rows import BillRows, RowChoice, rows_of
+from gputally.reports.query import COLUMNS
 
 TOP_JOBS: Final = 5
 _TEAM: Final = COLUMNS["tenant"]

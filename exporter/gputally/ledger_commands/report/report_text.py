@@ -10,10 +10,10 @@ from gputally.ledger.records import Window
 from gputally.ledger_commands.plain_text import AtMost, title, write_document, write_rows, write_table
 from gputally.ledger_commands.report.report_html import HtmlTable, page
 from gputally.ledger_commands.report.scope_text import Scope, times, write_notes
-from gputally.report.bill import Bill
-from gputally.report.cost_change import CostChange, length_note
-from gputally.report.most_unaccounted import most_unaccounted
-from gputally.report.rounded_rows import BillRow, BillRows, ChangeRow, RowChoice, change_rows, rows_of
+from gputally.reports.bill import Bill
+from gputally.reports.bill_rows import BillRow, BillRows, ChangeRow, RowChoice, change_rows, rows_of
+from gputally.reports.cost_change import CostChange, length_note
+from gputally.reports.unbilled import most_unaccounted
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
-from gputally.report.calendar.named_hours import NamedHours, parse_hours
-from gputally.report.report_query import COLUMNS, FILTERED, Filter
+from gputally.reports.query import COLUMNS, FILTERED, Filter
+from gputally.reports.time_dimensions import NamedHours, parse_hours
 
 _COMMA: Final = re.compile(r",(?![^\[]*\])")
 """Separates the values of a filter; a comma in brackets belongs to its value."""

@@ -10,9 +10,9 @@ from gputally.ledger.records import LedgerState, Records, Window
 from gputally.model.printable import printable
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.units import to_datetime
-from gputally.report.most_unaccounted import most_unaccounted, note_of
-from gputally.report.report_query import ReportQuery
-from gputally.report.rounded_rows import lost_note
+from gputally.reports.bill_rows import lost_note
+from gputally.reports.query import ReportQuery
+from gputally.reports.unbilled import most_unaccounted, note_of
 
 PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
 """The usual decimals of amounts, by format."""

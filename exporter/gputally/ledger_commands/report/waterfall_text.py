@@ -9,9 +9,8 @@ from gputally.ledger_commands.plain_text import title, write_rows, write_table
 from gputally.ledger_commands.report.report_html import HtmlTable, page
 from gputally.ledger_commands.report.report_text import write_heading, write_json
 from gputally.ledger_commands.report.scope_text import Scope, write_notes
-from gputally.report.waterfall.waterfall import CAPACITY
-from gputally.report.waterfall.waterfall_chart import bars, name_of
-from gputally.report.waterfall.waterfall_rows import WaterfallRow, WaterfallRows
+from gputally.reports.waterfall import CAPACITY
+from gputally.reports.waterfall_rows import WaterfallRow, WaterfallRows, bars, name_of
 
 WHOLE: Final = "(all)"
 """Every label of the rows of the whole."""

@@ -15,8 +15,8 @@ from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, 
 from gputally.ledger_commands.report.scope_text import PLACES
 from gputally.ledger_commands.rerate.rerate_text import RerateReport, hours, write_comparison
 from gputally.model.price import Purchase
-from gputally.report.rerating.price_comparison import PriceComparison, compare_prices
-from gputally.report.rerating.rated_time import Books, read_rated
+from gputally.reports.price_comparison import PriceComparison, compare_prices
+from gputally.reports.rerating import Books, read_rated
 
 
 class RerateOptions(Struct, frozen=True, kw_only=True):

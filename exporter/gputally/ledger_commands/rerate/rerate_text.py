@@ -14,12 +14,11 @@ from gputally.ledger_commands.report.report_text import write_heading
 from gputally.ledger_commands.report.scope_text import Scope, times
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR
-from gputally.report.report_query import ReportQuery
-from gputally.report.rerating.comparison_rows import ComparisonRow, ComparisonRows, comparison_rows
-from gputally.report.rerating.price_comparison import PriceComparison
-from gputally.report.rerating.rated_time import Books
-from gputally.report.rounded_rows import RowChoice
-from gputally.report.rounding import RunningSums
+from gputally.reports.bill_rows import RowChoice
+from gputally.reports.price_comparison import ComparisonRow, ComparisonRows, PriceComparison, comparison_rows
+from gputally.reports.query import ReportQuery
+from gputally.reports.rerating import Books
+from gputally.reports.rounding import RunningSums
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""

@@ -13,7 +13,7 @@ from gputally.ledger_commands.report.scope_flags import (
 )
 from gputally.ledger_commands.waits.waits_command import WaitOptions, report_waits
 from gputally.model.waits import WaitCause
-from gputally.report.waits.wait_lines import COLUMNS, FILTERED
+from gputally.reports.waits import COLUMNS, FILTERED
 from gputally.setting import add_epilog, add_flags
 
 BY: Final = ("tenant", "cause", "occupying_tier")

@@ -9,9 +9,8 @@ from gputally.ledger_commands.progress_line import ProgressLine, ending_at_once
 from gputally.ledger_commands.report.report_scope import ScopeOptions, matched, reading_scope
 from gputally.ledger_commands.report.scope_text import PLACES
 from gputally.ledger_commands.waits.waits_text import WaitReport, write_waits
-from gputally.report.calendar.periods import TIME_DIMENSIONS
-from gputally.report.waits.wait_lines import WaitQuery, read_waits
-from gputally.report.waits.wait_report_rows import wait_rows
+from gputally.reports.time_dimensions import TIME_DIMENSIONS
+from gputally.reports.waits import WaitQuery, read_waits, wait_rows
 
 
 class WaitOptions(Struct, frozen=True, kw_only=True):

@@ -8,8 +8,7 @@ from msgspec import Struct, structs
 from gputally.ledger_commands.plain_text import title, write_document, write_rows, write_table
 from gputally.ledger_commands.report.report_html import HtmlTable, page
 from gputally.ledger_commands.report.scope_text import Scope, document_head, write_notes
-from gputally.report.waits.wait_lines import WaitQuery
-from gputally.report.waits.wait_report_rows import PENDING, UNCREATED, WaitReportRow, WaitRows
+from gputally.reports.waits import PENDING, UNCREATED, WaitQuery, WaitReportRow, WaitRows
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""

@@ -39,8 +39,8 @@ from gputally.posture.checks.workload_checks import (
     unknown_classes,
 )
 from gputally.posture.finding import Remark, Severity
-from gputally.posture.posture_input import PostureResource as Resource
-from gputally.posture.posture_state import PostureState
+from gputally.posture.objects import PostureResource as Resource
+from gputally.posture.state import PostureState
 
 WORKLOADS: Final = (
     Resource.PODS,

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from gputally.model.kube.pods import NEVER, PREEMPTS
-from gputally.posture.class_catalogue import POLICIES, CatalogueClass
-from gputally.posture.class_description import denied_victimhood
+from gputally.posture.class_claims import denied_victimhood
+from gputally.posture.classes import POLICIES, CatalogueClass
 from gputally.posture.finding import ObjectName, Remark
-from gputally.posture.posture_state import PostureState
+from gputally.posture.state import PostureState
 from gputally.posture.wording import listed
 
 _LARGEST: Final = 1_000_000_000

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.posture.checks.class_checks import class_object
-from gputally.posture.class_description import Claim, claimed_victims, denied_preemption, denied_victimhood
+from gputally.posture.class_claims import Claim, claimed_victims, denied_preemption, denied_victimhood
 from gputally.posture.finding import Remark
-from gputally.posture.permitted_preemptions import permitted_preemptions
-from gputally.posture.posture_state import PostureState
+from gputally.posture.preemptions import permitted_preemptions
+from gputally.posture.state import PostureState
 from gputally.posture.wording import listed
 
 

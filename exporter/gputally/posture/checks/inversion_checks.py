@@ -6,9 +6,9 @@ from typing import Final
 
 from gputally.posture.checks.class_checks import class_object
 from gputally.posture.checks.quota_checks import workload_name
-from gputally.posture.class_purpose import Purpose, class_purpose, named_purpose, workload_purpose
+from gputally.posture.class_claims import Purpose, class_purpose, named_purpose, workload_purpose
 from gputally.posture.finding import ObjectName, Remark
-from gputally.posture.posture_state import PostureState
+from gputally.posture.state import PostureState
 from gputally.posture.wording import listed
 
 _WHY_NOT_TRAIN: Final = (

@@ -11,8 +11,8 @@ from gputally.model.kube.workloads import PodFailureRule
 from gputally.posture.checks.quota_checks import workload_name
 from gputally.posture.finding import Remark
 from gputally.posture.gpu_workloads import GpuWorkload
-from gputally.posture.posture_objects import JobTerms, PosturePod
-from gputally.posture.posture_state import PostureState
+from gputally.posture.objects import JobTerms, PosturePod
+from gputally.posture.state import PostureState
 from gputally.posture.wording import counted
 
 _DISRUPTED: Final = "DisruptionTarget"

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from gputally.posture.finding import ObjectName, Remark
 from gputally.posture.gpu_workloads import GpuTemplate, GpuWorkload
-from gputally.posture.posture_state import PostureState, by_role, total
-from gputally.posture.scoped_quotas import ScopedQuota
+from gputally.posture.quotas import ScopedQuota
+from gputally.posture.state import PostureState, by_role, total
 from gputally.posture.wording import counted, listed
 
 

@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from gputally.posture.class_catalogue import class_named
-from gputally.posture.class_purpose import Purpose, labelled_purpose, named_purpose
+from gputally.posture.class_claims import Purpose, labelled_purpose, named_purpose
+from gputally.posture.classes import class_named
 from gputally.posture.finding import ObjectName, Remark
 from gputally.posture.gpu_workloads import gpu_pods, namespace_of, owner_of
-from gputally.posture.posture_objects import PosturePod
-from gputally.posture.posture_state import PostureState
-from gputally.posture.scoped_quotas import capacity_of
+from gputally.posture.objects import PosturePod
+from gputally.posture.quotas import capacity_of
+from gputally.posture.state import PostureState
 
 _RUN_TO_COMPLETION = ("Job", "PyTorchJob")
 

@@ -8,11 +8,11 @@ from gputally.model.kube.meta import selects
 from gputally.model.kube.pods import NO_ANNOTATIONS
 from gputally.model.units import seconds_of
 from gputally.posture.checks.quota_checks import workload_name
-from gputally.posture.class_catalogue import SYSTEM_CLASSES, class_named
+from gputally.posture.classes import SYSTEM_CLASSES, class_named
 from gputally.posture.finding import ObjectName, Remark
 from gputally.posture.gpu_workloads import GpuTemplate, GpuWorkload, namespace_of
-from gputally.posture.posture_objects import DisruptionBudget
-from gputally.posture.posture_state import PostureState, by_role
+from gputally.posture.objects import DisruptionBudget
+from gputally.posture.state import PostureState, by_role
 from gputally.posture.wording import listed, shortened
 
 SAVE_DURATION: Final = "gputally.io/save-duration"

@@ -1,0 +1,118 @@
+"""Who holds what a pod waits for, as far as the reader may know."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from gputally.accounting.fleet.active_pods import ActivePod, holding
+from gputally.accounting.fleet.risk_lines import line_of
+from gputally.accounting.terms.serving_tiers import serves
+from gputally.answers.allocations import cost_per_hour
+from gputally.answers.pending_now import PendingNow, Viewer
+from gputally.model.api.why import OccupantPod
+from gputally.model.pod_record import PodRecord
+from gputally.model.units import COST_UNIT, GPU, GPU_HOUR
+
+_PLACES: Final = 6
+"""Of costs that are no bill."""
+OF_OTHERS: Final = "another tenant's pod"
+"""Why a pod may not be preempted, for a reader who may not know its priority."""
+MOST_OCCUPANTS: Final = 50
+"""In one answer; further ones are counted."""
+
+
+class Rank(NamedTuple):
+    """What decides whom a waiting pod may preempt."""
+
+    priority: int
+    may_preempt: bool
+    name: str
+    """Of its PriorityClass."""
+
+
+def occupants(now: PendingNow, uids: Iterable[str], by: Rank, viewer: Viewer) -> list[OccupantPod]:
+    """The pods with these UIDs, those with the most GPUs first.
+
+    For a restricted reader, other tenants' pods are summed by tier and whether they may be preempted: neither their
+    number nor why they may not be preempted, which tells their priority. Pods without GPUs are one entry of no tier.
+    """
+    found: list[OccupantPod] = []
+    hidden: dict[tuple[str, bool], list[OccupantPod]] = {}
+    others = 0
+    for uid in dict.fromkeys(uids):
+        record = now.records.get(uid)
+        if record is None or not record.segments:
+            others += 1
+            continue
+        pod = holding(record)
+        entry = _entry(now, record, pod, by)
+        if viewer.sees(pod.tenant):
+            found.append(entry)
+        else:
+            hidden.setdefault((entry.tier, entry.may_be_preempted), []).append(entry)
+    found += [_counted(key, each) for key, each in hidden.items()]
+    if others:
+        shown = others if viewer.tenants is None else None
+        found.append(OccupantPod(tier="", gpus=0, pods=shown, may_be_preempted=False, why_not="without GPUs"))
+    return sorted(found, key=lambda each: (-each.gpus, each.namespace or "", each.pod or ""))
+
+
+def _entry(now: PendingNow, record: PodRecord, pod: ActivePod, by: Rank) -> OccupantPod:
+    why_not, running = _why_not(record, by), now.running.get(record.uid)
+    risk = line_of(running, at_us=now.at_us) if running else None
+    cost = risk.costs.get(now.currency) if risk else None
+    return OccupantPod(
+        tier=pod.tier,
+        gpus=pod.quantity / GPU,
+        tenant=pod.tenant,
+        namespace=pod.namespace,
+        pod=pod.name,
+        uid=pod.uid,
+        node=pod.node,
+        state=pod.state,
+        priority=record.priority or 0,
+        cost_per_hour=cost_per_hour(pod.prices),
+        may_be_preempted=not why_not,
+        why_not=why_not,
+        is_lost_upper_bound=risk is not None and risk.is_upper_bound,
+        serves_users=serves(pod.tier, now.rules),
+        lost_gpu_hours=risk.gpu_time / GPU_HOUR if risk else None,
+        lost_cost=None if cost is None else cost_text(cost),
+    )
+
+
+def _why_not(record: PodRecord, by: Rank) -> str:
+    """Why the pod may not be preempted, "" if it may."""
+    theirs = record.priority or 0
+    if record.deletion_us is not None:
+        return "it is stopping"
+    if theirs == by.priority:
+        return "same priority"
+    if theirs > by.priority:
+        return "higher priority"
+    if not by.may_preempt:
+        return f"{by.name} never preempts" if by.name else "it never preempts"
+    return ""
+
+
+def _counted(key: tuple[str, bool], pods: Sequence[OccupantPod]) -> OccupantPod:
+    """Pods of other tenants, of which only the tier and the GPUs may be known."""
+    tier, may_be_preempted = key
+    why_not = "" if may_be_preempted else OF_OTHERS
+    gpus = sum(each.gpus for each in pods)
+    return OccupantPod(tier=tier, gpus=gpus, pods=None, may_be_preempted=may_be_preempted, why_not=why_not)
+
+
+def limited(found: list[OccupantPod]) -> tuple[list[OccupantPod], int]:
+    """At most `MOST_OCCUPANTS`, and how many pods there are besides."""
+    return found[:MOST_OCCUPANTS], sum(each.pods or 1 for each in found[MOST_OCCUPANTS:])
+
+
+def cost_text(cost: int) -> str:
+    """An exact cost (see `COST_UNIT`), rounded: of what is no bill."""
+    return decimal_text(round(Decimal(cost) / COST_UNIT, _PLACES))
+
+
+def decimal_text(amount: Decimal) -> str:
+    """Without an exponent and without zeros at the end."""
+    return f"{amount.normalize():f}"

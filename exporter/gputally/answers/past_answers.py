@@ -1,0 +1,237 @@
+"""What happened to pods before: when and why they waited, and who preempted them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from gputally.accounting.fleet.active_pods import ANY, holding
+from gputally.accounting.terms.tier import tier_of_pod
+from gputally.answers.partial_gangs import gang_entry_of
+from gputally.answers.past_pods import PastPod, PastPods, PastVictim
+from gputally.answers.pending_now import PendingNow, Viewer, tenant_of
+from gputally.answers.pending_requests import WhyRequest
+from gputally.answers.verdict_words import SHORT
+from gputally.answers.wait_costs import waited_cost
+from gputally.ledger.preemption_records import PreemptionRecord
+from gputally.ledger.wait_records import WaitRecord
+from gputally.model.api.pending import PendingPod
+from gputally.model.api.why import PastWait, PreemptedBy, PreemptedPod, WhyAnswer, WhyDocument
+from gputally.model.disruptions import Preemption
+from gputally.model.pod_record import PodRecord
+from gputally.model.units import GPU, US_PER_SECOND, to_datetime
+from gputally.model.waits import Wait
+
+
+def why_waited(
+    now: PendingNow, record: PodRecord, viewer: Viewer, *, tenant: str, waits: Sequence[WaitRecord]
+) -> WhyDocument:
+    """The answer about a pod that waits no longer."""
+    until_us = record.scheduled_us or record.end_us or now.at_us
+    cost = waited_cost((each.waits for each in now.finished if each.uid == record.uid), now.at_us)
+    answer = WhyAnswer(
+        state="ended" if record.end_us is not None else record.segments[-1].state.value if record.segments else "bound",
+        pod=_past_pod(now, record, tenant),
+        node=record.node or None,
+        waits=past_waits(waits, now.at_us),
+        waited_seconds=max(0, until_us - record.created_us) / US_PER_SECOND,
+        waited_cost=cost.lowest,
+        highest_waited_cost=cost.highest,
+        preempted=preempted_by(now.preemptions.get(record.uid), viewer),
+        gang=gang_entry_of(now, record.uid, viewer),
+    )
+    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
+
+
+def why_gone(now: PendingNow, gone: PastPod, viewer: Viewer) -> WhyDocument:
+    """The answer about a pod that exists no longer, from the ledger."""
+    known = gone.allocation
+    answer = WhyAnswer(
+        state="gone",
+        pod=_gone_pod(gone),
+        node=known.node if known else None,
+        waits=past_waits(gone.waits, now.at_us),
+        waited_seconds=_waited_us(gone, now.at_us) / US_PER_SECOND,
+        preempted=preempted_before(gone.preemption, viewer),
+    )
+    return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
+
+
+def past_waits(waits: Iterable[Wait | WaitRecord], now_us: int) -> list[PastWait]:
+    """Parts with one reason, however often their occupants changed."""
+    merged: list[Wait | WaitRecord] = []
+    spans: list[tuple[int, int | None]] = []
+    for each in waits:
+        if merged and merged[-1].reason is each.reason and spans[-1][1] == each.from_us:
+            spans[-1] = spans[-1][0], each.to_us
+        else:
+            merged.append(each)
+            spans.append((each.from_us, each.to_us))
+    return [
+        PastWait(
+            reason=each.reason.value,
+            text=SHORT[each.reason],
+            start=to_datetime(from_us),
+            end=None if to_us is None else to_datetime(to_us),
+            seconds=((now_us if to_us is None else to_us) - from_us) / US_PER_SECOND,
+        )
+        for each, (from_us, to_us) in zip(merged, spans, strict=True)
+    ]
+
+
+def _past_pod(now: PendingNow, record: PodRecord, tenant: str) -> PendingPod:
+    """A pod that waits no longer, without a verdict."""
+    terms = record.terms[-1] if record.terms else None
+    created = to_datetime(record.created_us)
+    return PendingPod(
+        namespace=record.namespace,
+        pod=record.name,
+        uid=record.uid,
+        tier=terms.tier if terms else tier_of_pod(record, now.rules),
+        tenant=tenant,
+        job_kind=record.job_kind,
+        job=record.job,
+        class_name=record.class_name,
+        priority=record.priority or 0,
+        may_preempt=record.may_preempt,
+        gpus=_gpus(record),
+        gpu_model=terms.gpu_model if terms else ANY,
+        created=created,
+        reason="",
+        text="",
+        since=created,
+        cost_per_hour=None,
+    )
+
+
+def _waited_us(gone: PastPod, now_us: int) -> int:
+    if gone.waits:
+        last_us = gone.waits[-1].to_us
+        return (now_us if last_us is None else last_us) - gone.waits[0].from_us
+    return gone.allocation.scheduled_us - gone.allocation.created_us if gone.allocation else 0
+
+
+def _gone_pod(gone: PastPod) -> PendingPod:
+    """The ledger keeps the class and the priority only of pods that were bound, and no policy."""
+    known = gone.allocation
+    created_us = gone.waits[0].from_us if gone.waits else gone.preemption.decided_us if gone.preemption else 0
+    created = to_datetime(known.created_us if known else created_us)
+    return PendingPod(
+        namespace=gone.namespace,
+        pod=gone.name,
+        uid=gone.uid,
+        tier=gone.tier,
+        tenant=gone.tenant,
+        job_kind=known.job_kind if known else "",
+        job=known.job if known else "",
+        class_name=known.class_name if known else None,
+        priority=known.priority if known else None,
+        may_preempt=None,
+        gpus=gone.quantity / GPU,
+        gpu_model=ANY,
+        created=created,
+        reason="",
+        text="",
+        since=created,
+        cost_per_hour=None,
+    )
+
+
+def _gpus(record: PodRecord) -> float:
+    return holding(record).quantity / GPU if record.segments else 0.0
+
+
+def preempted_by(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy | None:
+    """Who preempted a pod that is still known, as far as the reader may know."""
+    if preemption is None:
+        return None
+    by, is_by_queue = preemption.preemptor, preemption.queue_rule is not None
+    is_workload = is_by_queue or bool(by and by.kind)
+    named = by if by and by.name and viewer.sees(by.tenant) else None
+    return PreemptedBy(
+        at=to_datetime(preemption.decided_us),
+        tier=by.tier if by and by.tier else "unknown",
+        namespace=named.namespace if named else None,
+        pod=named.name if named and not is_workload else None,
+        is_inferred=bool(by and by.is_inferred),
+        is_by_queue=is_by_queue,
+        job_kind=named.kind if named and is_workload else None,
+        job=named.name if named and is_workload else None,
+    )
+
+
+def preempted_before(preemption: PreemptionRecord | None, viewer: Viewer) -> PreemptedBy | None:
+    """Who preempted a pod that is gone.
+
+    A restricted reader sees no names: ledgers of earlier versions have no tenant of preemptors.
+    """
+    if preemption is None:
+        return None
+    is_by_queue = preemption.queue_rule is not None
+    is_workload = is_by_queue or bool(preemption.preemptor_kind)
+    named = preemption if viewer.tenants is None and preemption.preemptor_name else None
+    return PreemptedBy(
+        at=to_datetime(preemption.decided_us),
+        tier=preemption.preemptor_tier,
+        namespace=named.preemptor_namespace if named else None,
+        pod=named.preemptor_name if named and not is_workload else None,
+        is_inferred=preemption.is_inferred,
+        is_by_queue=is_by_queue,
+        job_kind=named.preemptor_kind if named and is_workload else None,
+        job=named.preemptor_name if named and is_workload else None,
+    )
+
+
+MOST_PREEMPTED: Final = 100
+"""Pods in one document."""
+_UNKNOWN: Final = "unknown"
+"""The tier of a preemptor that is not known."""
+
+
+def with_preempted(
+    document: WhyDocument, now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: PastPods
+) -> WhyDocument:
+    """The answer about a job, with its pods that were preempted, as far as the reader may know; others stay."""
+    if not asked.job:
+        return document
+    known = past.victims(asked.namespace, asked.job)
+    seen = (each for each in known.victims if viewer.sees(each.disruption.victim_tenant))
+    found = {each.disruption.victim_uid: _past(each, viewer) for each in seen} | _present(now, asked, viewer)
+    pods = sorted(found.values(), key=_order, reverse=True)
+    return replace(
+        document,
+        preempted=pods[:MOST_PREEMPTED],
+        preempted_count=len(pods),
+        preempted_from=None if known.from_us is None else to_datetime(known.from_us),
+    )
+
+
+def _order(each: PreemptedPod) -> tuple[object, ...]:
+    """By time; what one preemptor did at once stays together."""
+    by = each.by
+    return by.at, by.tier, by.namespace or "", by.pod or by.job or "", each.pod
+
+
+def _present(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> dict[str, PreemptedPod]:
+    """Those that still exist: the ledger may not have them yet, and names no preemptors to restricted readers."""
+    found: dict[str, PreemptedPod] = {}
+    for uid, preemption in now.preemptions.items():
+        record = now.records.get(uid)
+        is_asked = record and (record.namespace, record.job) == (asked.namespace, asked.job)
+        if record and is_asked and viewer.sees(tenant_of(now, record)) and (by := preempted_by(preemption, viewer)):
+            found[uid] = PreemptedPod(
+                namespace=record.namespace, pod=record.name, uid=uid, gpus=preemption.quantity / GPU, by=by
+            )
+    return found
+
+
+def _past(victim: PastVictim, viewer: Viewer) -> PreemptedPod:
+    of, by = victim.disruption, preempted_before(victim.preemption, viewer)
+    unknown = PreemptedBy(at=to_datetime(of.decided_us), tier=_UNKNOWN, namespace=None, pod=None, is_inferred=False)
+    return PreemptedPod(
+        namespace=of.victim_namespace,
+        pod=of.victim_name,
+        uid=of.victim_uid,
+        gpus=of.quantity / GPU,
+        by=by or unknown,
+    )

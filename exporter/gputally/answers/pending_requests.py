@@ -1,0 +1,152 @@
+"""Requests about waiting pods: their parameters, and which pods, workloads and gangs match their filters."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple, Self
+
+from gputally.accounting.terms.tier import tier_of_pod
+from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.answers.parameters import InvalidRequest, expect_known, number, only, unknown_values
+from gputally.answers.pending_now import PendingNow, Viewer, tenant_of
+from gputally.model.partial_gangs import PartialGang
+from gputally.model.verdicts import Reason
+from gputally.model.waits import UncreatedWorkload
+
+PENDING_FILTERS: Final = ("namespace", "tenant", "tier", "job", "reason")
+"""Query parameters: only pods with one of the given values."""
+PENDING_PARAMETERS: Final = (*PENDING_FILTERS, "limit", "offset", "helps")
+WHY_PARAMETERS: Final = ("namespace", "pod", "job")
+MOST_PENDING: Final = 1_000
+"""In one page."""
+USUAL_PENDING: Final = 100
+
+
+class PendingRequest(NamedTuple):
+    """Which waiting pods to list, and whether with what would help them."""
+
+    filters: Mapping[str, frozenset[str]]
+    limit: int
+    offset: int
+    with_helps: bool
+
+    @classmethod
+    def of(cls, query: Mapping[str, Sequence[str]]) -> Self:
+        """The request with these parameters; empty ones, which forms send too, are none. Raises: InvalidRequest."""
+        expect_known(query, PENDING_PARAMETERS)
+        query = {name: given for name, values in query.items() if (given := [each for each in values if each])}
+        single = {name: only(name, values) for name, values in query.items() if name not in PENDING_FILTERS}
+        filters: dict[str, frozenset[str]] = {each: frozenset(query[each]) for each in PENDING_FILTERS if each in query}
+        if unknown := sorted(filters.get("reason", frozenset()) - set(Reason)):
+            raise InvalidRequest(f"unknown reason '{unknown[0][:40]}'; use {', '.join(Reason)}")
+        if single.get("helps", "true") not in ("true", "false"):
+            raise InvalidRequest(f"helps '{single['helps'][:40]}' is not valid; use true or false")
+        limit = number(single, "limit", USUAL_PENDING, MOST_PENDING)
+        return cls(filters, limit, number(single, "offset", 0, 10**9), single.get("helps") == "true")
+
+
+class WhyRequest(NamedTuple):
+    """One pod, or the pods of one job; without a namespace, the only pod of that name."""
+
+    namespace: str
+    pod: str
+    job: str
+
+    @classmethod
+    def of(cls, query: Mapping[str, Sequence[str]]) -> Self:
+        """The request with these parameters. Raises: InvalidRequest."""
+        expect_known(query, WHY_PARAMETERS)
+        single = {name: only(name, values) for name, values in query.items()}
+        found = cls(*(single.get(name, "") for name in WHY_PARAMETERS))
+        if bool(found.pod) == bool(found.job):
+            raise InvalidRequest("name one pod or one job: use namespace with pod, or namespace with job")
+        if not found.namespace and found.job:
+            raise InvalidRequest("namespace is missing; name that of the job")
+        return found
+
+    @property
+    def subject(self) -> str:
+        """As people write it."""
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{place}{self.pod}" if self.pod else f"job {place}{self.job}"
+
+
+Filters = Mapping[str, frozenset[str]]
+Values = Mapping[str, Collection[str]]
+"""What an entry has by the name of a filter; several values if any of them may match."""
+
+
+def matches(values: Values, filters: Filters) -> bool:
+    """Whether an entry with these values matches all filters."""
+    return all(not wanted.isdisjoint(values[name]) for name, wanted in filters.items())
+
+
+def pod_values(waiting: WaitingPod) -> Values:
+    """Those of a waiting pod."""
+    return {
+        "namespace": {waiting.record.namespace},
+        "tenant": {waiting.tenant},
+        "tier": {waiting.tier},
+        "job": {waiting.record.job},
+        "reason": {waiting.verdict.reason},
+    }
+
+
+def workload_values(workload: UncreatedWorkload) -> Values:
+    """Those of a workload that lacks pods; its name counts as that of its job."""
+    return {
+        "namespace": {workload.owner.namespace},
+        "tenant": {workload.tenant},
+        "tier": {workload.tier},
+        "job": {workload.job, workload.owner.reference.name},
+        "reason": {workload.reason},
+    }
+
+
+def seen_gangs(now: PendingNow, filters: Filters, viewer: Viewer) -> list[PartialGang]:
+    """The partial gangs that the reader may see and that match all filters."""
+    seen = [each for each in now.gangs if viewer.sees(each.tenant)]
+    waiting = {each.record.uid: each for each in now.waiting} if filters else {}
+    return [each for each in seen if not filters or matches(_gang_values(now, each, waiting), filters)]
+
+
+def _gang_values(now: PendingNow, gang: PartialGang, waiting_by_uid: Mapping[str, WaitingPod]) -> Values:
+    """Those of a partial gang: its own and those of its pods; the reasons are those of its pods that wait."""
+    pods = [now.records[uid] for uid in (*gang.pods, *gang.pending) if uid in now.records]
+    waiting = [waiting_by_uid[uid] for uid in gang.pending if uid in waiting_by_uid]
+    return {
+        "namespace": {gang.namespace},
+        "tenant": {gang.tenant},
+        "tier": {gang.tier, *(each.tier for each in waiting)},
+        "job": {gang.name, *(each.job for each in pods)},
+        "reason": {each.verdict.reason for each in waiting},
+    }
+
+
+def unknown_to(now: PendingNow, filters: Filters, viewer: Viewer) -> list[str]:
+    """The values of filters that nothing with GPUs has, as far as the reader may know; reasons are checked before."""
+    known: dict[str, set[str]] = {
+        "namespace": set(now.namespaces) if viewer.tenants is None else set(),
+        "tenant": set(viewer.tenants or ()),
+        "tier": set(),
+        "job": set(),
+    }
+    waiting = (pod_values(each) for each in now.waiting if viewer.sees(each.tenant))
+    missing = (workload_values(each) for each in now.uncreated.described() if viewer.sees(each.tenant))
+    gangs = (_gang_values(now, each, {}) for each in now.gangs if viewer.sees(each.tenant))
+    for values in (*waiting, *missing, *gangs, *_of_records(now, viewer)):
+        for name, found in known.items():
+            found.update(values[name])
+    return unknown_values(filters, known)
+
+
+def _of_records(now: PendingNow, viewer: Viewer) -> list[Values]:
+    """Those of all pods with GPUs."""
+    return [
+        {
+            "namespace": {each.namespace},
+            "tenant": {tenant},
+            "tier": {each.terms[-1].tier if each.terms else tier_of_pod(each, now.rules)},
+            "job": {each.job},
+        }
+        for each in now.records.values()
+        if viewer.sees(tenant := tenant_of(now, each))
+    ]

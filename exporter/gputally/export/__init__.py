@@ -1,1 +1,0 @@
-"""Output of the process: text formats and the HTTP server."""

@@ -1,1 +1,0 @@
-"""JSON documents of what is so now."""

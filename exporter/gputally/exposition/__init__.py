@@ -1,0 +1,1 @@
+"""Expositions of metrics: the text formats, their negotiation, and the restriction to tenants."""

@@ -1,1 +1,0 @@
-"""What waits cost, as far as prices are known."""

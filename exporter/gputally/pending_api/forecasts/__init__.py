@@ -1,1 +1,0 @@
-"""What would happen to pods that do not exist yet."""

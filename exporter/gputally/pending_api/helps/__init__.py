@@ -1,1 +1,0 @@
-"""What would help pods that wait."""

@@ -1,1 +1,0 @@
-"""Workloads whose pods do not exist, in words and as documents."""

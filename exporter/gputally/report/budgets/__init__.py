@@ -1,1 +1,0 @@
-"""Budgets: what is spent, what is forecast, and rows for people."""

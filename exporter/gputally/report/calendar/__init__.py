@@ -1,1 +1,0 @@
-"""Periods, dimensions of time and named hours of reports."""

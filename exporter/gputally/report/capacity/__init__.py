@@ -1,1 +1,0 @@
-"""What nodes offered, at which price."""

@@ -1,1 +1,0 @@
-"""Closing a period: its lines, hashes and corrections."""

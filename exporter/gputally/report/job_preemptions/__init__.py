@@ -1,1 +1,0 @@
-"""One record for each preemption of a job: who, by which rule, what it cost, and what would have helped."""

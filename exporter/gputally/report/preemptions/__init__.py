@@ -1,1 +1,0 @@
-"""What preemptions destroyed and what they bought."""

@@ -1,1 +1,0 @@
-"""Another price book for a period of the past."""

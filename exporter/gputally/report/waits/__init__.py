@@ -1,1 +1,0 @@
-"""How long pods waited for GPUs, for what, and who held these."""

@@ -1,1 +1,0 @@
-"""Waterfalls: what became of all GPUs, from capacity to jobs that succeeded."""

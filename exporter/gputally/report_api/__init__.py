@@ -1,1 +1,0 @@
-"""`/api/v1/report`: reports from the ledger over HTTP."""

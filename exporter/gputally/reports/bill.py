@@ -1,0 +1,267 @@
+"""A bill: allocated GPU-time and its cost by line, exact, for all lines or team by team."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.ledger.records import JOB, ReachedProgress, Window
+from gputally.model.allocation import State
+from gputally.reports.cells import Cell, LineJobs, LostCell, UnobservedCell, UsageCell
+from gputally.reports.query import ReportQuery
+
+TIMES: Final = (
+    "gpu_time",
+    "starting",
+    "gang_wait",
+    "terminating",
+    "unpriced",
+    "unobserved",
+    "measured",
+    "used",
+    "idle",
+    "lost",
+)
+"""The fields of a line that are GPU-time (µs·µGPU)."""
+COSTS: Final = ("cost", "idle_cost", "lost_cost", "unallocated_cost")
+"""The fields of a line that are money, see `COST_UNIT`."""
+
+
+class LineProgress(Struct, frozen=True, kw_only=True, gc=False):
+    """The progress of the job of a line, in millionths of `unit`; `is_cost_whole` if its cost so far is the line's."""
+
+    micro: int
+    unit: str
+    is_cost_whole: bool
+
+
+class Line(Struct, kw_only=True):
+    """The sums of all cells with the same labels and currency.
+
+    `starting`, `gang_wait` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. Agents
+    measured `measured`, which is `used` plus `idle`; use above the share of a container does not count. `energy` is in
+    mJ.
+    `unobserved` is no part of `gpu_time`: allocations may have had it in the gaps in which they ended, at most, and it
+    costs nothing. None if it is not known. `lost` is the part of `gpu_time` that preemptions destroyed, and `lost_cost`
+    the part of `cost` for it; with `is_lost_upper_bound`, both are upper bounds.
+    `bound` pods were bound in the period, after `wait_us` since their creation, together.
+    `unallocated_cost` is the share in the cost of capacity that nobody held, in addition to `cost`. `progress` is that
+    of its job, if the line has one.
+    """
+
+    labels: tuple[str, ...]
+    currency: str
+    gpu_time: int = 0
+    starting: int = 0
+    gang_wait: int = 0
+    terminating: int = 0
+    unpriced: int = 0
+    unobserved: int | None = None
+    measured: int = 0
+    used: int = 0
+    idle: int = 0
+    lost: int = 0
+    energy: int = 0
+    cost: int = 0
+    idle_cost: int = 0
+    lost_cost: int = 0
+    is_lost_upper_bound: bool = False
+    unallocated_cost: int = 0
+    jobs: int = 0
+    bound: int = 0
+    wait_us: int = 0
+    progress: LineProgress | None = None
+
+
+class Bill(Struct, frozen=True):
+    """Lines, the highest cost first, and a total for each currency; without prices, one total without currency."""
+
+    lines: tuple[Line, ...]
+    totals: tuple[Line, ...]
+
+
+def bill_of(
+    cells: Iterable[Cell],
+    jobs: Iterable[LineJobs] = (),
+    usage: Iterable[UsageCell] = (),
+    *,
+    lost: Iterable[LostCell] = (),
+    unobserved: Iterable[UnobservedCell] | None = None,
+    unpriced: str | None = None,
+) -> Bill:
+    """Adds up the cells, and counts the different jobs. What is `unobserved` is None if it is not known.
+
+    Unpriced time belongs to the line of the currency `unpriced`; without it, to that of the only currency, and with
+    several currencies, it has a line of its own.
+    """
+    found, measured = list(cells), list(usage)
+    unpriced = currency_of_unpriced(found) if unpriced is None else unpriced
+    empty = Line(labels=(), currency="", unobserved=None if unobserved is None else 0)
+    lines, totals = _Sums(unpriced, empty), _Sums(unpriced, empty)
+    for cell in found:
+        lines.add(cell, cell.labels)
+        totals.add(cell, ())
+    for some in jobs:
+        lines.add_jobs(some, some.labels)
+        totals.add_jobs(some, ())
+    for each in measured:
+        lines.add_usage(each, each.labels)
+        totals.add_usage(each, ())
+    for loss in lost:
+        lines.add_lost(loss, loss.labels)
+        totals.add_lost(loss, ())
+    for gap in unobserved or ():
+        lines.add_unobserved(gap, gap.labels)
+        totals.add_unobserved(gap, ())
+    ordered = sorted(lines.found(), key=lambda line: (line.currency, -line.cost, -line.gpu_time, line.labels))
+    return Bill(tuple(ordered), tuple(sorted(totals.found(), key=lambda line: line.currency)))
+
+
+def currency_of_unpriced(cells: Iterable[Cell]) -> str:
+    """The only currency of all cells; empty if there are several or none."""
+    currencies = {cell.currency for cell in cells if cell.price}
+    return currencies.pop() if len(currencies) == 1 else ""
+
+
+class _Sums:
+    """Lines that grow from an `empty` one; `unpriced` is the currency of lines with unpriced time."""
+
+    def __init__(self, unpriced: str, empty: Line) -> None:
+        self._unpriced = unpriced
+        self._empty = empty
+        self._lines: dict[tuple[tuple[str, ...], str], Line] = {}
+        self._jobs: dict[tuple[tuple[str, ...], str], list[set[int]]] = {}
+
+    def add(self, cell: Cell, labels: tuple[str, ...]) -> None:
+        """Add allocated time to the line of these labels."""
+        line = self._line(labels, cell.currency)
+        line.gpu_time += cell.gpu_time
+        line.starting += cell.gpu_time * (cell.state == State.STARTING)
+        line.gang_wait += cell.gpu_time * (cell.state == State.GANG_WAIT)
+        line.terminating += cell.gpu_time * (cell.state == State.TERMINATING)
+        line.unpriced += cell.gpu_time * (cell.price is None)
+        line.cost += cell.cost
+
+    def add_jobs(self, found: LineJobs, labels: tuple[str, ...]) -> None:
+        """Add jobs to the line of these labels."""
+        line = self._line(labels, found.currency)
+        line.bound += found.bound
+        line.wait_us += found.wait_us
+        self._jobs.setdefault((labels, line.currency), []).append(found.jobs)
+
+    def add_usage(self, cell: UsageCell, labels: tuple[str, ...]) -> None:
+        """Add measured usage to the line of these labels."""
+        line = self._line(labels, cell.currency)
+        line.measured += cell.usage.measured
+        line.used += cell.usage.measured - cell.usage.idle
+        line.idle += cell.usage.idle
+        line.energy += cell.usage.energy
+        line.idle_cost += cell.idle_cost
+
+    def add_lost(self, cell: LostCell, labels: tuple[str, ...]) -> None:
+        """Add time that preemptions destroyed to the line of these labels."""
+        line = self._line(labels, cell.currency)
+        line.lost += cell.gpu_time
+        line.lost_cost += cell.cost
+        line.is_lost_upper_bound |= cell.is_upper_bound and cell.gpu_time > 0
+
+    def add_unobserved(self, cell: UnobservedCell, labels: tuple[str, ...]) -> None:
+        """Add unobserved time to the line of these labels."""
+        line = self._line(labels, cell.currency)
+        line.unobserved = (line.unobserved or 0) + cell.gpu_time
+
+    def _line(self, labels: tuple[str, ...], currency: str) -> Line:
+        key = labels, currency or self._unpriced
+        if key not in self._lines:
+            self._lines[key] = replace(self._empty, labels=labels, currency=key[1])
+        return self._lines[key]
+
+    def found(self) -> list[Line]:
+        """The lines, with their number of different jobs."""
+        for key, line in self._lines.items():
+            jobs = self._jobs.get(key, [])
+            line.jobs = len(jobs[0] if len(jobs) == 1 else set[int]().union(*jobs))
+        return list(self._lines.values())
+
+
+TEAM_BY: Final = ("tenant", "job")
+"""The dimensions by which the cells of a team bill are read: the tenant is the first column."""
+
+Part = TypeVar("Part", Cell, LineJobs, LostCell, UsageCell, UnobservedCell)
+
+
+class TeamBill(Struct, frozen=True, kw_only=True):
+    """The `teams` by tenant, and for each of them, the highest cost first, its `jobs` without the tenant."""
+
+    teams: Bill
+    jobs: tuple[tuple[str, Bill], ...]
+
+
+def team_bill_of(
+    cells: Iterable[Cell],
+    jobs: Iterable[LineJobs],
+    usage: Iterable[UsageCell],
+    *,
+    lost: Iterable[LostCell] = (),
+    unobserved: Sequence[UnobservedCell] | None = None,
+) -> TeamBill:
+    """Adds up cells by `TEAM_BY`; what is `unobserved` is None if it is not known."""
+    every, sets, measured, losses = list(cells), list(jobs), list(usage), list(lost)
+    gaps = None if unobserved is None else _by_tenant(unobserved)
+    teams = bill_of(_by_tenant(every), _by_tenant(sets), _by_tenant(measured), lost=_by_tenant(losses), unobserved=gaps)
+    of_cells, of_sets, of_usage = _of_tenants(every), _of_tenants(sets), _of_tenants(measured)
+    of_losses = _of_tenants(losses)
+    of_gaps, unpriced = _of_tenants(unobserved or ()), currency_of_unpriced(every)
+    bills = (
+        (
+            each,
+            bill_of(
+                of_cells[each],
+                of_sets[each],
+                of_usage[each],
+                lost=of_losses[each],
+                unobserved=None if unobserved is None else of_gaps[each],
+                unpriced=unpriced,
+            ),
+        )
+        for each in dict.fromkeys(line.labels[0] for line in teams.lines)
+    )
+    return TeamBill(teams=teams, jobs=tuple(bills))
+
+
+def _by_tenant(parts: Sequence[Part]) -> list[Part]:
+    return [replace(part, labels=part.labels[:1]) for part in parts]
+
+
+def _of_tenants(parts: Sequence[Part]) -> Mapping[str, list[Part]]:
+    """The parts of each tenant, without it."""
+    found = defaultdict[str, list[Part]](list)
+    for part in parts:
+        found[part.labels[0]].append(replace(part, labels=part.labels[1:]))
+    return found
+
+
+def add_progress(bill: Bill, query: ReportQuery, read: Callable[[Window], Iterable[ReachedProgress]]) -> None:
+    """Add the progress to the lines of jobs; `read` is called for reports by job alone. Raises: LedgerError.
+
+    The cost of a line is all that its job has cost if the job began in the window, and if no other line, no filter and
+    no missing price takes a part of it.
+    """
+    columns = query.columns
+    if not set(JOB) <= set(columns) or query.window.start_us >= query.window.end_us:
+        return
+    places = [columns.index(column) for column in JOB]
+    jobs = [tuple(line.labels[place] for place in places) for line in bill.lines]
+    lines_of = Counter(jobs)
+    is_unfiltered = all(limit.column in JOB for limit in query.filters)
+    found = dict[tuple[str, ...], ReachedProgress]()
+    for each in read(query.window):
+        found[each.namespace, each.job_kind, each.job] = each
+    for job, line in zip(jobs, bill.lines, strict=True):
+        if reached := found.get(job):
+            is_alone = lines_of[job] == 1 and is_unfiltered and bool(line.currency) and not line.unpriced
+            line.progress = LineProgress(
+                micro=reached.micro, unit=reached.unit, is_cost_whole=reached.is_whole and is_alone
+            )

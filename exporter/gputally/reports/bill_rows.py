@@ -1,0 +1,310 @@
+"""Bills as people read them: GPU-hours and money with decimals that add up to their totals."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct
+
+from gputally.model.units import COST_UNIT, GPU_HOUR, MICRO, US_PER_SECOND
+from gputally.reports.bill import COSTS, TIMES, Bill, Line
+from gputally.reports.cost_change import CAUSES, CostChange
+from gputally.reports.rounding import PERCENT_PLACES, apportioned, apportioned_within, decimal_of, rounded
+from gputally.reports.time_dimensions import in_order_of_time
+
+_MJ_PER_KWH: Final = 3_600_000_000
+OTHERS: Final = "(others)"
+"""Every label of the line that adds up those beyond a limit."""
+
+
+class _Part(NamedTuple):
+    """A column is a part of the `whole`; those `beside` it are other parts of it. With `is_rest` they are all of it."""
+
+    whole: str
+    beside: tuple[str, ...] = ()
+    is_rest: bool = False
+
+
+_PART_OF: Final = {
+    "starting": _Part("gpu_time", ("gang_wait", "terminating")),
+    "gang_wait": _Part("gpu_time", ("starting", "terminating")),
+    "terminating": _Part("gpu_time", ("starting", "gang_wait")),
+    "unpriced": _Part("gpu_time"),
+    "measured": _Part("gpu_time"),
+    "used": _Part("measured", ("idle",)),
+    "idle": _Part("measured", ("used",), is_rest=True),
+    "lost": _Part("gpu_time"),
+    "idle_cost": _Part("cost"),
+    "lost_cost": _Part("cost"),
+}
+"""Columns that are parts of others; the wholes come before them in `TIMES` and `COSTS`."""
+_NAMES: Final = {"gpu_time": "gpu_hours", "energy": "energy_kwh"}
+"""What rows call the fields of lines otherwise."""
+
+
+class BillRow(Struct, frozen=True, kw_only=True):
+    """One line, rounded.
+
+    `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced. Measured GPU-hours
+    are used and idle ones; `lost` ones were destroyed by preemptions, and `lost_cost` is their part of `cost`, both
+    at most where `is_lost_upper_bound`; `unobserved` ones are not in `gpu_hours`, see `Line`. `utilisation` is used
+    over measured in percent, None if nothing was measured. `pods` were bound in the period, on average
+    `mean_wait_seconds` after their creation; None if there were none.
+    `progress` is that of the row's job, None if it states none; so is `cost_per_unit` if `cost` may not be all of it.
+    """
+
+    labels: tuple[str, ...]
+    currency: str
+    gpu_hours: Decimal
+    starting: Decimal
+    gang_wait: Decimal
+    terminating: Decimal
+    unpriced: Decimal
+    unobserved: Decimal | None
+    measured: Decimal
+    used: Decimal
+    idle: Decimal
+    lost: Decimal
+    utilisation: Decimal | None
+    energy_kwh: Decimal
+    cost: Decimal
+    idle_cost: Decimal
+    lost_cost: Decimal
+    unallocated_cost: Decimal
+    share: Decimal
+    jobs: int
+    pods: int
+    mean_wait_seconds: Decimal | None
+    progress: Decimal | None
+    progress_unit: str | None
+    cost_per_unit: Decimal | None
+    is_lost_upper_bound: bool = False
+
+
+class BillRows(Struct, frozen=True):
+    """Rows that add up to the total of one currency, but for its jobs: one job may be in several rows."""
+
+    rows: tuple[BillRow, ...]
+    total: BillRow
+
+
+class RowChoice(NamedTuple):
+    """Rows with `places` decimals, only the `top` ones, ordered by the columns `time_columns` if there are any."""
+
+    places: int
+    top: int | None = None
+    time_columns: tuple[int, ...] = ()
+
+
+class _Labelled(Protocol):
+    labels: tuple[str, ...]
+
+
+L = TypeVar("L", bound=_Labelled)
+
+
+def lost_note(start: str) -> str:
+    """Since when lost work counts, and what its sign in tables means, for people."""
+    return f"Lost work counts from the accounting start, {start}; < marks upper bounds: a pod stated no checkpoint."
+
+
+def rows_of(bill: Bill, choice: RowChoice, *, shown: Mapping[str, BillRow] | None = None) -> list[BillRows]:
+    """The rows of each currency; lines beyond the top ones are added up in one row.
+
+    If the bill is a part of another one, `shown` are the rows for it there by currency, to which these add up.
+    """
+    return [
+        _rows([line for line in bill.lines if line.currency == total.currency], total, choice, given=shown)
+        for total in bill.totals
+    ]
+
+
+def _rows(lines: Sequence[Line], total: Line, choice: RowChoice, *, given: Mapping[str, BillRow] | None) -> BillRows:
+    places, shown = choice.places, shown_lines(lines, choice, _others)
+    known = [field for field in (*TIMES, *COSTS, "energy") if getattr(total, field) is not None]
+    parts = {field: [_unit(line, field) for line in shown] for field in known}
+    sums = {field: _unit(total, field) for field in parts}
+    base = "cost" if sums["cost"] else "gpu_time"
+    parts["share"] = [100 * value / sums[base] if sums[base] else Fraction() for value in parts[base]]
+    sums["share"] = Fraction(100 if sums[base] else 0)
+    exact = {field: [value * 10 ** _places(field, places) for value in values] for field, values in parts.items()}
+    totals = _totals({field: value * 10 ** _places(field, places) for field, value in sums.items()})
+    if given:
+        totals |= _scaled_back(given[total.currency], known, places)
+    columns = _columns(exact, totals)
+    return BillRows(
+        tuple(
+            _row(line, {field: column[place] for field, column in columns.items()}, places)
+            for place, line in enumerate(shown)
+        ),
+        _row(total, totals, places),
+    )
+
+
+def _columns(exact: Mapping[str, Sequence[Fraction]], totals: Mapping[str, int]) -> dict[str, list[int]]:
+    """All columns as integers that add up to their totals; a part of another column is nowhere more than that."""
+    columns = dict[str, list[int]]()
+    for field, values in exact.items():
+        if field in _PART_OF:
+            limits = _limits(field, columns, exact)
+            columns[field] = apportioned_within(values, total=totals[field], limits=limits)
+        else:
+            columns[field] = apportioned(values, total=totals[field])
+    return columns
+
+
+def _totals(exact: Mapping[str, Fraction]) -> dict[str, int]:
+    """Each total as an integer; a part is no more than what is left of its whole, and the last part is all of that."""
+    alone = {field: [value] for field, value in exact.items()}
+    found = dict[str, list[int]]()
+    for field, value in exact.items():
+        found[field] = [rounded(value)]
+        if part := _PART_OF.get(field):
+            limits = _limits(field, found, alone)
+            found[field] = limits if part.is_rest else [min(*found[field], *limits)]
+    return {field: value for field, [value] in found.items()}
+
+
+def _limits(field: str, before: Mapping[str, list[int]], exact: Mapping[str, Sequence[Fraction]]) -> list[int]:
+    """What is left for a part in each row: its whole without the parts beside it, the later of them rounded down.
+
+    A part that is more than its whole, as corrections may be, is only rounded.
+    """
+    part = _PART_OF[field]
+    beside = [before[each] if each in before else [floor(value) for value in exact[each]] for each in part.beside]
+    left = [whole - sum(others) for whole, *others in zip(before[part.whole], *beside, strict=True)]
+    amounts = zip(left, exact[field], exact[part.whole], strict=True)
+    return [limit if value <= whole else max(limit, ceil(value)) for limit, value, whole in amounts]
+
+
+def _scaled_back(row: BillRow, fields: Iterable[str], places: int) -> dict[str, int]:
+    """The integers of a row that was shown."""
+    return {each: int(getattr(row, _NAMES.get(each, each)).scaleb(places)) for each in fields}
+
+
+def shown_lines(lines: Sequence[L], choice: RowChoice, others: Callable[[Sequence[L]], L]) -> list[L]:
+    """The top lines; `others` adds up those beyond them in one."""
+    first, rest = lines[: choice.top], lines[choice.top :] if choice.top is not None else ()
+    if choice.time_columns:
+        first = sorted(
+            first, key=lambda line: [in_order_of_time(line.labels[column]) for column in choice.time_columns]
+        )
+    return [*first, *([others(rest)] if rest else ())]
+
+
+def _others(lines: Sequence[Line]) -> Line:
+    found = Line(labels=(OTHERS,) * len(lines[0].labels), currency=lines[0].currency)
+    for line in lines:
+        for field in (*TIMES, *COSTS, "energy", "jobs", "bound", "wait_us"):
+            if (value := getattr(line, field)) is not None:
+                setattr(found, field, (getattr(found, field) or 0) + value)
+        found.is_lost_upper_bound |= line.is_lost_upper_bound
+    return found
+
+
+def _unit(line: Line, field: str) -> Fraction:
+    """In GPU-hours, in units of the currency, or in kWh."""
+    unit = COST_UNIT if field in COSTS else _MJ_PER_KWH if field == "energy" else GPU_HOUR
+    return Fraction(getattr(line, field), unit)
+
+
+def _places(field: str, places: int) -> int:
+    return PERCENT_PLACES if field == "share" else places
+
+
+def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
+    decimals = {field: Decimal(value).scaleb(-_places(field, places)) for field, value in values.items()}
+    return BillRow(
+        labels=line.labels,
+        currency=line.currency,
+        gpu_hours=decimals["gpu_time"],
+        starting=decimals["starting"],
+        gang_wait=decimals["gang_wait"],
+        terminating=decimals["terminating"],
+        unpriced=decimals["unpriced"],
+        unobserved=decimals.get("unobserved"),
+        measured=decimals["measured"],
+        used=decimals["used"],
+        idle=decimals["idle"],
+        lost=decimals["lost"],
+        utilisation=_tenths(Fraction(100 * line.used), line.measured),
+        energy_kwh=decimals["energy"],
+        cost=decimals["cost"],
+        idle_cost=decimals["idle_cost"],
+        lost_cost=decimals["lost_cost"],
+        unallocated_cost=decimals["unallocated_cost"],
+        share=decimals["share"],
+        jobs=line.jobs,
+        pods=line.bound,
+        mean_wait_seconds=_tenths(Fraction(line.wait_us, US_PER_SECOND), line.bound),
+        progress=_decimal(line.progress.micro) if line.progress else None,
+        progress_unit=line.progress.unit if line.progress else None,
+        cost_per_unit=_cost_per_unit(line, places),
+        is_lost_upper_bound=line.is_lost_upper_bound,
+    )
+
+
+def _tenths(whole: Fraction, count: int) -> Decimal | None:
+    """`whole` divided by `count`; None if that is 0."""
+    return decimal_of(whole / count, PERCENT_PLACES) if count else None
+
+
+def _decimal(micro: int) -> Decimal:
+    """Millionths, without the zeros at the end."""
+    whole, rest = divmod(micro, MICRO)
+    return Decimal(f"{whole}.{rest:06}".rstrip("0").rstrip("."))
+
+
+def _cost_per_unit(line: Line, places: int) -> Decimal | None:
+    reached = line.progress
+    if reached is None or not reached.micro or not reached.is_cost_whole:
+        return None
+    return decimal_of(Fraction(line.cost * MICRO, COST_UNIT * reached.micro), places)
+
+
+class ChangeRow(Struct, frozen=True, kw_only=True):
+    """One change, rounded; the causes add up to `difference`, which is `after` minus `before`."""
+
+    labels: tuple[str, ...]
+    currency: str
+    before: Decimal
+    after: Decimal
+    difference: Decimal
+    new_jobs: Decimal
+    ended_jobs: Decimal
+    quantity: Decimal
+    mix: Decimal
+    price: Decimal
+
+
+def change_rows(changes: Sequence[CostChange], *, places: int, top: int | None = None) -> list[ChangeRow]:
+    """The rows of one currency, then their total, to which the rows add up; those beyond the `top` ones in one row."""
+    sums = [sum((getattr(each, field) for each in changes), Fraction()) for field in ("before", "after")]
+    totals = [rounded(_scaled(each, places)) for each in sums]
+    columns = [
+        apportioned([_scaled(getattr(each, field), places) for each in changes], total=total)
+        for field, total in zip(("before", "after"), totals, strict=True)
+    ]
+    rows = [_change(each, columns[0][place], columns[1][place], places) for place, each in enumerate(changes)]
+    rest = rows[top:] if top is not None else []
+    others = [_sum(rest, (OTHERS,) * len(rest[0].labels))] if rest else []
+    return [*rows[:top], *others, _sum(rows, ())]
+
+
+def _scaled(cost: Fraction, places: int) -> Fraction:
+    return cost * Fraction(10**places, COST_UNIT)
+
+
+def _change(each: CostChange, before: int, after: int, places: int) -> ChangeRow:
+    causes = apportioned([_scaled(getattr(each, cause), places) for cause in CAUSES], total=after - before)
+    amounts = (Decimal(value).scaleb(-places) for value in (before, after, after - before, *causes))
+    names = ("before", "after", "difference", *CAUSES)
+    return ChangeRow(labels=each.labels, currency=each.currency, **dict(zip(names, amounts, strict=True)))
+
+
+def _sum(rows: Sequence[ChangeRow], labels: tuple[str, ...]) -> ChangeRow:
+    names = ("before", "after", "difference", *CAUSES)
+    totals = {name: sum((getattr(row, name) for row in rows), Decimal()) for name in names}
+    return ChangeRow(labels=labels, currency=rows[0].currency, **totals)

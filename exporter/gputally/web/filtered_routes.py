@@ -1,0 +1,62 @@
+"""`/api/v1/allocations` and `/api/v1/at-risk`: documents as JSON, of what matches all query parameters."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from gputally.accounting.fleet.risk_lines import RiskNow
+from gputally.answers import allocations, at_risk
+from gputally.answers.allocations import AllocationsNow
+from gputally.exposition.negotiation import gzip_accepted
+from gputally.model.api.allocations import PATH as ALLOCATIONS_PATH
+from gputally.model.api.at_risk import PATH as AT_RISK_PATH
+from gputally.web.authentication import TENANTS
+from gputally.web.server import compressed, joined
+from gputally.web.turns import ANSWERS
+
+Now = TypeVar("Now")
+Now_contra = TypeVar("Now_contra", contravariant=True)
+Filters = Mapping[str, Collection[str]]
+"""The values that each parameter allows."""
+
+
+class Derivation(Protocol[Now_contra]):
+    """Makes a document of what is so now."""
+
+    def __call__(self, now: Now_contra, filters: Filters, *, tenants: Collection[str] | None) -> msgspec.Struct:
+        """The document; `tenants` is None for a user who may see all."""
+
+
+def allocations_route(read: Callable[[], AllocationsNow]) -> web.AbstractRouteDef:
+    """Who holds or wants which GPUs now."""
+    return filtered_route(ALLOCATIONS_PATH, allocations.FILTERS, read=read, document=allocations.document)
+
+
+def at_risk_route(read: Callable[[], RiskNow]) -> web.AbstractRouteDef:
+    """The work that a preemption would destroy now."""
+    return filtered_route(AT_RISK_PATH, at_risk.FILTERS, read=read, document=at_risk.document)
+
+
+def filtered_route(
+    path: str, parameters: Sequence[str], *, read: Callable[[], Now], document: Derivation[Now]
+) -> web.AbstractRouteDef:
+    """A route with these query parameters. `read` must not block; a thread does the rest."""
+
+    async def respond(request: web.Request) -> web.Response:
+        filters = {name: frozenset(request.query.getall(name)) for name in request.query}
+        if unknown := filters.keys() - set(parameters):
+            text = f"unknown parameter {', '.join(sorted(unknown))}; use {', '.join(parameters)}\n"
+            return web.Response(status=400, text=text)
+        tenants, gzipped = TENANTS.get(), gzip_accepted(joined(request, "Accept-Encoding"))
+
+        def body(now: Now) -> bytes:
+            found = msgspec.json.encode(document(now, filters, tenants=tenants))
+            return compressed(found) if gzipped else found
+
+        found = await request.app[ANSWERS].answer(read, body)
+        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if gzipped else {})
+        return web.Response(body=found, content_type="application/json", headers=headers)
+
+    return web.get(path, respond)

@@ -1,0 +1,284 @@
+"""The description of the HTTP API in OpenAPI 3.1."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from gputally.answers.allocations import FILTERS
+from gputally.answers.at_risk import FILTERS as AT_RISK_FILTERS
+from gputally.answers.pending_requests import MOST_PENDING, PENDING_FILTERS, USUAL_PENDING
+from gputally.answers.planned_pods import KIND_NAMES
+from gputally.model.api.allocations import PATH as ALLOCATIONS_PATH
+from gputally.model.api.allocations import AllocationsDocument
+from gputally.model.api.at_risk import PATH as AT_RISK_PATH
+from gputally.model.api.at_risk import AtRiskDocument
+from gputally.model.api.fits import FITS_PATH, FitsDocument
+from gputally.model.api.pending import PENDING_PATH, PendingDocument
+from gputally.model.api.what_if import WHAT_IF_PATH, WhatIfDocument
+from gputally.model.api.why import WHY_PATH, WhyDocument
+from gputally.reports.disruption_rows import PreemptionRow, TierTotal
+from gputally.reports.disruptions import FILTERED as VICTIM_FILTERED
+from gputally.reports.preemption_records import JobPreemptionRow
+from gputally.reports.query import COLUMNS
+from gputally.reports.unallocated_capacity import SHARINGS
+from gputally.reports.unbilled import MostUnaccounted
+from gputally.reports.waits import COLUMNS as WAIT_COLUMNS
+from gputally.reports.waits import WaitReportRow
+from gputally.web.report_requests import (
+    DEFAULT_LIMIT,
+    FORMATS,
+    MAX_LIMIT,
+    PREEMPTIONS_PATH,
+    REPORT_FILTERED,
+    REPORT_PATH,
+    WAIT_FILTERED,
+    WAITS_PATH,
+)
+
+_TEXT: Final = {"type": "string"}
+SCHEMA_REF: Final = "#/components/schemas/{name}"
+_TIMES: Final = {
+    "type": "object",
+    "properties": {end: {"type": "string", "format": "date-time"} for end in ("from", "to")},
+}
+_REPORT: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "version": {"type": "integer", "description": "raised when a field is removed or changes its meaning"},
+        "cluster": _TEXT,
+        "window": _TIMES,
+        "compared_to": {"anyOf": [_TIMES, {"type": "null"}]},
+        "accounted": _TIMES,
+        "cut_off": {"type": "string", "format": "date-time", "description": "nothing after it counts"},
+        "records_from": {
+            "type": ["string", "null"],
+            "format": "date-time",
+            "description": "from when on there are such records: before, nothing is known; null without any",
+        },
+        "by": {"type": "array", "items": _TEXT},
+        "where": {"type": "object"},
+        "unmatched": {
+            "type": "array",
+            "items": _TEXT,
+            "description": "of an empty document, the values of filters that no record has: check the spelling",
+        },
+        "rows": {"type": "array", "items": {"type": "object"}},
+        "totals": {"type": "array", "items": {"type": "object"}},
+        "unaccounted": {"type": ["array", "null"], "items": {"$ref": SCHEMA_REF.format(name="MostUnaccounted")}},
+        "row_count": {"type": "integer", "description": "rows of all pages"},
+        "next": {"type": ["string", "null"], "description": "address of the next page"},
+    },
+}
+
+
+_OF_REPORTS: Final = ("compared_to", "by", "unaccounted")
+_WAIT_ROWS: Final = {"type": "array", "items": {"$ref": SCHEMA_REF.format(name="WaitReportRow")}}
+"""Besides, rows have the columns that `by` names instead of `labels`."""
+
+
+class Described(NamedTuple):
+    """More of the API: operations by method, by path, and the types of their documents."""
+
+    paths: Mapping[str, Mapping[str, Any]] = {}
+    types: Sequence[type] = ()
+
+
+NOTHING_MORE: Final = Described()
+
+
+def openapi(version: str, *, more: Described = NOTHING_MORE) -> dict[str, Any]:
+    """The document for this version of the program."""
+    content: dict[str, Any] = {media: {"schema": _TEXT} for media in FORMATS.values()}
+    content["application/json"] = {"schema": {"$ref": SCHEMA_REF.format(name="Report")}}
+    preemptions = {
+        "application/json": {"schema": {"$ref": SCHEMA_REF.format(name="Preemptions")}},
+        "text/csv": {"schema": _TEXT},
+    }
+    allocations, at_risk = map(document_content, ("AllocationsDocument", "AtRiskDocument"))
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "gputally aggregator", "version": version},
+        "paths": {
+            ALLOCATIONS_PATH: operation("Who holds or wants which GPUs now.", filter_parameters(FILTERS), allocations),
+            AT_RISK_PATH: operation(
+                "The work that a preemption would destroy now, by job and by node.",
+                filter_parameters(AT_RISK_FILTERS),
+                at_risk,
+            ),
+            REPORT_PATH: operation(
+                "GPU-hours and cost of a period.", [*_report_parameters(), *filter_parameters(REPORT_FILTERED)], content
+            ),
+            PREEMPTIONS_PATH: operation(
+                "Pods that were preempted, evicted or lost with their node; other tenants' pods only as tiers.",
+                [*_preemption_parameters(), *filter_parameters(VICTIM_FILTERED)],
+                preemptions,
+            ),
+            WAITS_PATH: operation(
+                "How long pods waited for GPUs, for what and at what cost; other tenants that hold GPUs only as tiers.",
+                [*_wait_parameters(), *filter_parameters(WAIT_FILTERED)],
+                content | {"application/json": {"schema": {"$ref": SCHEMA_REF.format(name="Waits")}}},
+            ),
+            **more.paths,
+        },
+        "components": {"schemas": _schemas(more)},
+    }
+
+
+def _schemas(more: Described) -> dict[str, Any]:
+    """The types of all documents, by name."""
+    types = [
+        AllocationsDocument,
+        AtRiskDocument,
+        PreemptionRow,
+        JobPreemptionRow,
+        TierTotal,
+        WaitReportRow,
+        MostUnaccounted,
+        *more.types,
+    ]
+    _, components = msgspec.json.schema_components([*types, *more.types], ref_template=SCHEMA_REF)
+    found = {name: each for name, each in _REPORT["properties"].items() if name not in _OF_REPORTS}
+    for name, kinds in (("rows", ("PreemptionRow", "JobPreemptionRow")), ("totals", ("TierTotal",))):
+        found[name] = {"type": "array", "items": {"anyOf": [{"$ref": SCHEMA_REF.format(name=each)} for each in kinds]}}
+    waits = _REPORT["properties"] | dict.fromkeys(("rows", "totals"), _WAIT_ROWS)
+    waits = {name: each for name, each in waits.items() if name not in ("compared_to", "unaccounted")}
+    schemas = components | {"Report": _REPORT, "Preemptions": {"type": "object", "properties": found}}
+    schemas["Waits"] = {"type": "object", "properties": waits}
+    return schemas
+
+
+def document_content(name: str) -> dict[str, Any]:
+    """The content of a response with a document of the named type."""
+    return {"application/json": {"schema": {"$ref": SCHEMA_REF.format(name=name)}}}
+
+
+def operation(summary: str, parameters: list[dict[str, Any]], content: dict[str, Any]) -> dict[str, Any]:
+    """A path that is read by GET."""
+    responses = {
+        "200": {"description": "the document", "content": content},
+        "400": {"description": "a parameter is wrong; the text says how to write it"},
+        "429": {"description": "too many requests of this client wait; Retry-After says when to try again"},
+        "503": {"description": "cannot be served now; the text says why"},
+    }
+    return {"get": {"summary": summary, "parameters": parameters, "responses": responses}}
+
+
+def _report_parameters() -> list[dict[str, Any]]:
+    dimensions = f"dimensions of the rows, separated by commas: {', '.join(COLUMNS)}"
+    return [
+        parameter("window", "such as month, last-month, 7d, 2026-10 or 2026-10-01/2026-10-15", default="month"),
+        parameter("cut_off", "what 'now' is: nothing after it counts; by default the last time that is complete"),
+        parameter("by", f"{dimensions}; by default tenant, or for a waterfall none"),
+        parameter("compare", "a period, or previous: explain the change since then"),
+        parameter(
+            "unallocated", f"capacity that nobody held: {', '.join(SHARINGS)}; not for users restricted to tenants"
+        ),
+        parameter("waterfall", "true: from capacity to what was used in jobs that succeeded", default="false"),
+        parameter("top", "only the rows with the highest cost; one row adds up the others"),
+        parameter("time_zone", "of days and months, such as Europe/Berlin", default="UTC"),
+        parameter("hours", "what the dimension hours means", default="business=Mon-Fri 9-17"),
+        parameter("format", f"one of {', '.join(FORMATS)}", default="json"),
+        parameter("limit", f"rows of a page, up to {MAX_LIMIT} (JSON only)", default=str(DEFAULT_LIMIT)),
+        parameter("offset", "rows to skip (JSON only)", default="0"),
+    ]
+
+
+def _preemption_parameters() -> list[dict[str, Any]]:
+    shared = ("window", "cut_off", "time_zone", "limit", "offset")
+    chosen = [each for each in _report_parameters() if each["name"] in shared]
+    by = "pod, or job: one record for each preemption of a job, with its rule, its cost and advice"
+    return [
+        parameter("by", by, default="pod"),
+        *filter_parameters(("cause",)),
+        *chosen,
+        parameter("format", "json, csv, or table: the text that the command prints", default="json"),
+    ]
+
+
+def _wait_parameters() -> list[dict[str, Any]]:
+    by = f"dimensions of the rows, separated by commas: {', '.join(WAIT_COLUMNS)}"
+    shared = ("window", "cut_off", "top", "time_zone", "hours", "format", "limit", "offset")
+    chosen = [each for each in _report_parameters() if each["name"] in shared]
+    return [parameter("by", by, default="tenant,cause,occupying_tier"), *chosen]
+
+
+def parameter(name: str, description: str, *, default: str | None = None) -> dict[str, Any]:
+    """A parameter that may be given once."""
+    schema = _TEXT if default is None else _TEXT | {"default": default}
+    return {"name": name, "in": "query", "description": description, "schema": schema}
+
+
+def filter_parameters(names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Parameters that may be repeated."""
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "description": f"only this {name.replace('_', ' ')}; may be repeated",
+            "schema": {"type": "array", "items": _TEXT},
+        }
+        for name in names
+    ]
+
+
+_NOT_FOUND: Final = {"404": {"description": "no such pod with GPUs, as far as the user may know"}}
+_OF_MANIFEST: Final = f"A manifest of {KIND_NAMES}, or a List of them, as JSON."
+
+
+def _pending() -> dict[str, Any]:
+    parameters = [
+        *filter_parameters(PENDING_FILTERS),
+        parameter("limit", f"pods of a page, up to {MOST_PENDING}", default=str(USUAL_PENDING)),
+        parameter("offset", "pods to skip", default="0"),
+        parameter("helps", "true: with the first change that would help each pod", default="false"),
+    ]
+    return operation(
+        "Which pods wait for GPUs, which workloads lack pods, and why.", parameters, document_content("PendingDocument")
+    )
+
+
+def _why() -> dict[str, Any]:
+    parameters = [
+        parameter("namespace", "of the pod or job; without it, the only pod of that name"),
+        parameter("pod", "the name of a pod"),
+        parameter("job", "instead of pod: the name of a job"),
+    ]
+    summary = "Why a pod waits, or when and why it waited; other tenants' pods only as tier and GPUs."
+    found = operation(summary, parameters, document_content("WhyDocument"))
+    found["get"]["responses"] |= _NOT_FOUND
+    return found
+
+
+def _what_if() -> dict[str, Any]:
+    parameters = [
+        parameter("gpus", "GPUs of a pod"),
+        parameter("model", "GPU model, or a part of its name"),
+        parameter("class", "PriorityClass; by default that of the cluster"),
+        parameter("cpu", "CPUs of a pod, such as 16"),
+        parameter("memory", "memory of a pod, such as 64Gi"),
+        parameter("namespace", "of the pods", default="default"),
+        parameter("count", "so many equal pods", default="1"),
+    ]
+    summary = "Whether pods would fit now, where, and whom they would evict. Creates nothing."
+    found = operation(summary, parameters, document_content("WhatIfDocument"))
+    body = {"description": _OF_MANIFEST, "content": {"application/json": {"schema": {"type": "object"}}}}
+    posted = operation(summary, [], document_content("WhatIfDocument"))["get"] | {"requestBody": body}
+    return found | {"post": posted}
+
+
+def _fits() -> dict[str, Any]:
+    parameters = [
+        parameter("model", "GPU model, or a part of its name"),
+        parameter("cpu", "CPUs for each GPU, such as 8", default="1"),
+        parameter("memory", "memory for each GPU, such as 64Gi", default="1Gi"),
+    ]
+    return operation(
+        "What pod sizes fit now, and which free GPUs are stranded.", parameters, document_content("FitsDocument")
+    )
+
+
+PENDING_DESCRIBED: Final = Described(
+    paths={PENDING_PATH: _pending(), WHY_PATH: _why(), WHAT_IF_PATH: _what_if(), FITS_PATH: _fits()},
+    types=(PendingDocument, WhyDocument, WhatIfDocument, FitsDocument),
+)

@@ -1,0 +1,223 @@
+"""The HTTP server of a process: metrics, health and a status page."""
+
+import asyncio
+import gzip
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from typing import Final, NamedTuple
+
+from aiohttp import web
+from msgspec import Struct
+
+from gputally.errors import GputallyError
+from gputally.exposition.negotiation import gzip_accepted, media
+from gputally.exposition.tenants import filter_by_tenant
+from gputally.web import status_page
+from gputally.web.access_policy import AccessPolicy
+from gputally.web.authentication import TENANTS, Authenticator
+from gputally.web.connections import HEADERS, accepting, served
+from gputally.web.listening import Address, bound, listen
+from gputally.web.turns import ANSWERS, Turns, answer_turns, busy_rejected
+
+METRICS_PATH: Final = "/metrics"
+Scrape = Callable[[bool], Awaitable[bytes]]
+"""The exposition as of now, in OpenMetrics if the argument says so, else in the text format."""
+Sections = Callable[[frozenset[str] | None], Awaitable[Sequence[status_page.StatusTable]]]
+"""The tables of the status page, for a user restricted to these tenants, None for all."""
+
+GRACE_SECONDS: Final = 5.0
+"""Time for requests in progress to finish when the server stops."""
+_GZIP_LEVEL: Final = 1
+"""A third of the time of level 6, for a sixth more bytes."""
+_INLINE_BYTES: Final = 32_768
+"""Up to this size, compressing is faster than handing over to a thread."""
+
+logger = logging.getLogger(__name__)
+
+
+class Readiness(Struct, frozen=True):
+    """Ready when nothing is `missing`; else each entry names one part and what it waits for."""
+
+    missing: tuple[str, ...] = ()
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """The pages that one process serves.
+
+    `scrapes` yield the metrics of a path. `ready` is called at each request and must not block. `routes` are served in
+    addition to the common ones, `tokens` are the tokens of paths that require their own, `bodies` the maximum bytes of
+    a body by path. On the status page, `links` adds (path, meaning) and `sections` its tables. `max_requests` scrapes
+    are answered at the same time.
+    """
+
+    title: str
+    about: str
+    version: str
+    scrapes: Mapping[str, Scrape]
+    ready: Callable[[], Readiness]
+    routes: Sequence[web.AbstractRouteDef] = ()
+    tokens: Mapping[str, Callable[[], str]] = {}
+    bodies: Mapping[str, int] = {}
+    links: tuple[tuple[str, str], ...] = ()
+    sections: Sections | None = None
+    max_requests: int = 40
+
+
+@asynccontextmanager
+async def serve(
+    site: Site, *, addresses: Sequence[str], policy_source: Callable[[], AccessPolicy] = AccessPolicy
+) -> AsyncIterator[tuple[Address, ...]]:
+    """Serve `site` while the context is open; yields the addresses, with the assigned port for port 0.
+
+    `policy_source` returns the access policy for each connection and request.
+
+    Raises: AddressTaken, or ConfigError for an address that cannot be used.
+    """
+    with ExitStack() as opened:
+        listeners = [opened.enter_context(listener) for listener in listen(addresses)]
+        runner = web.AppRunner(
+            application(site, policy_source),
+            access_log=None,
+            shutdown_timeout=GRACE_SECONDS,
+            handler_cancellation=True,  # a disconnected client's request is dropped
+        )
+        await runner.setup()
+        assert runner.server is not None
+        try:
+            async with accepting(runner.server, listeners, policy_source):
+                found = tuple(map(bound, listeners))
+                logger.info("serving on %s", ", ".join(f"{policy_source().scheme}://{each}/metrics" for each in found))
+                yield found
+        finally:
+            await runner.cleanup()
+
+
+def application(site: Site, policy_source: Callable[[], AccessPolicy]) -> web.Application:
+    """All routes of `site`; each also serves HEAD."""
+    metrics = {path: _Metrics(scrape, max_requests=site.max_requests) for path, scrape in site.scrapes.items()}
+    authenticator = Authenticator(policy_source, site.tokens, site.bodies)
+    app = web.Application(middlewares=[authenticator.middleware, served, busy_rejected])
+    app[ANSWERS] = answer_turns()
+    app.on_response_prepare.extend((_add_headers, authenticator.add_headers))
+    app.on_cleanup.extend((*(each.close for each in metrics.values()), authenticator.close))
+    app.router.add_get("/", _status(site))
+    for path, each in metrics.items():
+        app.router.add_get(path, each.get)
+    app.router.add_get("/healthz", _healthz)
+    app.router.add_get("/readyz", _readyz(site.ready))
+    app.router.add_routes(site.routes)
+    return app
+
+
+class _Variant(NamedTuple):
+    """A variant of the response; `tenants` is None for all tenants."""
+
+    openmetrics: bool
+    gzipped: bool
+    tenants: frozenset[str] | None
+
+
+class _Metrics:
+    """The scrape endpoint: scrapes take turns, and those at the same time share one rendering.
+
+    A shared response shows the state at the start of its rendering: milliseconds ago, with scrape intervals of seconds.
+    """
+
+    def __init__(self, scrape: Scrape, *, max_requests: int) -> None:
+        self._scrape = scrape
+        self._turns = Turns(max_requests, places=max_requests)
+        self._running: dict[_Variant, asyncio.Task[bytes]] = {}
+
+    async def get(self, request: web.Request) -> web.Response:
+        async with self._turns.turn():
+            try:
+                return await self._answer(request)
+            except GputallyError as error:
+                logger.error("scrape failed: %s", error)  # noqa: TRY400  # a known state needs no traceback
+            except Exception:
+                logger.exception("scrape failed")  # a gap in the graphs, but the server continues
+        return _plain("the scrape failed; see the log", status=500)
+
+    async def close(self, _app: web.Application) -> None:
+        """Cancel renderings that are still in progress."""
+        for task in self._running.values():
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        chosen = media(joined(request, "Accept"))
+        gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
+        body = await self._shared(_Variant(chosen.openmetrics, gzipped, TENANTS.get()))
+        headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"}
+        if gzipped:
+            headers["Content-Encoding"] = "gzip"
+        return web.Response(body=body, headers=headers)
+
+    async def _shared(self, variant: _Variant) -> bytes:
+        task = self._running.get(variant)
+        if task is None:
+            task = asyncio.create_task(self._body(variant), name="scrape")
+            self._running[variant] = task
+            task.add_done_callback(lambda _: self._running.pop(variant))
+        return await asyncio.shield(task)  # a client that disconnects must not cancel it for the others
+
+    async def _body(self, variant: _Variant) -> bytes:
+        body = await self._scrape(variant.openmetrics)
+        if variant.tenants is not None:
+            body = await asyncio.to_thread(filter_by_tenant, body, variant.tenants)
+        if not variant.gzipped:
+            return body
+        if len(body) <= _INLINE_BYTES:
+            return compressed(body)
+        return await asyncio.to_thread(compressed, body)  # zlib releases the GIL
+
+
+def compressed(body: bytes) -> bytes:
+    """The gzipped body, compressed for speed rather than size."""
+    return gzip.compress(body, _GZIP_LEVEL, mtime=0)
+
+
+def joined(request: web.Request, header: str) -> str:
+    """A header that may be repeated, as one list."""
+    return ",".join(request.headers.getall(header, ()))
+
+
+async def _healthz(_request: web.Request) -> web.Response:
+    """The event loop runs; /readyz reports whether the data sources respond."""
+    return _plain("ok")
+
+
+def _readyz(ready: Callable[[], Readiness]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def readyz(_request: web.Request) -> web.StreamResponse:
+        missing = ready().missing
+        return _plain("\n".join(missing), status=503) if missing else _plain("ok")
+
+    return readyz
+
+
+def _status(site: Site) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def root(request: web.Request) -> web.StreamResponse:
+        async with request.app[ANSWERS].turn():
+            sections = await site.sections(TENANTS.get()) if site.sections else ()
+        page = status_page.page(
+            title=site.title,
+            about=site.about,
+            version=site.version,
+            missing=site.ready().missing,
+            sections=sections,
+            links=site.links,
+        )
+        return web.Response(text=page, content_type="text/html", headers=status_page.HEADERS)
+
+    return root
+
+
+async def _add_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers["Server"] = HEADERS["Server"]  # replaces aiohttp's
+
+
+def _plain(text: str, *, status: int = 200) -> web.Response:
+    return web.Response(text=f"{text}\n", status=status)

@@ -1,0 +1,49 @@
+"""What /v1/usage answers; tests of the guard say to whom."""
+
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+from aiohttp import ClientResponse, ClientSession
+
+from gputally.model.usage import VERSION, GpuReport, UsageReport
+from gputally.web.server import Readiness, Site, serve
+from gputally.web.usage_route import usage_route
+
+REPORT = UsageReport(
+    version=VERSION,
+    epoch="e1",
+    node="node-1",
+    now_us=5,
+    watermark_us=4,
+    gpus=(GpuReport(uuid="GPU-0", model="H100", source="samples", watermark_us=4),),
+)
+
+
+@asynccontextmanager
+async def asked(encoding: str) -> AsyncIterator[ClientResponse]:
+    async def scrape(_openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
+        return b""
+
+    route = usage_route(lambda: REPORT)
+    site = Site(title="t", about="a", version="1", scrapes={"/metrics": scrape}, ready=Readiness, routes=[route])
+    async with (
+        serve(site, addresses=["127.0.0.1:0"]) as [address],
+        ClientSession(auto_decompress=False) as session,
+        session.get(f"http://{address}/v1/usage", headers={"Accept-Encoding": encoding}) as response,
+    ):
+        yield response
+
+
+async def test_the_report_is_json() -> None:
+    async with asked("identity") as response:
+        assert response.status == 200
+        assert response.content_type == "application/json"
+        assert msgspec.json.decode(await response.read(), type=UsageReport) == REPORT
+
+
+async def test_it_is_compressed_for_who_likes_that() -> None:
+    async with asked("gzip") as response:
+        assert response.headers["Content-Encoding"] == "gzip"
+        assert msgspec.json.decode(gzip.decompress(await response.read()), type=UsageReport) == REPORT
