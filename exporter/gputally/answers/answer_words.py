@@ -287,7 +287,7 @@ FIRST_STEPS: Final[Mapping[str, str]] = {
     Reason.VICTIMS_STOPPING: "Wait for their grace period.",
     Reason.PREEMPTING: "If that lasts, look at the scheduler.",
 }
-"""Of the other reasons, suggestions say what would help."""
+"""For the other reasons, suggestions say what would help."""
 
 
 def first_step(reason: str, *, has_suggestions: bool) -> str:

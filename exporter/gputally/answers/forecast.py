@@ -62,7 +62,7 @@ class Candidate(NamedTuple):
 
 
 def candidates_of(now: PendingNow, planned: list[PlannedPods], viewer: Viewer) -> list[Candidate]:
-    """Those with GPUs, as admission would store them.
+    """The planned pods with GPUs, as admission would store them.
 
     Raises: InvalidRequest for a class that does not exist, an invalid request, or pods without GPUs; it names no class
     that the reader may not know.

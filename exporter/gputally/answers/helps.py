@@ -128,7 +128,7 @@ def suggestions_for(
 def helps_among(
     found: Iterable[Suggestion], now: PendingNow, *, rank: Rank, viewer: Viewer, related: RelatedPods, pods: int = 1
 ) -> list[Help]:
-    """Those that are of use to a pod with these related ones, and that the reader may know."""
+    """The suggestions that help a pod with these related ones, and that the reader may know."""
     possible = (each for each in found if _is_of_use(each, related) and _may_be_known(each, viewer))
     helps = [help_of(each, now, rank, viewer, pods=pods) for each in possible]
     if related.rival and viewer.sees(related.rival.tenant):

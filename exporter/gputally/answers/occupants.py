@@ -14,7 +14,7 @@ from gputally.model.pod_record import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR
 
 _PLACES: Final = 6
-"""Of costs that are no bill."""
+"""Decimals of costs that are no bill."""
 OF_OTHERS: Final = "another tenant's pod"
 """Why a pod may not be preempted, for a reader who may not know its priority."""
 MOST_OCCUPANTS: Final = 50
@@ -27,7 +27,7 @@ class Rank(NamedTuple):
     priority: int
     may_preempt: bool
     name: str
-    """Of its PriorityClass."""
+    """The name of its PriorityClass."""
 
 
 def occupants(now: PendingNow, uids: Iterable[str], by: Rank, viewer: Viewer) -> list[OccupantPod]:

@@ -213,7 +213,7 @@ def _order(each: PreemptedPod) -> tuple[object, ...]:
 
 
 def _present(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> dict[str, PreemptedPod]:
-    """Those that still exist: the ledger may not have them yet, and names no preemptors to restricted readers."""
+    """The preempted pods that still exist: the ledger may lack them, and names no preemptors to restricted readers."""
     found: dict[str, PreemptedPod] = {}
     for uid, preemption in now.preemptions.items():
         record = now.records.get(uid)

@@ -64,7 +64,7 @@ class WhyRequest(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """As people write it."""
+        """The pod or job as people write it."""
         place = f"{self.namespace}/" if self.namespace else ""
         return f"{place}{self.pod}" if self.pod else f"job {place}{self.job}"
 
@@ -80,7 +80,7 @@ def matches(values: Values, filters: Filters) -> bool:
 
 
 def pod_values(waiting: WaitingPod) -> Values:
-    """Those of a waiting pod."""
+    """The values of a waiting pod."""
     return {
         "namespace": {waiting.record.namespace},
         "tenant": {waiting.tenant},
@@ -91,7 +91,7 @@ def pod_values(waiting: WaitingPod) -> Values:
 
 
 def workload_values(workload: UncreatedWorkload) -> Values:
-    """Those of a workload that lacks pods; its name counts as that of its job."""
+    """The values of a workload that lacks pods; its name counts as that of its job."""
     return {
         "namespace": {workload.owner.namespace},
         "tenant": {workload.tenant},
@@ -109,7 +109,7 @@ def seen_gangs(now: PendingNow, filters: Filters, viewer: Viewer) -> list[Partia
 
 
 def _gang_values(now: PendingNow, gang: PartialGang, waiting_by_uid: Mapping[str, WaitingPod]) -> Values:
-    """Those of a partial gang: its own and those of its pods; the reasons are those of its pods that wait."""
+    """The values of a partial gang: its own and those of its pods; the reasons are those of its pods that wait."""
     pods = [now.records[uid] for uid in (*gang.pods, *gang.pending) if uid in now.records]
     waiting = [waiting_by_uid[uid] for uid in gang.pending if uid in waiting_by_uid]
     return {
@@ -139,7 +139,7 @@ def unknown_to(now: PendingNow, filters: Filters, viewer: Viewer) -> list[str]:
 
 
 def _of_records(now: PendingNow, viewer: Viewer) -> list[Values]:
-    """Those of all pods with GPUs."""
+    """The values of all pods with GPUs."""
     return [
         {
             "namespace": {each.namespace},

@@ -23,7 +23,7 @@ from gputally.placement.room import Room
 from gputally.placement.unknown_workload import UnknownWorkload, group_of
 
 MOST_PODS: Final = 1_000
-"""Of one kind in one request."""
+"""The most pods of one kind in one request."""
 MOST_KINDS: Final = 20
 """Different pods in one request."""
 
@@ -47,7 +47,7 @@ class PodKind(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As jobs are named: `VolcanoJob` for the Job of Volcano."""
+        """The name as in those of jobs: `VolcanoJob` for the Job of Volcano."""
         return "VolcanoJob" if self.group == "batch.volcano.sh" else self.kind
 
 

@@ -86,13 +86,13 @@ def _bare(quota: QuotaState, amount: int) -> str:
 
 
 def chosen_workloads(now: PendingNow, filters: Filters, viewer: Viewer) -> list[UncreatedWorkload]:
-    """Those that the reader may see and that match all filters, the oldest first."""
+    """The workloads that the reader may see and that match all filters, the oldest first."""
     seen = (each for each in now.uncreated.described() if viewer.sees(each.tenant))
     return [each for each in seen if matches(workload_values(each), filters)]
 
 
 def workloads_named(now: PendingNow, namespace: str, name: str, viewer: Viewer) -> list[UncreatedWorkload]:
-    """Those of that name, or of a job of that name; of all namespaces without one."""
+    """The workloads of that name, or of a job of that name; in all namespaces without one."""
     found = chosen_workloads(now, {"job": frozenset({name})}, viewer)
     return [each for each in found if not namespace or each.owner.namespace == namespace]
 

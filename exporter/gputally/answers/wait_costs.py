@@ -33,7 +33,7 @@ class Unpriced(NamedTuple):
 
 
 def unpriced(now: PendingNow, waiting: WaitingPod) -> Unpriced:
-    """Of a pod that waits, with its range."""
+    """Why a pod that waits has no price, with the range of its prices."""
     reason, needs = unpriced_reason(now, waiting), waiting.needs
     if now.book is None or needs is None or reason == IMPOSSIBLE:
         return Unpriced(reason)

@@ -16,7 +16,7 @@ TYPE_LABEL: Final = "workload-type"
 _TRAINING_NAME: Final = re.compile(
     r"(.*[-_.])?(training|train|retrain|retraining|pretrain|pretraining|finetune|finetuning)([-_.].*)?"
 )
-"""As for serving tiers: one of these words is a separate part of the name."""
+"""Like the names of serving tiers: one of these words is a separate part of the name."""
 
 
 class Purpose(StrEnum):

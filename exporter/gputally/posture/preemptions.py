@@ -56,7 +56,7 @@ class _Rank(NamedTuple):
     policy: str
 
     def may_preempt(self, victim: "_Rank") -> bool:
-        """As `CatalogueClass.may_preempt`."""
+        """Whether it is permitted, see `CatalogueClass.may_preempt`."""
         return self.policy == PREEMPTS and self.value > victim.value
 
 
@@ -92,7 +92,7 @@ def _ranks(history: PreemptionHistory, classes: Iterable[CatalogueClass], rules:
 
 
 def _tiers(ranks: Iterable[_Rank], counts: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
-    """Those of classes by their highest value, then others that were observed."""
+    """The tiers of classes by their highest value, then others that were observed."""
     highest: dict[str, int] = {}
     for rank in ranks:
         highest[rank.tier] = max(rank.value, highest.get(rank.tier, rank.value))

@@ -46,7 +46,7 @@ class OfferedNodes:
         return self._next.get(uid)
 
     def first(self) -> set[str]:
-        """Of each machine, the node that continues no other one."""
+        """The first node of each machine: the one that continues no other node."""
         return {*self.uids, *self._next} - {*self._next.values()}
 
     def moved(self, found: Iterable[NodeSteps]) -> dict[str, list[tuple[int, int]]]:
@@ -77,7 +77,7 @@ class OfferedNodes:
 
 
 NO_NODE: Final = Asset(gpu_model="unknown", pool="none")
-"""Of allocations on nodes that were never observed."""
+"""The asset of allocations on nodes that were never observed."""
 
 
 class NodeAsset(NamedTuple):

@@ -79,7 +79,7 @@ class DisruptionLine(Struct, frozen=True):
 def read_disruptions(
     reader: LedgerReader, query: ReportQuery, causes: Collection[Cause], *, until_us: int | None = None
 ) -> Iterator[DisruptionLine]:
-    """Those decided in the window, in the order of time, that match all filters. Raises: LedgerError.
+    """The disruptions decided in the window, in the order of time, that match all filters. Raises: LedgerError.
 
     Their values count up to `until_us`, by default the end of the ledger.
     """

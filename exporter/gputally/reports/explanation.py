@@ -35,7 +35,7 @@ class ExplainedSegment(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """See `COST_UNIT`; 0 if it is unpriced."""
+        """The exact cost, see `COST_UNIT`; 0 if it is unpriced."""
         return self.segment.price.cost(self.gpu_time) if self.segment.price else 0
 
 

@@ -96,7 +96,7 @@ class JobPreemption(Struct, frozen=True, dict=True):
 def read_job_preemptions(
     reader: LedgerReader, query: ReportQuery, *, until_us: int | None = None
 ) -> Iterator[JobPreemption]:
-    """Those that began in the window, by time, that match all filters: for pods and nodes, if any victim does.
+    """Preemptions that began in the window, by time, that match all filters: for pods and nodes, if any victim does.
 
     A preemption is that of one tier and tenant, so a filter by these shows all of it or nothing. For `until_us` and
     errors see `read_disruptions`.

@@ -46,7 +46,7 @@ class RatedLine(Struct, kw_only=True):
 
     @property
     def difference(self) -> int:
-        """Of the cost of time that has both prices. Of no meaning if they are in different currencies."""
+        """The difference for time that has both prices. It means nothing if they are in different currencies."""
         return self.compared_after - self.compared_before
 
     def add(self, time: RatedTime) -> None:

@@ -38,7 +38,7 @@ def apportioned(parts: Sequence[Fraction], *, total: int) -> list[int]:
 
 
 def apportioned_within(parts: Sequence[Fraction], *, total: int, limits: Sequence[int]) -> list[int]:
-    """As `apportioned`, but no part is above its limit, which is the amount shown for what it is a part of.
+    """Each of `parts` as by `apportioned`, but none above its limit: the amount shown for what it is a part of.
 
     Where the limits leave too little for `total`, as those of negative amounts may, they do not count.
     """

@@ -11,7 +11,7 @@ from gputally.posture.state import PostureState
 from gputally.posture.wording import listed
 
 _LARGEST: Final = 1_000_000_000
-"""Of classes that are not the system's. Source: k8s.io/kubernetes pkg/apis/scheduling/types.go."""
+"""The highest value of classes that are not the system's. Source: k8s.io/kubernetes pkg/apis/scheduling/types.go."""
 
 
 def class_object(found: CatalogueClass) -> ObjectName:
