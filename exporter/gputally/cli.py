@@ -38,107 +38,107 @@ COMMANDS: Final = (
     Command(
         "aggregator",
         "watch a cluster, account its GPUs and serve metrics",
-        "gputally.aggregator.aggregator_flags:add_aggregator_flags",
+        "gputally.commands.aggregator:add_aggregator_flags",
     ),
     Command(
         "agent",
         "measure the GPUs of this node and their usage by container",
-        "gputally.agent.agent_flags:add_agent_flags",
+        "gputally.commands.agent:add_agent_flags",
     ),
     Command(
         "top",
         "show who holds which GPUs now, and what they cost per hour",
-        "gputally.top.flags:add_top_flags",
+        "gputally.commands.top:add_top_flags",
     ),
     Command(
         "why",
         "say why a pod waits for GPUs, and what would help",
-        "gputally.why_command.why_flags:add_why_flags",
+        "gputally.commands.why:add_why_flags",
     ),
     Command(
         "what-if",
         "say whether pods would fit now, and whom they would evict",
-        "gputally.why_command.what_if_flags:add_what_if_flags",
+        "gputally.commands.what_if:add_what_if_flags",
     ),
     Command(
         "fits",
         "say what pod sizes fit now, and why free GPUs are stranded",
-        "gputally.why_command.fits_flags:add_fits_flags",
+        "gputally.commands.fits:add_fits_flags",
     ),
     Command(
         "demo",
         "run the aggregator on a simulated cluster; needs no real one",
-        "gputally.demo.demo_flags:add_demo_flags",
+        "gputally.commands.demo:add_demo_flags",
     ),
     Command(
         "report",
         "report GPU-hours and cost of a period, from a ledger",
-        "gputally.ledger_commands.report.report_flags:add_report_flags",
+        "gputally.commands.report:add_report_flags",
     ),
     Command(
         "explain",
         "explain a number of a report: its allocations, prices and dates",
-        "gputally.ledger_commands.explain.explain_flags:add_explain_flags",
+        "gputally.commands.explain:add_explain_flags",
     ),
     Command(
         "rerate",
         "compare what a period costs by another price book, or without spot",
-        "gputally.ledger_commands.rerate.rerate_flags:add_rerate_flags",
+        "gputally.commands.rerate:add_rerate_flags",
     ),
     Command(
         "preemptions",
         "list pods that were preempted, evicted or lost with their node",
-        "gputally.ledger_commands.preemptions.preemption_flags:add_preemptions_flags",
+        "gputally.commands.preemptions:add_preemptions_flags",
     ),
     Command(
         "waits",
         "report how long pods waited for GPUs, for what and at what cost",
-        "gputally.ledger_commands.waits.wait_flags:add_waits_flags",
+        "gputally.commands.waits:add_waits_flags",
     ),
     Command(
         "periods",
         "list closed periods, or show the invoice of one",
-        "gputally.ledger_commands.invoices.period_flags:add_periods_flags",
+        "gputally.commands.periods:add_periods_flags",
     ),
     Command(
         "budgets",
         "show what is spent of each budget, and what is forecast",
-        "gputally.ledger_commands.budgets.budgets_flags:add_budgets_flags",
+        "gputally.commands.budgets:add_budgets_flags",
     ),
     Command(
         "showback",
         "deliver the report of each tenant, as files or to a webhook",
-        "gputally.showback.showback_flags:add_showback_flags",
+        "gputally.commands.showback:add_showback_flags",
     ),
     Command(
         "import",
         "import jobs of the time before the installation",
-        "gputally.ledger_commands.import_flags:add_import_flags",
+        "gputally.commands.import_jobs:add_import_flags",
     ),
     Command(
         "ledger",
         "inspect, check and query a ledger, also while it is written",
-        "gputally.ledger_commands.ledger_flags:add_ledger_commands",
+        "gputally.commands.ledger:add_ledger_commands",
     ),
     Command(
         "backup",
         "back up a ledger, also while it is written",
-        "gputally.ledger_commands.backup_command:add_backup_flags",
+        "gputally.commands.backup:add_backup_flags",
     ),
     Command(
         "restore",
         "replace a ledger by its backup",
-        "gputally.ledger_commands.restore_command:add_restore_flags",
+        "gputally.commands.restore:add_restore_flags",
     ),
     Command(
         "posture",
         "say who may preempt whom in a cluster or in manifests, and check it",
-        "gputally.posture_command.posture_flags:add_posture_flags",
+        "gputally.commands.posture:add_posture_flags",
     ),
     Command(
         "check",
         "check configurations and price books, report all problems",
-        "gputally.config.check_flags:add_check_flags",
+        "gputally.commands.check:add_check_flags",
     ),
 )
 """In the order of `gputally --help`."""
@@ -201,7 +201,10 @@ def _run(given: Sequence[str]) -> int:
 
 def _run_plugin(given: Sequence[str]) -> int:
     """Run the command in the aggregator's pod, if it needs the ledger there; otherwise here."""
-    from gputally.ledger_commands.in_pod import remote_command, run_remotely  # noqa: PLC0415 - only the plugin does so
+    from gputally.commands.in_pod import (
+        remote_command,
+        run_remotely,
+    )
 
     remote = remote_command(given)
     return run_remotely(remote) if remote else _run(given)

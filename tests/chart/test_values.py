@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gputally.config.check import check
+from gputally.commands.check import check
 from gputally.config.presets import PRESETS
 from gputally.config.prices.currencies import CURRENCIES
 from tests.chart.helm import CHART, IMAGED, RELEASE, Refused, objects, rendered, run

@@ -6,10 +6,9 @@ from gputally.answers.answer_words import FIRST_STEPS
 from gputally.answers.planned_pods import READERS
 from gputally.cli import parser
 from gputally.model.verdicts import Reason
-from gputally.why_command.fits_text import fits_lines
-from gputally.why_command.pending_text import pending_lines
-from gputally.why_command.what_if_text import what_if_lines
-from gputally.why_command.why_text import why_lines
+from gputally.output.fits import fits_lines
+from gputally.output.what_if import what_if_lines
+from gputally.output.why import pending_lines, why_lines
 from tests.docs.pages import TEXTS, blocks, table
 from tests.fakes.whole_parser import whole_parser
 from tests.unit.why_command.fits_documents import FINDINGS, FITS

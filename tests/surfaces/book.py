@@ -13,9 +13,8 @@ from typing import Any, Final
 import aiohttp
 
 from gputally.cli import main
-from gputally.showback.showback import showback
-from gputally.showback.showback_options import ShowbackOptions
-from gputally.top.authorization import Credentials
+from gputally.client.access import Credentials
+from gputally.commands.showback import ShowbackOptions, showback
 from tests.fakes.command import start
 
 Json = Any

@@ -6,6 +6,18 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Final
 
+from gputally.formatting.amounts import (
+    amount_words,
+    byte_words,
+    clock,
+    count_words,
+    duration,
+    gpu_words,
+    listed,
+    money,
+    money_range,
+    pod_words,
+)
 from gputally.model.api.pending import GangEntry, PendingPod
 from gputally.model.api.why import (
     NeededResources,
@@ -18,17 +30,6 @@ from gputally.model.api.why import (
 )
 from gputally.model.partial_gangs import NotCompared
 from gputally.model.verdicts import Reason
-from gputally.pending_api.words.amount_words import (
-    amount_words,
-    byte_words,
-    count_words,
-    gpu_words,
-    listed,
-    money,
-    money_range,
-    pod_words,
-)
-from gputally.pending_api.words.duration_words import clock, duration
 
 NO_CLASS: Final = "no PriorityClass"
 OCCUPANT_HEADS: Final = ("GPUs", "Tier", "Priority", "Per hour", "Preemptible", "Pod (tenant)")

@@ -5,9 +5,9 @@ from decimal import Decimal
 from typing import Final
 
 from gputally.answers.answer_words import unnamed_words
+from gputally.formatting.amounts import gpu_words, listed
 from gputally.model.advice import Actor
 from gputally.model.api.why import Help, OccupantPod
-from gputally.pending_api.words.amount_words import gpu_words, listed
 
 ACTOR_WORDS: Final[Mapping[str, str]] = {
     Actor.NOBODY.value: "",

@@ -11,13 +11,13 @@ from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.answers.occupants import Rank, occupants
 from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.answers.verdict_words import quota_words, without_value
+from gputally.formatting.amounts import amount_words, gpu_words, listed
 from gputally.model.advice import ACTORS, CHANGES_JOB, Actor, ChangeKind, PriorityChoice, SuggestedChange, Suggestion
 from gputally.model.api.why import Help
 from gputally.model.needs import Needs, Situation
 from gputally.model.partial_gangs import PartialGang
 from gputally.model.units import GPU
 from gputally.model.verdicts import Verdict
-from gputally.pending_api.words.amount_words import amount_words, gpu_words, listed
 from gputally.placement.room import is_planned
 from gputally.placement.suggestions import suggestions
 

@@ -15,9 +15,9 @@ from gputally.answers.pending_requests import PendingRequest, unknown_to
 from gputally.answers.priority_findings import finding_entries
 from gputally.answers.uncreated_workloads import chosen_workloads, pending_workload, workload_reasons
 from gputally.answers.why_waiting import rank_of
+from gputally.formatting.amounts import pods_words
 from gputally.model.api.pending import PendingDocument, PendingPod
 from gputally.model.api.why import Help
-from gputally.pending_api.words.amount_words import pods_words
 
 if TYPE_CHECKING:
     from gputally.model.advice import Suggestion

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from gputally.accounting.facts.gpu_model import LABELS
 from gputally.answers.parameters import WHAT_IF_PARAMETERS, InvalidRequest, expect_known, number, only
+from gputally.formatting.amounts import GPU_RESOURCE
 from gputally.model.advice import PriorityChoice
 from gputally.model.kube.meta import Camel, Meta
 from gputally.model.kube.placeable_pods import PlaceablePod, PlaceableSpec
 from gputally.model.kube.pods import NEVER, PodMeta
 from gputally.model.rules import Rules
-from gputally.pending_api.words.amount_words import GPU_RESOURCE
 from gputally.placement.room import Room
 from gputally.placement.unknown_workload import UnknownWorkload, group_of
 

@@ -5,11 +5,11 @@ from typing import Final
 
 from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.answers.pending_now import PendingNow, Viewer
+from gputally.formatting.amounts import GPU_RESOURCE, amount_words
 from gputally.model.api.pending import PendingFinding
 from gputally.model.api.why import PriorityNote
 from gputally.model.units import GPU, to_datetime
 from gputally.model.verdicts import FindingKind, PriorityFinding
-from gputally.pending_api.words.amount_words import GPU_RESOURCE, amount_words
 
 MOST_NAMED: Final = 3
 """Pods that an entry names."""

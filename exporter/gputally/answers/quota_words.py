@@ -1,9 +1,9 @@
 """A quota that refuses pods, as a document and in words."""
 
+from gputally.formatting.amounts import bare_amount
 from gputally.model.api.pending import QuotaRefusal
 from gputally.model.kube.policy import LIMITS, REQUESTS
 from gputally.model.needs import CPU, QuotaState
-from gputally.pending_api.words.amount_words import bare_amount
 from gputally.placement.quotas import resource_of
 
 _MILLI = 1000

@@ -11,6 +11,7 @@ from gputally.answers.pending_pods import WaitLine, reason_sums
 from gputally.answers.pending_requests import Filters, matches, workload_values
 from gputally.answers.quota_words import quota_refusal
 from gputally.answers.wait_costs import BEYOND_NODES
+from gputally.formatting.amounts import amount_words, bare_amount
 from gputally.model.advice import Actor
 from gputally.model.api.pending import PendingReason, PendingWorkload
 from gputally.model.kube.policy import LIMITS
@@ -18,7 +19,6 @@ from gputally.model.needs import QuotaState
 from gputally.model.units import GPU, to_datetime
 from gputally.model.verdicts import Reason
 from gputally.model.waits import Uncharged, UncreatedWorkload
-from gputally.pending_api.words.amount_words import amount_words, bare_amount
 
 _MOST: Final = "as many GPUs as the cluster ever had, or waits.ceiling_gpus if that is more"
 _LIMITS: Final = {

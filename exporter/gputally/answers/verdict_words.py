@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from gputally.formatting.amounts import amount_words, bare_amount, listed
 from gputally.model.needs import GangState, Needs, Situation
 from gputally.model.verdicts import Obstacle, ObstacleKind, Reason, Verdict
-from gputally.pending_api.words.amount_words import amount_words, bare_amount, listed
 from gputally.placement.gangs import MEMBERS
 from gputally.placement.quotas import resource_of
 

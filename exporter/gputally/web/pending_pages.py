@@ -22,13 +22,11 @@ from gputally.answers.answer_words import (
 from gputally.answers.help_words import effect_words, who_words
 from gputally.answers.pending_requests import PENDING_FILTERS, PendingRequest, WhyRequest
 from gputally.answers.quota_words import quota_line
-from gputally.files.html_template import html_template
+from gputally.formatting.amounts import count_words, duration, pod_words
+from gputally.formatting.html_pages import STYLE, html_template
 from gputally.model.api.pending import PENDING_PATH, PendingDocument
 from gputally.model.api.why import WHY_PATH, WhyAnswer, WhyDocument
 from gputally.model.verdicts import Reason
-from gputally.pending_api.pages.page_style import STYLE
-from gputally.pending_api.words.amount_words import count_words, pod_words
-from gputally.pending_api.words.duration_words import duration
 
 WHY_PAGE_PATH: Final = "/pending/why"
 

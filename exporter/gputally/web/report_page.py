@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from gputally.answers.parameters import InvalidRequest
-from gputally.files.html_template import html_template
+from gputally.formatting.html_pages import html_template
 from gputally.ledger.records import Window
 from gputally.model.units import to_us
 from gputally.reports.bill_rows import lost_note

@@ -10,7 +10,7 @@ from gputally.answers.parameters import InvalidRequest
 from gputally.answers.pending_now import ALL, PendingNow, Viewer
 from gputally.model.api.fits import PoolFits
 from gputally.model.price import Asset
-from gputally.why_command.fits_text import fits_lines
+from gputally.output.fits import fits_lines
 from tests.core.manifests import GPU_NAME
 from tests.unit.answers.pending_world import H100, holds, node, world
 

@@ -13,9 +13,8 @@ from gputally.model.api.pending import GangEntry
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.pod_groups import PodGroupObject
 from gputally.model.partial_gangs import TaskShort
+from gputally.output.why import pending_lines, why_lines
 from gputally.web.pending_pages import pending_page
-from gputally.why_command.pending_text import pending_lines
-from gputally.why_command.why_text import why_lines
 from tests.core.gang_pods import WATCHED
 from tests.core.manifests import PodForm, namespace, us
 from tests.core.replay import Replay

@@ -9,8 +9,8 @@ from gputally.answers.pending_now import ALL, PendingNow, Viewer
 from gputally.answers.pending_requests import PendingRequest
 from gputally.model.api.pending import PendingDocument
 from gputally.model.verdicts import FindingKind
+from gputally.output.why import pending_lines
 from gputally.web.pending_pages import pending_page
-from gputally.why_command.pending_text import pending_lines
 from tests.unit.answers.pending_world import holds, node, waits, world
 
 FIRST_POD = PendingRequest({}, 1, 0, with_helps=False)

@@ -9,8 +9,8 @@ from gputally.answers.pending_now import ALL, PendingNow, Viewer
 from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.why import NoSuchPods, why_document
 from gputally.model.api.why import WhyDocument
+from gputally.output.why import why_lines
 from gputally.web.pending_pages import why_page
-from gputally.why_command.why_text import why_lines
 from tests.core.manifests import PodForm
 from tests.unit.answers.pending_world import Past, holds, node, world
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gputally import cli
-from gputally.ledger_commands.in_pod import remote_command
+from gputally.commands.in_pod import remote_command
 from tests.unit.ledger_commands.sample import Runner, closed
 
 IN_POD = ["-n", "gputally", "deploy/gputally-aggregator", "--", "gputally"]

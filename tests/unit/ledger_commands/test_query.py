@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.ledger_commands.plain_text import write_rows
+from gputally.formatting.tables import write_rows
 from tests.unit.ledger_commands.sample import Runner, closed, dump, in_use, names
 
 WRITES = [

@@ -5,10 +5,10 @@ from typing import Any
 
 import yaml
 
+from gputally.commands.posture_sources import read_manifests
 from gputally.model.rules import Rules
 from gputally.posture.document import Posture, posture_of
 from gputally.posture.objects import PostureInput
-from gputally.posture_command.manifest_reader import read_manifests
 
 MANIFESTS = Path(__file__).parent / "manifests"
 

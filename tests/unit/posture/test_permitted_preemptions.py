@@ -1,6 +1,6 @@
+from gputally.output.posture import sections
 from gputally.posture.classes import CatalogueClass
 from gputally.posture.preemptions import permitted_preemptions
-from gputally.posture_command.posture_sections import sections
 from tests.unit.posture.postures import posture_of_file
 
 

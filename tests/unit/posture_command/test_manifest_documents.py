@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import ConfigError
-from gputally.posture_command.manifest_documents import manifest_objects
+from gputally.files.manifests import manifest_objects
 
 HEAD = "apiVersion: v1\nkind: Pod\n"
 BOMB = HEAD + "a: &a0 [x, x, x, x, x, x, x, x, x, x]\n"

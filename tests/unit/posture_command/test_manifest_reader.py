@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gputally.commands.posture_sources import read_manifests
 from gputally.errors import ConfigError
 from gputally.model.rules import Rules
 from gputally.posture.document import posture_of
-from gputally.posture_command.manifest_reader import read_manifests
 
 CLASS = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: a}\nvalue: 1\n"
 

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.cli import main
+from gputally.commands.in_pod import remote_command
 from gputally.ledger.open_to_write import open_ledger
-from gputally.ledger_commands.in_pod import remote_command
 from tests.contract.records import CLASS_VERSION, PREEMPTION, step, us
 from tests.unit.posture.postures import MANIFESTS
 

@@ -8,10 +8,8 @@ import pytest
 from aiohttp import web
 
 from gputally.cli import parser
+from gputally.commands.showback import PAUSES_SECONDS, file_name, showback, showback_options
 from gputally.errors import AggregatorRefused, ConfigError, DeliveryFailed, DeliveryRejected
-from gputally.showback.delivery import file_name
-from gputally.showback.showback import PAUSES_SECONDS, showback
-from gputally.showback.showback_flags import showback_options
 from gputally.web.report_processes import ReportRunner
 from gputally.web.report_routes import report_routes
 from gputally.web.server import serve

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from aiohttp import ClientSession, web
 
+from gputally.client.access import Credentials
+from gputally.client.aggregator import AggregatorClient, InvalidQuestion
+from gputally.client.port_forward import Service, forwarded
 from gputally.errors import AggregatorUnreachable, ConfigError
 from gputally.model.api.allocations import PATH
-from gputally.top.authorization import Credentials
-from gputally.top.client import AggregatorClient, InvalidQuestion
-from gputally.top.port_forward import Service, forwarded
 from tests.unit.top.documents import document
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]

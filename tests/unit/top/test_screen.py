@@ -7,8 +7,8 @@ from msgspec import structs
 from rich.console import Console
 
 from gputally.model.api.allocations import JobPlacement, NodeCapacity, UnaccountedCount
-from gputally.top.groups import groups
-from gputally.top.screen import screen
+from gputally.output.allocation_groups import groups
+from gputally.output.top import screen
 from tests.unit.top.documents import NODES, PODS, document, pod
 
 

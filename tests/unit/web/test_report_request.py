@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.answers.parameters import InvalidRequest
-from gputally.ledger_commands.report.scope_flags import _limit
+from gputally.commands.scope import _limit
 from gputally.web.report_requests import ReportRequest, literal
 
 

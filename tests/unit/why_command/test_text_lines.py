@@ -2,8 +2,8 @@
 
 import pytest
 
-from gputally.pending_api.words.duration_words import duration
-from gputally.why_command.text_lines import headed, headed_table
+from gputally.formatting.amounts import duration
+from gputally.formatting.wrapping import headed, headed_table
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from gputally.model.api.pending import PendingDocument, PendingReason, PendingTenant, QuotaRefusal
 from gputally.model.api.what_if import AfterWaiting, PodForecast, WhatIfDocument
 from gputally.model.api.why import Help
-from gputally.why_command.pending_text import pending_lines
-from gputally.why_command.what_if_text import what_if_lines
+from gputally.output.what_if import what_if_lines
+from gputally.output.why import pending_lines
 from tests.unit.why_command.what_if_documents import FORECAST
 from tests.unit.why_command.why_documents import NOON, POD, SWEEP, before
 

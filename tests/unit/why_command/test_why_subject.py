@@ -2,8 +2,8 @@
 
 import pytest
 
+from gputally.client.why import WhySubject, why_subject
 from gputally.errors import ConfigError
-from gputally.why_command.why_subject import WhySubject, why_subject
 
 
 def subject(

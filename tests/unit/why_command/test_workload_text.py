@@ -4,8 +4,7 @@ from msgspec.structs import replace
 
 from gputally.model.api.pending import PendingDocument, PendingReason, PendingWorkload, QuotaRefusal
 from gputally.model.api.why import WhyDocument
-from gputally.why_command.pending_text import pending_lines
-from gputally.why_command.why_text import why_lines
+from gputally.output.why import pending_lines, why_lines
 from tests.unit.why_command.why_documents import ANSWER, NOON, before
 
 WORKLOAD = PendingWorkload(

@@ -13,12 +13,12 @@ from aiohttp import ClientSession
 
 from gputally.aggregator.optional.due_records import DueRecord, DueRecords, due_records
 from gputally.aggregator.pipeline import Pipeline
+from gputally.client.webhook import BAD_DOCUMENT, post, webhook_url
 from gputally.errors import DeliveryFailed, DeliveryRejected, LedgerError
 from gputally.files.reread import Reread
 from gputally.model.health import DeliveriesHealth
 from gputally.process.clock import Clock
 from gputally.process.once import Once
-from gputally.webhook import BAD_DOCUMENT, post, webhook_url
 
 logger = logging.getLogger(__name__)
 

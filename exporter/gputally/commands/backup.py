@@ -1,0 +1,60 @@
+"""`gputally backup` copies a ledger at one instant, also while it is written."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Final
+
+from gputally.commands.in_pod import KUBECTL_EXEC, LEDGER
+from gputally.commands.progress import ProgressLine, ending_cleanly
+from gputally.errors import ConfigError, Problem
+from gputally.formatting.tables import accounted, size
+from gputally.setting import add_epilog, add_flags
+
+_EXAMPLES: Final = f"""\
+Works while the aggregator writes: the backup is the ledger at one instant. It is checked, and gets its name only when
+it is complete. Meanwhile SQLite cannot reuse the WAL, so that file grows by what is written. The folder of TARGET, or
+for - that of the ledger, needs free space for a copy.
+
+examples:
+  gputally backup --ledger gputally.db backup.db
+  {KUBECTL_EXEC} gputally backup - > backup.db
+"""
+
+
+def add_backup_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
+    command.set_defaults(run=_backup)
+    add_epilog(command, _EXAMPLES)
+    add_flags(command, (LEDGER,))
+    command.add_argument("--force", action="store_true", help="overwrite TARGET")
+    command.add_argument("--no-check", action="store_true", help="copy a damaged ledger too, as evidence")
+    command.add_argument("target", metavar="TARGET", help="file to write; - is standard output")
+
+
+def backup(ledger: str, target: str, *, force: bool, check: bool) -> int:
+    """Copy the ledger to the file `target`, or to standard output if it is `-`. Raises: ConfigError, LedgerError."""
+    from gputally.ledger.open import path_of  # noqa: PLC0415 - SQLite, which --help needs not
+    from gputally.ledger.sqlite.backup import (
+        back_up_to_file,
+        back_up_to_stream,
+    )
+
+    path = path_of(ledger)
+    if target == "-" and sys.stdout.isatty():
+        raise ConfigError([Problem("", "backup -", "standard output is a terminal; redirect it: > backup.db")])
+    with ending_cleanly(), ProgressLine() as report:
+        if target == "-":
+            done = back_up_to_stream(path, sys.stdout.buffer, check=check, report=report)
+        else:
+            done = back_up_to_file(path, Path(target), force=force, check=check, report=report)
+    checked = "no damage found" if check else "not checked"
+    name = "standard output" if target == "-" else target
+    sys.stderr.write(
+        f"{path}: backed up to {name}: {size(done.size_bytes)}, {accounted(done.accounted_us)}, {checked}\n"
+    )
+    return 0
+
+
+def _backup(parsed: Namespace) -> int:
+    return backup(parsed.ledger, parsed.target, force=parsed.force, check=not parsed.no_check)

@@ -1,0 +1,91 @@
+"""`gputally check` validates configurations and price books without applying them, and reports all problems."""
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from gputally.accounting.prices.price_book import PriceBook
+from gputally.config.document import load
+from gputally.config.fields import Field, kind_of
+from gputally.config.prices.multipliers import undefined_tiers
+from gputally.config.prices.price_file import PRICE_BOOK, price_book
+from gputally.config.rules_file import CONFIGURATION, rules
+from gputally.errors import ConfigError, Problem
+from gputally.model.printable import printable
+from gputally.model.rules import Rules
+
+_VERSION: Final = 1
+"""Of the JSON document."""
+_READERS: Final[Mapping[str, Callable[[Field], Rules | PriceBook]]] = {PRICE_BOOK: price_book, CONFIGURATION: rules}
+
+
+def check(paths: Iterable[Path]) -> list[Problem]:
+    """All problems of all files, each parsed as its declared `kind`; empty if all are valid.
+
+    With exactly one configuration, price books are also checked against its tiers.
+    """
+    problems: list[Problem] = []
+    found: list[tuple[Path, Rules | PriceBook]] = []
+    for path in paths:
+        try:
+            found.append((path, _read(path)))
+        except ConfigError as error:
+            problems += error.problems
+    configurations = [content for _, content in found if isinstance(content, Rules)]
+    if len(configurations) == 1:
+        books = ((path, content) for path, content in found if isinstance(content, PriceBook))
+        problems += (p for path, book in books for p in undefined_tiers(book, configurations[0], file=str(path)))
+    return problems
+
+
+def document_of(problems: Iterable[Problem], *, files: int) -> str:
+    """The problems as JSON: `version`, the number of `files`, and `problems` with `file`, `field` and `text`."""
+    shown = [{"file": each.file, "field": each.field, "text": each.text} for each in problems]
+    document = {"version": _VERSION, "files": files, "problems": shown}
+    return msgspec.json.format(msgspec.json.encode(document)).decode() + "\n"
+
+
+def _read(path: Path) -> Rules | PriceBook:
+    root = load(path)
+    kind = kind_of(root, _READERS)
+    content = _READERS[kind](root) if kind else None
+    root.raise_problems()
+    assert content is not None, "a wrong kind is a problem"
+    return content
+
+
+_EXAMPLES: Final = """\
+examples:
+  gputally check config.yaml prices.yaml
+  helm template . --show-only templates/files.yaml | yq '.data["config.yaml"]' | gputally check -
+  gputally check --output json *.yaml | jq '.problems[] | .file + ": " + .text'
+
+Price books are also checked against the tiers of a configuration that is named beside them.
+"""
+
+
+def add_check_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
+    command.set_defaults(run=_check)
+    command.epilog, command.formatter_class = _EXAMPLES, RawDescriptionHelpFormatter
+    add = command.add_argument
+    add("--output", choices=("text", "json"), default="text", help="json prints one document [default: text]")
+    add("files", nargs="+", type=Path, metavar="FILE", help="a Configuration or PriceBook (YAML); - is standard input")
+
+
+def _check(parsed: Namespace) -> int:
+    """Report all problems of the files."""
+    problems = check(parsed.files)
+    count = len(parsed.files)
+    if parsed.output == "json":
+        sys.stdout.write(document_of(problems, files=count))
+        return 2 if problems else 0
+    for problem in problems:
+        sys.stderr.write(f"{printable(str(problem))}\n")
+    if not problems:
+        sys.stdout.write(f"{count} file{'s' if count > 1 else ''} checked, no problems\n")
+    return 2 if problems else 0

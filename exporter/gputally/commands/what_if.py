@@ -1,0 +1,50 @@
+"""`gputally what-if` says whether pods would fit now, and whom they would evict."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Final
+
+from gputally.client.access import add_access
+from gputally.setting import add_epilog
+
+_OUTPUTS: Final = ("text", "json")
+_EXAMPLES: Final = """\
+Says where pods would fit now, whom they would evict and what work that would destroy; else why they would wait and what
+would help. Creates nothing: only the requests of FILE are sent to the aggregator, no commands and no environment.
+
+examples:
+  kubectl gputally what-if --gpus 8 --model H100 --class gpu-training
+  kubectl gputally what-if job.yaml               Pod, Job, CronJob, Deployment, StatefulSet, JobSet, PyTorchJob ...
+  helm template . | kubectl gputally what-if -    all workloads of a chart, one after the other
+  kubectl gputally what-if --gpus 1 --cpu 8 --memory 64Gi --count 16 --namespace ml
+  gputally what-if job.yaml --url http://gpu.example:9836 --output json | jq '.forecasts[].victims'
+
+Quotas count if the aggregator watches them; queues such as Kueue do not. Of several nodes that fit, the scheduler may
+take any.
+
+exit status: 0 answered, also if the pods would wait; 2 flags or FILE; 8 aggregator not reached
+"""
+
+
+def add_what_if_flags(command: ArgumentParser) -> None:
+    """Add all flags, with examples."""
+    command.set_defaults(run=_what_if)
+    add_epilog(command, _EXAMPLES)
+    add = command.add_argument
+    add("file", nargs="?", type=Path, metavar="FILE", help="a manifest (YAML, JSON); - is standard input")
+    pod = command.add_argument_group("instead of FILE").add_argument
+    pod("--gpus", type=int, metavar="N", help="GPUs of a pod")
+    pod("--model", metavar="MODEL", default="", help="GPU model, or a part of its name, such as H100")
+    pod("--class", dest="class_name", metavar="CLASS", default="", help="PriorityClass; default is the cluster's")
+    pod("--cpu", metavar="CPUS", default="", help="CPUs of a pod, such as 16 or 500m")
+    pod("--memory", metavar="BYTES", default="", help="memory of a pod, such as 64Gi")
+    pod("--count", type=int, metavar="N", default=None, help="number of equal pods [default: 1]")
+    pod("-n", "--namespace", metavar="NAMESPACE", default="", help="namespace of the pods [default: default]")
+    add("--output", choices=_OUTPUTS, default="text", help="json prints the response of the API [default: text]")
+    add_access(command, namespace_flags=("--aggregator-namespace",))
+
+
+def _what_if(parsed: Namespace) -> int:
+    from gputally.client.what_if import run_what_if  # noqa: PLC0415 - aiohttp, which --help needs not
+
+    return run_what_if(parsed)

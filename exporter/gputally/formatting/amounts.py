@@ -1,0 +1,117 @@
+"""Amounts in words, such as `8 GPUs`, `256 GiB memory` or `2 h 5 min`."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from gputally.model.api.why import OccupantPod
+from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+
+GPU_RESOURCE: Final = "nvidia.com/gpu"
+_MILLI: Final = 1000
+_MOST: Final = 10**9
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_BYTES: Final = {MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral storage"}
+
+
+def amount_words(resource: str, amount: int) -> str:
+    """The amount with its unit: `1 GPU`, `2.5 CPUs`, `256 GiB memory`, `3 nvidia.com/mig-1g.10gb`."""
+    if resource == GPU_RESOURCE:
+        return _counted(amount, "GPU")
+    if resource == PODS:
+        return _counted(amount, "pod")
+    if resource == CPU:
+        return _counted(amount / _MILLI, "CPU")
+    if resource in _BYTES:
+        return f"{byte_words(amount)} {_BYTES[resource]}"
+    return f"{count_words(amount)} {resource}"
+
+
+def bare_amount(resource: str, amount: int) -> str:
+    """The same where the resource was just named: `8`, `2.5`, `256 GiB`; nothing below 0."""
+    least = max(0, amount)
+    if resource in _BYTES:
+        return byte_words(least)
+    return count_words(least / _MILLI if resource == CPU else least)
+
+
+def byte_words(amount: int) -> str:
+    """Bytes in the largest unit that leaves at least 1, with at most three digits behind it: `1.5 GiB`."""
+    value, unit = float(max(0, amount)), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - by definition
+        value, unit = value / 1024, unit + 1
+    return f"{value:.4g} {_UNITS[unit]}"
+
+
+def gpu_words(count: float) -> str:
+    """`1 GPU`, `0.5 GPUs`."""
+    return _counted(count, "GPU")
+
+
+def count_words(number: float) -> str:
+    """`1,024`, `0.5`; what is beyond all clusters only as such."""
+    if number > _MOST:
+        return f"more than {_MOST:,}"
+    return f"{number:,.0f}" if number == int(number) else f"{number:,.3f}".rstrip("0")
+
+
+def pods_words(occupants: Sequence[OccupantPod]) -> str:
+    """`2 pods`; `pods with 6 GPUs` if their number may not be known."""
+    counts = [each.pods for each in occupants if each.pods is not None]
+    if len(counts) == len(occupants):
+        return _counted(sum(counts), "pod")
+    return f"pods with {gpu_words(sum(each.gpus for each in occupants))}"
+
+
+def pod_words(count: int) -> str:
+    """`1 pod`, `2 pods`."""
+    return _counted(count, "pod")
+
+
+def money(decimal: str | None, currency: str) -> str:
+    """`15.00 USD`; `unpriced` without a price, "" without a price book."""
+    if not currency:
+        return ""
+    return "unpriced" if decimal is None else f"{Decimal(decimal):,.2f} {currency}"
+
+
+def money_range(lowest: str | None, highest: str | None, currency: str) -> str:
+    """`15.00 USD`, or `2.21 to 15.00 USD` if `highest` is given."""
+    if lowest is None or highest is None or not currency:
+        return money(lowest, currency)
+    return f"{Decimal(lowest):,.2f} to {money(highest, currency)}"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """`a, b and c`."""
+    *most, last = parts
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _counted(number: float, what: str) -> str:
+    return f"{count_words(number)} {what}{'' if number == 1 else 's'}"
+
+
+_TIME_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def duration(seconds: float) -> str:
+    """In its two largest units: `45 s`, `14 min`, `2 h 5 min`, `3 d 4 h`; minutes alone from 10 on."""
+    rest = max(0, round(seconds))
+    parts: list[tuple[int, str]] = []
+    for size, unit in _TIME_UNITS:
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append((count, unit))
+    if not parts:
+        return "0 s"
+    [(first, unit), *others] = parts
+    is_round = unit == "s" or (unit == "min" and first >= 10)  # noqa: PLR2004 - then seconds say nothing
+    second = "" if is_round or not others or not others[0][0] else f" {others[0][0]} {others[0][1]}"
+    return f"{first} {unit}{second}"
+
+
+def clock(at: datetime, *, now: datetime) -> str:
+    """`09:10`, with the date if that is another day (UTC)."""
+    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%m-%d %H:%M}"

@@ -1,0 +1,126 @@
+"""HTML pages: from a template with a style and headers that let nothing else load, or as one file of tables."""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from functools import cache
+from html import escape
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+@cache
+def html_template(package: str, name: str) -> "Template":
+    """The template `name` of a Python package; whatever it shows is escaped, and a name without a value is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - 2 MiB, once somebody reads a page
+
+    environment = Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
+
+
+STYLE: Final = """\
+:root{color-scheme:light dark;--line:#8886}
+body{font:16px/1.5 system-ui,sans-serif;max-width:80rem;margin:2rem auto;padding:0 1rem}
+form{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:end}label{display:grid;font-size:.9rem}
+input,select,button{font:inherit}input{width:9rem}
+table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}caption{text-align:left;font-weight:600}
+th,td{text-align:left;vertical-align:top;padding:.2rem .6rem;border-bottom:1px solid var(--line)}
+tbody th{font-weight:400}.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+:focus-visible{outline:2px solid}@media print{form,footer{display:none}tr{break-inside:avoid}}"""
+_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+HEADERS: Final = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'",
+}
+"""Nothing on the page but its own style may load or run."""
+
+
+_FILE_STYLE: Final = """\
+:root{color-scheme:light dark;--bar:#2f6feb;--line:#8886}
+body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
+table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}
+caption{text-align:left;font-weight:600}
+th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line);white-space:nowrap}
+.number{text-align:right;font-variant-numeric:tabular-nums}tr:last-child td{font-weight:600}
+.bar{width:25%}.bar div{background:var(--bar);height:.8rem;print-color-adjust:exact}
+@media print{body{max-width:none;margin:0;font-size:10pt}thead{display:table-header-group}tr{break-inside:avoid}}"""
+
+
+class HtmlTable(NamedTuple):
+    """A table whose last row is the total; `shares` (percent) are the lengths of the bars of the other rows.
+
+    The bars begin at `offsets` (percent), if given. The `caption` is above the table, the `note` below.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    shares: Sequence[Decimal] = ()
+    offsets: Sequence[Decimal] = ()
+    caption: str = ""
+    note: str = ""
+
+
+def tables_page(*, title: str, about: str, tables: Iterable[HtmlTable], notes: Iterable[str] = ()) -> str:
+    """The file, with `notes` below the tables; all arguments are plain text."""
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{escape(title)}</title>
+<style>{_FILE_STYLE}</style>
+</head>
+<body>
+<h1>{escape(title)}</h1>
+<p>{escape(about)}</p>
+{"".join(map(_table, tables))}{"".join(f"<p>{escape(note)}</p>{chr(10)}" for note in notes)}</body>
+</html>
+"""
+
+
+def _table(table: HtmlTable) -> str:
+    numeric = [isinstance(cell, Decimal | int) for cell in table.rows[-1]]
+    heads = "".join(
+        f'<th scope="col"{_class(is_number)}>{escape(text)}</th>'
+        for text, is_number in zip(table.head, numeric, strict=True)
+    )
+    bar = "<th></th>" if table.shares else ""
+    body = "\n".join(_rows(table, numeric))
+    caption = f"<caption>{escape(table.caption)}</caption>\n" if table.caption else ""
+    note = f"<p>{escape(table.note)}</p>\n" if table.note else ""
+    return f"<table>\n{caption}<thead><tr>{heads}{bar}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n{note}"
+
+
+def _rows(table: HtmlTable, numeric: Sequence[bool]) -> Iterator[str]:
+    for place, row in enumerate(table.rows):
+        cells = "".join(
+            f"<td{_class(is_number)}>{_text(cell)}</td>" for cell, is_number in zip(row, numeric, strict=True)
+        )
+        yield f"<tr>{cells}{_bar(table, place)}</tr>"
+
+
+def _class(is_number: bool) -> str:  # noqa: FBT001 - a predicate of a column
+    return ' class="number"' if is_number else ""
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else escape(str(cell))
+
+
+def _bar(table: HtmlTable, place: int) -> str:
+    if not table.shares:
+        return ""
+    if place >= len(table.shares):
+        return "<td></td>"
+    begin = f";margin-left:{table.offsets[place]}%" if table.offsets else ""
+    return f'<td class="bar"><div style="width:{max(table.shares[place], Decimal())}%{begin}"></div></td>'

@@ -1,0 +1,176 @@
+"""Tables as plain text, Markdown, CSV and JSON, and the words of their cells."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from itertools import chain, islice
+from typing import Any, Final, TextIO
+
+from msgspec import json
+
+from gputally.errors import LedgerError
+from gputally.model.printable import printable
+from gputally.model.units import to_datetime
+
+_ENCODER: Final = json.Encoder(decimal_format="number")
+_MEASURED: Final = 1_000
+"""Rows that determine the widths of the columns; the others are printed as they come."""
+Row = Sequence[object]
+_QUOTE: Final = '"'
+_SPECIAL: Final = re.compile(r'[",\t\r\n]')
+_FORMULA: Final = re.compile(r"[\t\r\n]|\s*[=+\-@'\uff1d\uff0b\uff0d\uff20]")
+"""How a cell begins that a spreadsheet computes, also in full width; and the mark itself.
+
+Source: https://owasp.org/www-community/attacks/CSV_Injection.
+"""
+_NUMBER: Final = re.compile(r"-[0-9]+(\.[0-9]+)?")
+_MARKUP: Final = re.compile(r"([\\`*<>\[\]|#&~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+"""Source: https://spec.commonmark.org/; an underscore within a word is text."""
+
+
+class AtMost(Decimal):
+    """An upper bound, which tables show with a sign: `<1.50`."""
+
+    def __str__(self) -> str:
+        return f"<{Decimal(self):f}"
+
+
+def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, output: str) -> None:
+    """Write the rows to `file` as table, csv or json, in bounded memory.
+
+    Raises: LedgerError if two columns of json have the same name.
+    """
+    if output == "csv":
+        file.writelines(map(csv_line, chain([columns], rows)))
+    elif output == "json":
+        file.writelines(_json_lines(columns, rows))
+    else:
+        file.writelines(_table(columns, rows))
+
+
+def write_document(file: TextIO, document: Mapping[str, Any]) -> None:
+    """Write one JSON document, decimals as numbers."""
+    file.write(json.format(_ENCODER.encode(document), indent=2).decode() + "\n")
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
+    """The lines of a table in Markdown; the first row decides which columns are numbers, to the right."""
+    aligned = ["--:" if isinstance(each, Decimal | int) else "---" for each in rows[0]]
+    yield _markdown_line(head)
+    yield f"| {' | '.join(aligned)} |\n"
+    yield from map(_markdown_line, rows)
+
+
+def title(text: str, output: str, *, level: int = 2) -> str:
+    """A line above a table, in which names are text."""
+    return f"{'#' * level} {markdown(text)}" if output == "markdown" else printable(text)
+
+
+def write_table(file: TextIO, head: Sequence[str], rows: Sequence[Row], *, output: str) -> None:
+    """Write a table for people, as `table` or `markdown`."""
+    if output == "table":
+        write_rows(file, head, rows, output="table")
+        return
+    file.writelines(markdown_table(head, rows))
+
+
+def _markdown_line(cells: Row) -> str:
+    return f"| {' | '.join(markdown(_text(each)) for each in cells)} |\n"
+
+
+def markdown(text: str) -> str:
+    """`text` as text of Markdown in one line: names and values are never markup."""
+    return _MARKUP.sub(r"\\\1", printable(text))
+
+
+def size(count: int) -> str:
+    """`count` bytes as a person reads them, such as 12.3 MiB."""
+    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:  # noqa: PLR2004 - by definition
+        value, units = value / 1024, units[1:]
+    return f"{value:,.1f} {units[0]}" if units[0] != "B" else f"{count} B"
+
+
+def instant(at: datetime) -> str:
+    """The time to the second, in UTC."""
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def accounted(until_us: int | None) -> str:
+    """Up to when a ledger is complete (µs)."""
+    return "not accounted yet" if until_us is None else f"accounted until {instant(to_datetime(until_us))}"
+
+
+def age(seconds: float) -> str:
+    """A duration in its largest unit, such as `5 min ago`."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"
+
+
+def csv_line(row: Row) -> str:
+    """As in RFC 4180, but with a newline at the end; every CSV file that a person may open has its lines from here.
+
+    Text that a spreadsheet would compute gets an apostrophe before it, and so does text that begins with one: a reader
+    removes it from every text. Numbers stay as they are, also as a text with a minus and digits.
+    """
+    cells = [_text(each) if isinstance(each, int | float | Decimal) else _quoted(_inert(_text(each))) for each in row]
+    return (2 * _QUOTE if cells == [""] else ",".join(cells)) + "\n"  # many readers skip an empty line
+
+
+def _inert(text: str) -> str:
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def _quoted(text: str) -> str:
+    return _QUOTE + text.replace(_QUOTE, 2 * _QUOTE) + _QUOTE if _SPECIAL.search(text) else text
+
+
+def _json_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    if repeated := sorted({name for name in columns if columns.count(name) > 1}):
+        raise LedgerError(f"SQL: several columns are named {', '.join(repeated)}; rename them with AS")
+    for row in rows:
+        values = (_text(value) if isinstance(value, bytes) else value for value in row)
+        yield json.encode(dict(zip(columns, values, strict=True))).decode() + "\n"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Numbers are to the right."""
+    remaining = iter(rows)
+    first = list(islice(remaining, _MEASURED))
+    texts = [[printable(each) for each in _texts(row)] for row in first]
+    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+    numeric = [
+        bool(first) and all(isinstance(each, int | float | Decimal | None) for each in column)
+        for column in zip(*first, strict=True)
+    ]
+    numeric = numeric or [False] * len(columns)
+    yield _line(columns, widths, numeric)
+    for row in chain(texts, ([printable(each) for each in _texts(row)] for row in remaining)):
+        yield _line(row, widths, numeric)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+    aligned = (
+        cell.rjust(width) if is_number else cell.ljust(width)
+        for cell, width, is_number in zip(cells, widths, numeric, strict=True)
+    )
+    return "  ".join(aligned).rstrip() + "\n"
+
+
+def _texts(row: Row) -> list[str]:
+    return [_text(value) for value in row]
+
+
+def _text(value: object) -> str:
+    """NULL is empty, bytes are text if they can be read as such, or else hexadecimal; decimals have no exponent."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return f"0x{value.hex()}"
+    if isinstance(value, Decimal) and not isinstance(value, AtMost):
+        return f"{value:f}"
+    return "" if value is None else str(value)

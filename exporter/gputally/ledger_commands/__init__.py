@@ -1,1 +1,0 @@
-"""The commands that inspect, back up and restore ledgers."""

@@ -1,1 +1,0 @@
-"""`gputally explain`: from a number of a report to its allocations."""

@@ -1,1 +1,0 @@
-"""`gputally periods`: closed periods and their invoices."""

@@ -1,1 +1,0 @@
-"""`gputally preemptions`: who lost GPUs to whom, and what followed."""

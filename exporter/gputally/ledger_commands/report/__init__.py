@@ -1,1 +1,0 @@
-"""`gputally report` and its formats."""

@@ -1,1 +1,0 @@
-"""`gputally rerate`: what a period costs by another price book."""

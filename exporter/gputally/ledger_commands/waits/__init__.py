@@ -1,1 +1,0 @@
-"""`gputally waits` and its formats."""

@@ -1,1 +1,0 @@
-"""Pages about waiting pods, which need no JavaScript."""

@@ -1,1 +1,0 @@
-"""Verdicts, amounts and suggestions in words."""

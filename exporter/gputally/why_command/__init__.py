@@ -1,1 +1,0 @@
-"""`gputally why` and `gputally what-if`: why pods wait, and what would happen to others."""
