@@ -201,10 +201,7 @@ def _run(given: Sequence[str]) -> int:
 
 def _run_plugin(given: Sequence[str]) -> int:
     """Run the command in the aggregator's pod, if it needs the ledger there; otherwise here."""
-    from gputally.commands.in_pod import (
-        remote_command,
-        run_remotely,
-    )
+    from gputally.commands.in_pod import remote_command, run_remotely  # noqa: PLC0415 - only the plugin does so
 
     remote = remote_command(given)
     return run_remotely(remote) if remote else _run(given)

@@ -239,7 +239,7 @@ def _parts(text: str) -> int:
 def _import(parsed: Namespace) -> int:
     _expect_unused(parsed, _UNUSED[parsed.format])
     if parsed.format == "prometheus":
-        from gputally.commands.import_prometheus import (
+        from gputally.commands.import_prometheus import (  # noqa: PLC0415 - imports aiohttp
             PrometheusImport,
             import_prometheus,
         )

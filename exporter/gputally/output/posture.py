@@ -232,7 +232,7 @@ def write_posture(file: TextIO, posture: Posture, *, output: str) -> None:
         write_document(file, document_of(posture))
     elif output == "html":
         file.write(
-            html_template("gputally.posture_command", "posture.html").render(
+            html_template("gputally.output", "posture.html").render(
                 title=TITLE, source=printable(posture.source), sections=_printable(posture)
             )
         )

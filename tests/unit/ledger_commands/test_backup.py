@@ -25,7 +25,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from gputally.ledger.sqlite.maintenance.take_backup import back_up_to_file
-from gputally.ledger_commands.progress_line import ending_cleanly
+from gputally.commands.progress import ending_cleanly
 def report(text):
     if text.startswith(sys.argv[3]):
         os.kill(os.getpid(), int(sys.argv[4]))

@@ -1,1 +1,0 @@
-"""`gputally posture`: reads a cluster or manifests, and writes their preemption posture."""
