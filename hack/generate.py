@@ -8,9 +8,8 @@ from typing import Final
 
 from gputally.agent import agent_settings
 from gputally.aggregator import settings
-from gputally.catalog.metric_groups import GROUPS
-from gputally.catalog.metrics_page import document
-from gputally.setting import Setting, variable
+from gputally.catalog.reference import GROUPS, document
+from gputally.process.settings import Setting, variable
 from hack import chart
 from monitoring.chart_rules import chart_rules, defaults
 from monitoring.config import ConfigInvalid, read

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gputally.catalog.metric import Metric
-from gputally.catalog.metric_groups import GROUPS
+from gputally.catalog.reference import GROUPS
 
 METRICS: Final[Mapping[str, Metric[Any]]] = {metric.name: metric for group in GROUPS.values() for metric in group}
 TARGET: Final = ("cluster",)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from gputally import __version__
 from gputally.errors import GputallyError
 from gputally.model.printable import printable
-from gputally.setting import Parser
+from gputally.process.settings import Parser
 
 _PLUGIN = "kubectl gputally"
 _STATUSES = (

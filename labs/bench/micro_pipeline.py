@@ -12,7 +12,7 @@ from gputally.catalog.all import FLEET
 from gputally.catalog.metric import Columns, Metric
 from gputally.config.read import read_files
 from gputally.exposition.text_format import Rows, render
-from gputally.kube.reflector.events import BookmarkEvent, decoder
+from gputally.kube.watch_events import BookmarkEvent, decoder
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube.meta import Kind, Namespace, Object, Status
 from gputally.model.kube.nodes import Node

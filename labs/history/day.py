@@ -10,13 +10,12 @@ from typing import Final, NamedTuple
 import aiohttp
 
 from gputally.aggregator.aggregator import RunningAggregator, aggregate
-from gputally.aggregator.page_links import PODS_PATH
-from gputally.aggregator.settings import Settings
+from gputally.aggregator.pages import PODS_PATH
+from gputally.aggregator.settings import AgentOptions, Settings
 from gputally.demo.demo import MONDAY_SIX_US
 from gputally.demo.sim_agents import SimAgents
 from gputally.exposition.text_format import END
 from gputally.model.units import US_PER_SECOND
-from gputally.pulling.agent_options import AgentOptions
 from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
 

@@ -15,7 +15,7 @@ from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.totals.total import RECONCILED
 from gputally.catalog.all import FLEET
-from gputally.config.prices.price_file import read_price_book
+from gputally.config.prices import read_price_book
 from gputally.exposition.text_format import END, render
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from labs.history import agents

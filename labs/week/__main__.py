@@ -12,7 +12,7 @@ from typing import Final
 
 import aiohttp
 
-from gputally.aggregator.page_links import PODS_PATH
+from gputally.aggregator.pages import PODS_PATH
 from gputally.demo.demo import MONDAY_SIX_US
 from gputally.exposition.text_format import END
 from gputally.model.units import US_PER_SECOND

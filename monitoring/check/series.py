@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from gputally.catalog.metric import Metric, MetricType
-from gputally.catalog.metric_groups import GROUPS
+from gputally.catalog.reference import GROUPS
 from monitoring.allowed import Foreign
 from monitoring.check import dimension
 from monitoring.check.dimension import COUNT, STATE, Dimension

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from gputally.accounting.facts.node_clock import OFF_US
-from gputally.kube import backoff
+from gputally.kube import failures
 from gputally_sim.api.store import Change
 from gputally_sim.cluster import SimCluster
 from gputally_sim.scenarios.chaos import MAX_SKEW_S, NAMESPACE, REBOOTING, REBORN, Chaos
@@ -96,8 +96,8 @@ class Observed:
 async def test_the_ledger_is_exact_outside_its_stated_gaps_whatever_fails(
     trace: str, skip: int, speed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backoff, "FIRST_SECONDS", 0.05)  # a real second is hours of simulated time
-    monkeypatch.setattr(backoff, "LONGEST_SECONDS", 0.2)
+    monkeypatch.setattr(failures, "FIRST_SECONDS", 0.05)  # a real second is hours of simulated time
+    monkeypatch.setattr(failures, "LONGEST_SECONDS", 0.2)
     part = head(file(f"{trace}.csv.gz"), tmp_path, skip=skip, count=300)
 
     observed, chaos, scrapes = await replayed_with_chaos(part, tmp_path, speed)

@@ -12,11 +12,10 @@ import pytest
 
 from gputally.accounting.totals.total import Total
 from gputally.aggregator.aggregator import RunningAggregator
-from gputally.aggregator.settings import Settings
+from gputally.aggregator.settings import AgentOptions, Settings
 from gputally.demo.sim_agents import SimAgents
 from gputally.model.kube.meta import Kind
 from gputally.model.units import GPU
-from gputally.pulling.agent_options import AgentOptions
 from gputally_sim.api.store import Change, Verb
 from gputally_sim.cluster import SimCluster
 from gputally_sim.documents import Doc, uid_of

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from gputally.commands.check import check
-from gputally.config.presets import PRESETS
-from gputally.config.prices.currencies import CURRENCIES
+from gputally.config.prices import CURRENCIES
+from gputally.config.tiers import PRESETS
 from tests.chart.helm import CHART, IMAGED, RELEASE, Refused, objects, rendered, run
 from tests.chart.matrix import MATRIX, MONITORED, MUTUAL
 

@@ -6,11 +6,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.devices.kubelet.allocations import allocations
-from gputally.devices.kubelet.device_assignments import DeviceAssignment, Wanted
-from gputally.devices.kubelet.device_ids import parse
-from gputally.devices.kubelet.offer import Offer
-from gputally.devices.kubelet.parts import Parts
+from gputally.devices.kubelet.device_assignments import DeviceAssignment, Wanted, parse
+from gputally.devices.kubelet.parts import Offer, Parts, allocations
 from gputally.devices.nvml.mig_layout import weight_of
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.devices import Gpu, Part, Reading, Span

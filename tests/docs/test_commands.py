@@ -7,7 +7,7 @@ import pytest
 
 from gputally.cli import parser
 from gputally.commands.check import check
-from gputally.config.presets import PRESETS
+from gputally.config.tiers import PRESETS
 from gputally.config.web_file import read_web_config
 from gputally.errors import AddressTaken, ApiError, ConfigError, LedgerError
 from hack.generate import outdated

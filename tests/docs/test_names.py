@@ -4,7 +4,7 @@ import sqlite3
 import pytest
 
 from gputally.catalog.metric import Metric, MetricType
-from gputally.catalog.metric_groups import GROUPS
+from gputally.catalog.reference import GROUPS
 from gputally.ledger.sqlite.schema import migrations
 from gputally.model.allocation import End, State
 from gputally.model.node_record import CapacityState

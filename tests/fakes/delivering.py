@@ -7,8 +7,8 @@ from pathlib import Path
 from aiohttp import ClientSession
 from msgspec.structs import replace
 
-from gputally.aggregator.optional.preemption_webhook import PreemptionWebhook, url_source
 from gputally.aggregator.pipeline import Pipeline
+from gputally.aggregator.preemption_webhook import PreemptionWebhook, url_source
 from gputally.ledger.open import open_reader
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.disruptions import Cause

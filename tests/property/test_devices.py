@@ -7,8 +7,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gputally.aggregator.agent_client import implausible
 from gputally.metering.device_accounts import DeviceAccounts
-from gputally.metering.node_snapshot import AssignmentTotals, DeviceSnapshot
+from gputally.metering.reporting import AssignmentTotals, DeviceSnapshot
 from gputally.model.devices import (
     Gpu,
     GpuCondition,
@@ -22,7 +23,6 @@ from gputally.model.devices import (
 )
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import AssignmentReport, UsageReport
-from gputally.pulling.plausible import implausible
 from tests.unit.metering.naive import NaiveGpu
 
 ZERO_US = 480_000 * US_PER_HOUR - 1200 * US_PER_SECOND

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
 from gputally.accounting.usage.usage_bounds import KEPT_US
+from gputally.aggregator.agent_client import implausible
 from gputally.model.devices import MOST_POWER
 from gputally.model.kube.meta import Kind
 from gputally.model.observation import Bookmark, UsageReported
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
-from gputally.pulling.plausible import implausible
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING
 from tests.core.replay import Replay

@@ -28,7 +28,7 @@ from gputally.importing.import_jobs import Counts, FormerRuns, Plan, import_jobs
 from gputally.importing.imported_job import ImportedJob, JobClassifier
 from gputally.importing.job_file import JobFile, csv_format, sacct_format
 from gputally.importing.row_cells import Rejected, TimeBase
-from gputally.importing.slurm_gpus import SlurmShares
+from gputally.importing.slurm_jobs import SlurmShares
 from gputally.ledger.sqlite.imported_jobs import SqliteImportLedger
 from gputally.model.allocation import Outcome
 from gputally.model.units import GPU, US_PER_SECOND

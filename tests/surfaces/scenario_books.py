@@ -7,17 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gputally.aggregator.agent_reports import puller
+from gputally.aggregator.agent_client import agent_client
+from gputally.aggregator.agent_pulls import puller
 from gputally.aggregator.aggregator import RunningAggregator
-from gputally.aggregator.optional.budget_watch import budget_task
-from gputally.aggregator.settings import Settings
+from gputally.aggregator.budget_watch import budget_task
+from gputally.aggregator.settings import AgentOptions, Settings
 from gputally.demo.demo import MONDAY_SIX_US
 from gputally.demo.sim_agents import SimAgents
 from gputally.demo.waiting_example import create_waiting_example
 from gputally.ledger.open import open_reader
 from gputally.model.kube.meta import Kind
-from gputally.pulling.agent_client import agent_client
-from gputally.pulling.agent_options import AgentOptions
 from gputally_sim.cluster import SimCluster
 from gputally_sim.instants import HOUR_US, MINUTE_US
 from tests.fakes.stepped import BOOKMARK_S, STANDSTILL, SteppedCluster, demo_settings, stepped

@@ -21,7 +21,7 @@ BARE = {
     "gputally.errors",
     "gputally.model",
     "gputally.model.printable",
-    "gputally.setting",
+    "gputally.process.settings",
     "gputally.web",
     "gputally.web.listening",
 }

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gputally.aggregator.agent_client import PullFailed, agent_client
+from gputally.aggregator.settings import AgentOptions, Target
 from gputally.model.usage import PullOutcome
-from gputally.pulling.agent_client import PullFailed, agent_client
-from gputally.pulling.agent_options import AgentOptions, Target
 from gputally.web.access_policy import own_token, policy_source
 from gputally.web.server import Readiness, Site, serve
 from gputally.web.usage_route import PATH, usage_route

@@ -13,9 +13,9 @@ from gputally.agent.kubelet_loop import KubeletLoop
 from gputally.agent.node_exposition import exposition, node_view
 from gputally.devices.kubelet.device_assignments import Wanted
 from gputally.devices.kubelet.pod_resources import PodResourcesClient
+from gputally.devices.kubelet.pod_uids import PodOfProcess
 from gputally.devices.nvml.gpu_reader import ReadOptions
 from gputally.devices.nvml.gpus import Gpus
-from gputally.devices.pod_of_process import PodOfProcess
 from gputally.exposition.process_metrics import process_registry, registry_text
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.health import NodeHealth
@@ -28,7 +28,7 @@ from gputally.web.server import METRICS_PATH, Readiness, Site, serve
 from gputally.web.usage_route import PATH, usage_route
 
 if TYPE_CHECKING:
-    from gputally.web.listening import Address
+    from gputally.process.addresses import Address
 
 STALE_SECONDS: Final = 30.0
 """The agent is not ready if the last GPU reading or the last successful kubelet poll is older than this."""

@@ -8,16 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gputally.errors import ConfigError
-from gputally.setting import (
-    Setting,
-    addresses,
-    beyond,
-    file,
-    missing,
-    no_addresses,
-    not_a_number,
-    unknown,
-)
+from gputally.process.settings import Setting, addresses, beyond, file, missing, no_addresses, not_a_number, unknown
 
 DEFAULT_ADDRESS: Final = ":9837"
 KUBELET: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"

@@ -9,7 +9,7 @@ from gputally.model.devices import Reading
 from gputally.model.health import NodeHealth
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
-from gputally.process.every import every
+from gputally.process.command import every
 
 GRACE_US: Final = 10 * US_PER_SECOND
 """A GPU that hangs or fails for less time is not lost: the driver still has the utilisation of that time."""

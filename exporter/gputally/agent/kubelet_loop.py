@@ -7,10 +7,8 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from gputally.agent.agent_settings import AgentSettings
-from gputally.devices.kubelet.allocations import allocations
 from gputally.devices.kubelet.device_assignments import DeviceAssignment
-from gputally.devices.kubelet.offer import Offer
-from gputally.devices.kubelet.parts import Parts
+from gputally.devices.kubelet.parts import Offer, Parts, allocations
 from gputally.devices.kubelet.pod_uids import PodUids
 from gputally.errors import KubeletRefused, KubeletUnreachable
 from gputally.metering.device_accounts import DeviceAccounts
@@ -18,8 +16,8 @@ from gputally.model.devices import PartAllocations, Reading
 from gputally.model.health import NodeHealth
 from gputally.model.units import US_PER_SECOND
 from gputally.process.clock import Clock
-from gputally.process.every import every
-from gputally.process.once import Once
+from gputally.process.command import every
+from gputally.process.log import Once
 
 logger = logging.getLogger(__name__)
 

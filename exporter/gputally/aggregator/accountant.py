@@ -18,7 +18,7 @@ from gputally.errors import MalformedObject
 from gputally.model.health import Health
 from gputally.model.observation import Deleted, Observation, Upserted
 from gputally.model.unaccounted import REMEDIES, WORDS, Unaccounted
-from gputally.process.once import Once
+from gputally.process.log import Once
 
 if TYPE_CHECKING:
     from gputally.model.node_record import LabelConflict

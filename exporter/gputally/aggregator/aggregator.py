@@ -1,9 +1,9 @@
-"""The aggregator: connects watches, accounting, metrics and ledger."""
+"""The aggregator: connects watches, accounting, metrics and ledger, and starts the optional tasks that are on."""
 
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,36 +14,36 @@ from gputally.accounting.changes.changes import Saved
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.present import at_present
 from gputally.accounting.prices.price_book import PriceBook
-from gputally.aggregator.agent_reports import puller
+from gputally.aggregator.agent_client import agent_client, client_certificate_expiry
+from gputally.aggregator.agent_pulls import puller
+from gputally.aggregator.budget_watch import budget_task
 from gputally.aggregator.intake import Intake
-from gputally.aggregator.ledger_check import keep_checked
-from gputally.aggregator.live_routes import allocations_now, live_routes
-from gputally.aggregator.optional.optional_tasks import Background, optional_tasks
-from gputally.aggregator.owner_walk import OwnerWalk
-from gputally.aggregator.page_links import PODS_PATH, page_links
+from gputally.aggregator.ledger_maintenance import keep_checked, keep_rolled_up
+from gputally.aggregator.owner_lookup import OwnerWalk
+from gputally.aggregator.pages import PODS_PATH, allocations_now, health_sections, live_routes, page_links, pod_sections
+from gputally.aggregator.period_closer import PeriodCloser
 from gputally.aggregator.pipeline import Pipeline, assemble, watched_by
-from gputally.aggregator.settings import Settings, require_usd
-from gputally.aggregator.status import health_sections, pod_sections
+from gputally.aggregator.preemption_webhook import PreemptionWebhook, url_source
+from gputally.aggregator.room_lister import RoomLister
+from gputally.aggregator.settings import AgentOptions, Settings, require_usd
+from gputally.aggregator.workload_lookup import WorkloadLookup
 from gputally.answers.past_pods import LedgerPods
 from gputally.answers.pending_now import PendingNow, read_pending
 from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents, with_watched
 from gputally.kube.api import Api
-from gputally.kube.backoff import Backoff
-from gputally.kube.connection.connect import Choice, connect
+from gputally.kube.connection import Choice, connect
+from gputally.kube.failures import Backoff
 from gputally.kube.identify import identify
-from gputally.kube.reflector.resource import Resource
-from gputally.kube.reflector.watch import Batches, run_reflector
 from gputally.kube.server_time import CONFIRMED_US, ServerTime, keep_confirmed, wait_until_confirmed
-from gputally.kube.watched import unwatched
+from gputally.kube.watch import Batches, run_reflector
+from gputally.kube.watched import Resource, unwatched
 from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.protocol import Ledger
+from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
-from gputally.model.units import US_PER_SECOND
+from gputally.model.units import US_PER_DAY, US_PER_SECOND
 from gputally.process.clock import Clock
-from gputally.pulling.agent_client import agent_client
-from gputally.pulling.agent_credentials import client_certificate_expiry
-from gputally.pulling.agent_options import AgentOptions
 from gputally.web import status_page
 from gputally.web.access_policy import AccessPolicy, policy_source
 from gputally.web.openapi import PENDING_DESCRIBED
@@ -54,7 +54,35 @@ from gputally.web.server import METRICS_PATH, Readiness, Site, serve
 from gputally.web.turns import in_thread
 
 if TYPE_CHECKING:
-    from gputally.web.listening import Address
+    from gputally.process.addresses import Address
+
+Background = Callable[[], Coroutine[None, None, None]]
+"""A task that never ends."""
+
+
+def optional_tasks(
+    settings: Settings, rules: Rules, pipeline: Pipeline, *, api: Api, reports: ReportRunner, clock: Clock
+) -> dict[str, Background]:
+    """Those that are on, by name."""
+    tasks: dict[str, Background] = {}
+    if rules.closing is not None:
+        tasks["closing"] = PeriodCloser(settings.ledger, rules.closing, pipeline, clock=clock).run
+    if settings.retention_days:
+        retention_us = settings.retention_days * US_PER_DAY
+        tasks["ledger retention"] = partial(
+            keep_rolled_up, pipeline.writer, retention_us=retention_us, closing=pipeline.health.closing, clock=clock
+        )
+    if settings.preemption_webhook:
+        url = url_source(settings.preemption_webhook)
+        tasks["preemption webhook"] = PreemptionWebhook(settings.ledger, pipeline, url, clock=clock).run
+    if settings.explains_waits:
+        tasks["room"] = RoomLister(api, pipeline, clock=clock).run
+        if Kind.FAILED_CREATES in rules.watched:
+            tasks["workloads without pods"] = WorkloadLookup(api, pipeline, clock=clock).run
+    if rules.budgets:
+        tasks["budgets"] = budget_task(settings, pipeline, reports)
+    return tasks
+
 
 logger = logging.getLogger(__name__)
 

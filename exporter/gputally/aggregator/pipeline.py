@@ -10,8 +10,7 @@ from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.exposition import Exposition
 from gputally.aggregator.intake import LIMIT, Intake
 from gputally.aggregator.ledger_writer import LedgerWriter
-from gputally.kube.reflector.resource import Resource
-from gputally.kube.watched import resources
+from gputally.kube.watched import Resource, resources
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import Health, LedgerHealth, WatchHealth
 from gputally.model.kube.meta import Kind

@@ -17,10 +17,10 @@ from gputally.catalog.aggregator import pod_metrics as pods
 from gputally.catalog.aggregator import preemption_metrics as preemption
 from gputally.catalog.aggregator import price_metrics as prices
 from gputally.catalog.aggregator import tier_metrics as tiers
+from gputally.catalog.aggregator import uncreated_metrics as uncreated
 from gputally.catalog.aggregator import usage_metrics as usage
-from gputally.catalog.aggregator.waits import uncreated_metrics as uncreated
-from gputally.catalog.aggregator.waits import verdict_metrics as verdicts
-from gputally.catalog.aggregator.waits import wait_metrics as waits
+from gputally.catalog.aggregator import verdict_metrics as verdicts
+from gputally.catalog.aggregator import wait_metrics as waits
 from gputally.catalog.metric import Metric
 
 FLEET: Final[tuple[Metric[Snapshot], ...]] = (

@@ -3,10 +3,9 @@
 from argparse import ArgumentParser, Namespace
 
 from gputally.agent.agent_settings import SETTINGS, agent_settings_from
+from gputally.process.command import needing, run_until_stopped
 from gputally.process.log import configure
-from gputally.process.optional_package import needing
-from gputally.process.until_stopped import run_until_stopped
-from gputally.setting import add_flags
+from gputally.process.settings import add_flags
 
 
 def add_agent_flags(command: ArgumentParser) -> None:

@@ -3,10 +3,9 @@
 from argparse import ArgumentParser, Namespace
 
 from gputally.aggregator import settings
-from gputally.process.freed_memory import return_freed_memory
+from gputally.process.command import return_freed_memory, run_until_stopped
 from gputally.process.log import configure
-from gputally.process.until_stopped import run_until_stopped
-from gputally.setting import add_flags
+from gputally.process.settings import add_flags
 
 
 def add_aggregator_flags(command: ArgumentParser) -> None:

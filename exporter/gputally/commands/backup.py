@@ -9,7 +9,7 @@ from gputally.commands.in_pod import KUBECTL_EXEC, LEDGER
 from gputally.commands.progress import ProgressLine, ending_cleanly
 from gputally.errors import ConfigError, Problem
 from gputally.formatting.tables import accounted, size
-from gputally.setting import add_epilog, add_flags
+from gputally.process.settings import add_epilog, add_flags
 
 _EXAMPLES: Final = f"""\
 Works while the aggregator writes: the backup is the ledger at one instant. It is checked, and gets its name only when

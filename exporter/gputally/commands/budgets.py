@@ -9,12 +9,12 @@ from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
 from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
-from gputally.files.time_zones import zone_named
 from gputally.ledger.open import reading_once
 from gputally.model.budgets import GPU_HOURS
 from gputally.output.budgets import PLACES, write_budgets
+from gputally.process.clock import zone_named
+from gputally.process.settings import Setting, add_epilog, add_flags
 from gputally.reports.budgets import BudgetRow, budget_row, evaluate
-from gputally.setting import Setting, add_epilog, add_flags
 
 
 def show_budgets(ledger: str, configuration: str, prices: str, *, output: str, decimals: int | None) -> int:

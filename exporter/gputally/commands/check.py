@@ -11,8 +11,7 @@ import msgspec
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.config.document import load
 from gputally.config.fields import Field, kind_of
-from gputally.config.prices.multipliers import undefined_tiers
-from gputally.config.prices.price_file import PRICE_BOOK, price_book
+from gputally.config.prices import PRICE_BOOK, price_book, undefined_tiers
 from gputally.config.rules_file import CONFIGURATION, rules
 from gputally.errors import ConfigError, Problem
 from gputally.model.printable import printable

@@ -4,8 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from gputally.demo.plan import Demo
-from gputally.process.optional_package import needing
-from gputally.process.until_stopped import run_until_stopped
+from gputally.process.command import needing, run_until_stopped
 
 
 def add_demo_flags(command: ArgumentParser) -> None:

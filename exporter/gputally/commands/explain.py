@@ -14,9 +14,9 @@ from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import GapSubject, Records
 from gputally.output.explanation import Explanation, write_explanation
 from gputally.output.scope import PLACES, Scope
+from gputally.process.settings import add_epilog, add_flags
 from gputally.reports.explanation import ExplainedPod, ExplainedSums, costliest, explain
 from gputally.reports.query import unmatched
-from gputally.setting import add_epilog, add_flags
 
 _SHOWN_EACH: Final = 100
 """Pods between two messages on progress."""

@@ -18,14 +18,14 @@ from gputally.importing.import_jobs import Counts, FormerRuns, Plan, import_jobs
 from gputally.importing.imported_job import JobClassifier
 from gputally.importing.job_file import CSV_DELIMITER, Format, JobFile, csv_format, sacct_format
 from gputally.importing.row_cells import Rejected, TimeBase, readings
-from gputally.importing.slurm_gpus import SlurmShares
+from gputally.importing.slurm_jobs import SlurmShares
 from gputally.ledger.open_to_write import open_import_ledger
 from gputally.ledger.records import Window
 from gputally.model.printable import printable
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, to_datetime
 from gputally.output.import_result import NOT_ALL_STATUS, ImportOutput, finish_import
-from gputally.setting import add_epilog
+from gputally.process.settings import add_epilog
 
 _MISSING: Final = (
     "of its jobs are in the ledger with a start that no row has: runs may count twice, so nothing is imported; use the "

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gputally.errors import AggregatorUnreachable
-from gputally.setting import Setting, variable
+from gputally.process.settings import Setting, variable
 
 LEDGER: Final = Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH")
 """The flag of all commands that read a ledger."""

@@ -7,7 +7,7 @@ from math import inf
 from typing import Final
 
 from gputally.commands.in_pod import KUBECTL_EXEC, LEDGER, PLUGIN_HELP
-from gputally.setting import Parser, add_epilog, add_flags
+from gputally.process.settings import Parser, add_epilog, add_flags
 
 _INFO: Final = f"""\
 Works beside a running aggregator: it never blocks it and changes nothing.

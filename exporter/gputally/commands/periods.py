@@ -16,9 +16,9 @@ from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
 from gputally.output.periods import Invoice, write_invoice, write_list
 from gputally.output.scope import PLACES
+from gputally.process.settings import add_epilog, add_flags
 from gputally.reports.closing import INVOICE_DIMENSIONS, draft_period
 from gputally.reports.windows import parse_window
-from gputally.setting import add_epilog, add_flags
 
 
 class PeriodOptions(Struct, frozen=True, kw_only=True):

@@ -13,13 +13,13 @@ from msgspec import Struct
 from gputally.commands.posture_sources import read_cluster, read_manifests
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError, Problem
-from gputally.kube.connection.connect import Choice, connect
+from gputally.kube.connection import Choice, connect
 from gputally.model.rules import Rules
 from gputally.output.posture import write_posture
 from gputally.posture.document import posture_of
 from gputally.posture.objects import PostureInput
 from gputally.posture.preemptions import PreemptionHistory
-from gputally.setting import Setting, add_epilog, add_flags, file
+from gputally.process.settings import Setting, add_epilog, add_flags, file
 
 
 class PostureOptions(Struct, frozen=True, kw_only=True):

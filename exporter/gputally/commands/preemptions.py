@@ -14,9 +14,9 @@ from gputally.errors import ConfigError, Problem
 from gputally.ledger.records import Records
 from gputally.model.disruptions import Cause
 from gputally.output.preemptions import write_job_preemptions, write_preemptions
+from gputally.process.settings import add_epilog, add_flags
 from gputally.reports.disruptions import FILTERED, read_disruptions
 from gputally.reports.job_preemptions import read_job_preemptions
-from gputally.setting import add_epilog, add_flags
 
 
 class PreemptionOptions(Struct, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ from gputally.output.report import BillReport, ChangeReport, write_bill, write_c
 from gputally.output.scope import PLACES, Scope
 from gputally.output.team_report import TOP_JOBS, TeamReport, write_teams
 from gputally.output.waterfall import WaterfallReport, write_waterfall
+from gputally.process.settings import add_epilog, add_flags
 from gputally.reports.bill import TEAM_BY, Bill, add_progress, bill_of, team_bill_of
 from gputally.reports.cells import read_cells, read_job_cells, read_lost, read_unallocated, read_usage
 from gputally.reports.cost_change import compare, length_note
@@ -40,7 +41,6 @@ from gputally.reports.unbilled import read_sampled, read_unobserved
 from gputally.reports.waterfall import ALLOCATED, CAPACITY, read_waterfall_parts, waterfalls_of
 from gputally.reports.waterfall_rows import waterfall_rows
 from gputally.reports.windows import equal_part, previous
-from gputally.setting import add_epilog, add_flags
 
 _FOR_PROGRAMS: Final = ("csv", "focus")
 """Formats without room for notes, which go to standard error."""

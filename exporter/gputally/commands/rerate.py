@@ -21,14 +21,14 @@ from gputally.commands.scope import (
     reading_scope,
 )
 from gputally.config.document import STDIN
-from gputally.config.prices.price_file import read_price_book
+from gputally.config.prices import read_price_book
 from gputally.errors import ConfigError, Problem
 from gputally.model.price import Purchase
 from gputally.output.rerating import RerateReport, hours, write_comparison
 from gputally.output.scope import PLACES
+from gputally.process.settings import add_epilog, add_flags
 from gputally.reports.price_comparison import PriceComparison, compare_prices
 from gputally.reports.rerating import Books, read_rated
-from gputally.setting import add_epilog, add_flags
 
 
 class RerateOptions(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from gputally.commands.in_pod import LEDGER
 from gputally.commands.progress import ProgressLine, ending_cleanly
 from gputally.errors import ConfigError, Problem
 from gputally.formatting.tables import accounted
-from gputally.setting import add_epilog, add_flags
+from gputally.process.settings import add_epilog, add_flags
 
 _EXAMPLES: Final = """\
 Stop the aggregator first. The backup is checked before anything changes, and the previous ledger is kept as

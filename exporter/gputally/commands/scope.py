@@ -12,12 +12,12 @@ from typing import Final, Self
 from msgspec import Struct, structs
 
 from gputally.errors import ConfigError, Problem
-from gputally.files.time_zones import zone_named
 from gputally.ledger.joined import JoinedReader
 from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import LedgerState, Records, Window
 from gputally.output.scope import Scope
+from gputally.process.clock import zone_named
 from gputally.reports.query import COLUMNS, FILTERED, Filter, ReportQuery, unmatched
 from gputally.reports.time_dimensions import BUSINESS_HOURS, Calendar, NamedHours, parse_hours
 from gputally.reports.windows import instant, parse_window

@@ -24,8 +24,8 @@ from gputally.errors import (
     DeliveryRejected,
     Problem,
 )
-from gputally.process.until_stopped import run_until_stopped
-from gputally.setting import add_epilog
+from gputally.process.command import run_until_stopped
+from gputally.process.settings import add_epilog
 from gputally.web.report_requests import REPORT_PATH, literal
 
 

@@ -4,9 +4,8 @@ import argparse
 
 from gputally.client.access import add_access
 from gputally.output.allocation_groups import BY
-from gputally.process.optional_package import needing
-from gputally.process.until_stopped import run_until_stopped
-from gputally.setting import add_epilog
+from gputally.process.command import needing, run_until_stopped
+from gputally.process.settings import add_epilog
 
 EXAMPLES = """\
 examples:

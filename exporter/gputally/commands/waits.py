@@ -21,9 +21,9 @@ from gputally.ledger.records import Records
 from gputally.model.waits import WaitCause
 from gputally.output.scope import PLACES
 from gputally.output.waits import WaitReport, write_waits
+from gputally.process.settings import add_epilog, add_flags
 from gputally.reports.time_dimensions import TIME_DIMENSIONS
 from gputally.reports.waits import COLUMNS, FILTERED, WaitQuery, read_waits, wait_rows
-from gputally.setting import add_epilog, add_flags
 
 
 class WaitOptions(Struct, frozen=True, kw_only=True):

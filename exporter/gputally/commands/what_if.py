@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from gputally.client.access import add_access
-from gputally.setting import add_epilog
+from gputally.process.settings import add_epilog
 
 _OUTPUTS: Final = ("text", "json")
 _EXAMPLES: Final = """\

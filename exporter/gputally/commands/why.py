@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.client.access import add_access
-from gputally.setting import add_epilog
+from gputally.process.settings import add_epilog
 
 _OUTPUTS: Final = ("text", "json")
 _EXAMPLES: Final = """\

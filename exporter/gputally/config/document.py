@@ -2,15 +2,18 @@
 
 YAML's implicit types (2.10 is a float, `no` is false) are disabled: the field that reads a value decides its
 type, so a price keeps its digits and the label value `true` stays text. Tags, aliases and repeated keys are
-rejected, so that no value of a price book depends on another place in the file.
+rejected, so that no value of a price book depends on another place in the file. The digest of what a file says does
+not depend on its formatting and comments.
 """
 
 import re
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import yaml
 
 from gputally.config.fields import Field
@@ -121,3 +124,8 @@ def _check_keys(field: Field, node: yaml.MappingNode) -> None:
             field.child(key.value, value).refuse(f"is defined on lines {lines[key.value]} and {line}; keep one")
         else:
             lines[key.value] = line
+
+
+def digest(content: msgspec.Struct) -> str:
+    """SHA-256 in hexadecimal of the struct's fields, the same in every process."""
+    return sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()

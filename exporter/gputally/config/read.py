@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from gputally.accounting.prices.price_book import PriceBook
-from gputally.config.budgets.budgets_section import unpriced_budgets
-from gputally.config.prices.multipliers import undefined_tiers
-from gputally.config.prices.price_file import read_price_book
+from gputally.config.budgets import unpriced_budgets
+from gputally.config.prices import read_price_book, undefined_tiers
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError, Problem
 from gputally.model.rules import Rules

@@ -1,5 +1,6 @@
-"""The configuration file: tiers, tenants, resources, pools, limits, waits, checkpoints, closing, budgets."""
+"""The configuration file. The sections `tiers`, `resources`, `closing` and `budgets` have modules of their own."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -7,16 +8,14 @@ import msgspec
 from msgspec.structs import replace
 
 from gputally.accounting.checkpoints.stated_checkpoint import interval_of
-from gputally.config.budgets.budgets_section import budgets, check_budget_tiers
-from gputally.config.closing_section import closing
-from gputally.config.digest import digest
-from gputally.config.document import load
-from gputally.config.fields import Field, kind_of, value, values
+from gputally.config.budgets import budgets, check_budget_tiers
+from gputally.config.closing import closing
+from gputally.config.document import digest, load
+from gputally.config.fields import Field, Parser, Section, kind_of, value, values
+from gputally.config.overlap import check_reached, subsumes
 from gputally.config.resources import resources
-from gputally.config.tenant_rules import tenants
-from gputally.config.tier_rules import Tiers, tiers
-from gputally.config.time_limits_section import time_limits
-from gputally.config.values import label_key, member, object_name, pattern, text, whole
+from gputally.config.tiers import Tiers, tiers
+from gputally.config.values import label_key, member, object_name, pattern, template, tenant_name, text, whole
 from gputally.model.rules import (
     AgentMarks,
     CheckpointRule,
@@ -26,8 +25,96 @@ from gputally.model.rules import (
     MigBasis,
     Placeholders,
     Rules,
+    TenantRule,
+    TenantSource,
+    TimeLimit,
     WaitCeilings,
 )
+from gputally.model.units import US_PER_DAY, US_PER_SECOND, seconds_of
+
+
+def tenants(field: Field) -> tuple[TenantRule, ...]:
+    """The rules in their order."""
+    return field.section("rules").require("rules", _rules, "add a list of rules") or ()
+
+
+def _rules(field: Field) -> tuple[TenantRule, ...]:
+    fields = field.items()
+    found = [_rule(entry) for entry in fields]
+    for index, rule in enumerate(found[:-1]):
+        if fields[index].sound and rule.source is TenantSource.NAMESPACE and rule.pattern is None:
+            fields[index].refuse("matches every namespace, so no later rule is reached; move it to the end")
+    check_reached([(entry, rule) for entry, rule in zip(fields, found, strict=True) if entry.sound], _covers)
+    return tuple(found)
+
+
+def _covers(rule: TenantRule, later: TenantRule) -> bool:
+    """Whether `rule` finds a tenant for every pod for which `later` finds one."""
+    return (rule.source, rule.key) == (later.source, later.key) and subsumes(rule.pattern, later.pattern)
+
+
+def _rule(field: Field) -> TenantRule:
+    section = field.section("from", "key", "matches", "tenant")
+    matches = section.read("matches", value(pattern), None)
+    source = section.require("from", value(member(TenantSource)), f"use one of {', '.join(TenantSource)}")
+    readable = "matches" not in section or matches is not None
+    return TenantRule(
+        source=source or TenantSource.NAMESPACE,
+        key=_key(section, source),
+        pattern=matches,
+        tenant=section.read("tenant", value(_tenant(matches)), "{value}") if readable else "",
+    )
+
+
+def _tenant(matches: str | None) -> Parser[str]:
+    parse = template("value", pattern=matches)
+    return lambda written: parse(tenant_name(written))
+
+
+def _key(section: Section, source: TenantSource | None) -> str:
+    """The label or annotation; a namespace's name has no key."""
+    if source is None:
+        return ""
+    if source is TenantSource.NAMESPACE:
+        if "key" in section:
+            section["key"].refuse("is not allowed with `from: namespace`, which uses the namespace's name; remove it")
+        return ""
+    return section.require("key", value(label_key), f"add the key of the {source.replace('-', ' ')}") or ""
+
+
+_STATES = ("pending", "starting")
+_SHORTEST_US = 60 * US_PER_SECOND
+_LONGEST_US = 30 * US_PER_DAY
+
+
+def time_limits(field: Field) -> tuple[TimeLimit, ...]:
+    """Limits by tier; the first entry for a tier that has one applies."""
+    return tuple(_entries(field))
+
+
+def _entries(field: Field) -> Iterator[TimeLimit]:
+    decided: dict[str, set[str]] = {}
+    """The states of which earlier entries have a limit, by tier, "" for all tiers."""
+    for entry in field.items():
+        section = entry.section("tier", *_STATES)
+        tier = section.read("tier", value(text), "")
+        limits = {name: found for name in _STATES if (found := section.read(name, value(_duration), 0))}
+        if not entry.sound:
+            continue
+        if not limits:
+            entry.refuse("limits nothing; add pending or starting, such as `pending: 6h`")
+        for name in limits.keys() & (decided.get(tier, set()) | decided.get("", set())):
+            section[name].refuse("never applies, since an earlier entry decides; move it up or remove it")
+        decided.setdefault(tier, set()).update(limits)
+        yield TimeLimit(tier=tier, pending_us=limits.get("pending"), starting_us=limits.get("starting"))
+
+
+def _duration(text: str) -> int:
+    found_us = (seconds_of(text) or 0) * US_PER_SECOND
+    if not _SHORTEST_US <= found_us <= _LONGEST_US:
+        raise ValueError(f"{text!r} is not a duration from 1m to 720h; use one such as 10m or 6h")
+    return found_us
+
 
 CONFIGURATION: Final = "Configuration"
 """The `kind` of these files."""

@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from gputally.accounting.terms.expression import compiled
+from gputally.accounting.terms.expression import compiled, group_names
+from gputally.accounting.terms.template import placeholders
 from gputally.model.units import to_us
 
 E = TypeVar("E", bound=StrEnum)
@@ -202,3 +203,19 @@ def label_glob(value: str) -> str:
             "use the value of the label"
         )
     return text(value)
+
+
+def template(*names: str, pattern: str | None) -> Callable[[str], str]:
+    """A parser of templates that may contain each `{name}` and the groups of `pattern`."""
+    groups = group_names(pattern) if pattern is not None else ()
+    known = tuple(f"{{{option}}}" for option in (*names, *groups))
+
+    def parse(value: str) -> str:
+        for placeholder in placeholders(text(value)):
+            if f"{{{placeholder}}}" not in known:
+                raise ValueError(f"{{{placeholder}}} is not a known placeholder; use {a_list_of(known, 'or')}")
+        if value.count("{") + value.count("}") != 2 * len(placeholders(value)):
+            raise ValueError(f"{value!r} has an unbalanced brace; use {a_list_of(known, 'or')}")
+        return value
+
+    return parse

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from gputally.aggregator.aggregator import RunningAggregator, aggregate
-from gputally.aggregator.settings import Settings
+from gputally.aggregator.settings import AgentOptions, Settings
 from gputally.demo.display import Screen
 from gputally.demo.plan import Demo
 from gputally.demo.sim_agents import SimAgents
@@ -24,7 +24,6 @@ from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube.meta import Kind
 from gputally.model.units import US_PER_SECOND
 from gputally.process.log import configure
-from gputally.pulling.agent_options import AgentOptions
 from gputally_sim.cluster import SimCluster
 from gputally_sim.scenarios.scenario import SCENARIOS
 from gputally_sim.trace.replay import Replay

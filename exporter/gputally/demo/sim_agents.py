@@ -19,7 +19,7 @@ from gputally.demo.sim_agent import TURN_US, SimAgent
 from gputally.metering.device_accounts import JOURNAL_US
 from gputally.model.rules import AgentMarks
 from gputally.model.units import US_PER_SECOND
-from gputally.process.once import Once
+from gputally.process.log import Once
 from gputally_sim.api.store import Change, Verb
 from gputally_sim.cluster import SimCluster
 from gputally_sim.control.daemons import ADDRESSES, Daemons

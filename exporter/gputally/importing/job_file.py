@@ -15,7 +15,7 @@ from gputally.errors import ConfigError, Problem
 from gputally.importing import csv_jobs, slurm_jobs
 from gputally.importing.imported_job import ImportedJob
 from gputally.importing.row_cells import AmbiguousTime, CellError, Cells, Rejected, TimeBase, shown
-from gputally.importing.slurm_gpus import SlurmShares
+from gputally.importing.slurm_jobs import SlurmShares
 from gputally.model.units import GPU_HOUR
 
 CSV_DELIMITER: Final = ","

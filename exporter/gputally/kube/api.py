@@ -24,8 +24,8 @@ from msgspec import Struct, structs
 from yarl import URL
 
 import gputally
-from gputally.kube.answer import Answer, OnAnswer, monotonic_us
 from gputally.kube.failures import AnswerTooLarge, Failure, LoginRefused, RequestFailed, error_of
+from gputally.kube.server_time import Answer, OnAnswer, monotonic_us
 from gputally.model.kube.meta import Status
 
 JSON: Final = "application/json"

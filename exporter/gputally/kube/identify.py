@@ -9,8 +9,7 @@ from msgspec import Struct
 from gputally.errors import ApiError, ApiForbidden, ApiUnreachable
 from gputally.kube.api import Api
 from gputally.kube.failures import LoginRefused, is_unavailable, remedy
-from gputally.kube.reflector.resource import Resource
-from gputally.kube.watched import resources
+from gputally.kube.watched import Resource, resources
 from gputally.model.kube.meta import Meta
 from gputally.model.rules import Rules
 

@@ -12,7 +12,7 @@ from gputally.kube.discovery import LIFETIME_SECONDS, Discovery, Served
 from gputally.kube.failures import AnswerTooLarge, LoginRefused, RequestRefused, remedy
 from gputally.model.kube.meta import Lookup, Owner, OwnerMeta, can_exist, controller_of
 from gputally.model.observation import OwnerResolved
-from gputally.process.once import Once
+from gputally.process.log import Once
 
 logger = logging.getLogger(__name__)
 

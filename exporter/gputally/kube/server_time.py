@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -10,10 +11,31 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.errors import ApiError, ApiUnreachable
-from gputally.kube.answer import Answer, monotonic_us
 from gputally.model.health import ClockHealth
 from gputally.model.units import US_PER_SECOND, to_us
 from gputally.process.clock import Clock, system_clock
+
+
+class Answer(NamedTuple):
+    """The Date header of a response ("" if it has none), and the monotonic times (µs) of request and response.
+
+    `on_new_connection` if the response came on a connection of its own.
+    """
+
+    date: str
+    asked_us: int
+    came_us: int
+    on_new_connection: bool = False
+
+
+OnAnswer = Callable[[Answer], None]
+"""Called with each response."""
+
+
+def monotonic_us() -> int:
+    """Microseconds of the monotonic clock."""
+    return time.monotonic_ns() // 1000
+
 
 logger = logging.getLogger(__name__)
 

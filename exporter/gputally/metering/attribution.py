@@ -1,10 +1,27 @@
-"""Shares of a part by assignment, and attribution of its usage and memory to them."""
+"""The parts of a GPU, and the attribution of their usage and memory to assignments, by the share of each in a part."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gputally.metering.apportion import apportion
-from gputally.model.devices import PartAllocation, Process
+from msgspec import Struct
+
+from gputally.model.devices import Part, PartAllocation, Process
+from gputally.model.units import GPU
+
+
+def apportion(amount: int, weights: Sequence[int]) -> list[int]:
+    """Divide `amount` in proportion to `weights` by largest remainder; among equal remainders, the first is rounded up.
+
+    `weights` must not be negative, nor all 0.
+    """
+    total = sum(weights)
+    divided = [amount * weight // total for weight in weights]
+    remainder = amount - sum(divided)
+    if remainder:
+        order = sorted(range(len(weights)), key=lambda index: -(amount * weights[index] % total))
+        for index in order[:remainder]:
+            divided[index] += 1
+    return divided
 
 
 class Division(NamedTuple):
@@ -148,3 +165,51 @@ def _amounts_of_pods(
     for uid, pod in pods.items():
         _divide(found, by_uid.get(uid, 0) if uid else total - by_uid.get("", 0), pod, held_shares)
     return tuple(found), total - sum(found)
+
+
+class Slot(Struct, eq=False, gc=False):
+    """A part of `weight` µGPU whose utilisation is accounted up to `watermark_us`."""
+
+    uuid: str
+    weight: int
+    watermark_us: int
+
+
+class Layout:
+    """The current parts of a GPU, and the `unsliced` rest in µGPU. The weights never add up to more than the GPU."""
+
+    def __init__(self) -> None:
+        self.slots: dict[str, Slot] = {}
+        self.unsliced = GPU
+        self._reported: list[tuple[str, int]] = []
+
+    def update(self, parts: Sequence[Part], *, at_us: int) -> bool:
+        """Replace the parts; new parts start at `at_us`. Returns whether anything changed."""
+        reported = [(part.uuid, part.weight) for part in parts]
+        if reported == self._reported:
+            return False
+        self._reported = reported
+        weights = _part_weights({uuid: max(0, weight) for uuid, weight in reported})
+        known = self.slots
+        self.slots = {uuid: Slot(uuid, weight, _watermark(known.get(uuid), at_us)) for uuid, weight in weights.items()}
+        self.unsliced = GPU - sum(weights.values())
+        return True
+
+    def restart(self, at_us: int) -> None:
+        """Skip all utilisation before `at_us`."""
+        for slot in self.slots.values():
+            slot.watermark_us = at_us
+
+    def watermark_us(self, at_us: int) -> int:
+        """The time up to which all parts are accounted; `at_us` if there are none."""
+        return min((slot.watermark_us for slot in self.slots.values()), default=at_us)
+
+
+def _watermark(slot: Slot | None, at_us: int) -> int:
+    return slot.watermark_us if slot else at_us
+
+
+def _part_weights(weights: dict[str, int]) -> dict[str, int]:
+    if sum(weights.values()) <= GPU:
+        return weights
+    return dict(zip(weights, apportion(GPU, [*weights.values()]), strict=True))

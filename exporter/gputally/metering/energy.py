@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gputally.metering.apportion import apportion
-from gputally.metering.assignment_meter import AssignmentMeter
+from gputally.metering.attribution import apportion
+from gputally.metering.sums import AssignmentMeter
 from gputally.model.devices import MOST_POWER
 from gputally.model.units import US_PER_SECOND
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
+from gputally.metering.attribution import Layout
 from gputally.metering.energy import EnergyMeter, GpuTimeEntry, split_energy
-from gputally.metering.gpu_sums import GpuSums
-from gputally.metering.layout import Layout
-from gputally.metering.state_accounting import StateAccounting
+from gputally.metering.gpu_time import StateAccounting, UtilisationAccounting
+from gputally.metering.sums import GpuSums
 from gputally.metering.timeline import Timeline
-from gputally.metering.utilisation_accounting import UtilisationAccounting
 from gputally.model.devices import Reading, Source
 from gputally.model.units import GPU
 

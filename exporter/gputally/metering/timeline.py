@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.metering.assignment_meter import AssignmentMeter, AssignmentName, assignment_name, hour_of
 from gputally.metering.attribution import shares
+from gputally.metering.sums import AssignmentMeter, AssignmentName, assignment_name, hour_of
 from gputally.model.devices import PartAllocation, PartAllocations
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 

@@ -7,10 +7,10 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct
 
-from gputally.files.time_zones import zone_named
 from gputally.formatting.tables import instant, write_document, write_rows, write_table
 from gputally.ledger.closed_period import BrokenChain, ClosedLine, ClosedPeriod
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
+from gputally.process.clock import zone_named
 from gputally.reports.bill_rows import BillRow, RowChoice, rows_of
 from gputally.reports.closing import VERSION, document_of, header_of, invoice_of
 from gputally.reports.rounding import decimal_of

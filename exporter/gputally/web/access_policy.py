@@ -8,8 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.files.certificate import expiry_s
-from gputally.files.credentials import load_certificate, token, trust_authority
+from gputally.files.credentials import expiry_s, load_certificate, token, trust_authority
 from gputally.files.reread import Files, Reread
 from gputally.model.web_config import ClientAuth, WebConfig, WebTls
 

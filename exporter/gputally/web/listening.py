@@ -1,61 +1,17 @@
 """Opens the listening sockets for `--web.listen-address`."""
 
 import errno
-import re
 import socket
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Final, NamedTuple
+from typing import Final
 
-from gputally.errors import AddressTaken, ConfigError, Problem
+from gputally.errors import AddressTaken, ConfigError
+from gputally.process.addresses import FLAG, Address, parse_all, problem
 
-FLAG: Final = "--web.listen-address"
 BACKLOG: Final = 128
-_PATTERN: Final = re.compile(r"(?:\[(?P<six>[^\[\]]+)\]|(?P<host>[^:\[\]\s]*)):(?P<port>\d{1,5})", re.ASCII)
-_LAST_PORT: Final = 65_535
 _ALL: Final = ("", "::")
 _NO_IPV6: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
-
-
-class Address(NamedTuple):
-    """Where to listen: an empty host means all interfaces, port 0 any free port."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-
-def parse(text: str) -> Address:
-    """`HOST:PORT`, `[IPV6]:PORT` or `:PORT`; ValueError says what to use instead."""
-    found = _PATTERN.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(f"{text!r} is not an address; use HOST:PORT, [IPV6]:PORT or :PORT")
-    port = int(found["port"])
-    if port > _LAST_PORT:
-        raise ValueError(f"{text!r}: the port is above {_LAST_PORT}")
-    return Address(found["six"] or found["host"] or "", port)
-
-
-def parse_all(texts: Iterable[str]) -> list[Address]:
-    """Each address once, in order.
-
-    Raises: ConfigError with all problems, or if there is no address.
-    """
-    addresses: dict[Address, None] = {}
-    problems: list[Problem] = []
-    for text in texts:
-        try:
-            addresses[parse(text)] = None
-        except ValueError as error:
-            problems.append(_problem(str(error)))
-    if not addresses and not problems:
-        problems.append(_problem("no address to listen on; use HOST:PORT, [IPV6]:PORT or :PORT"))
-    if problems:
-        raise ConfigError(problems)
-    return list(addresses)
 
 
 def listen(texts: Iterable[str]) -> list[socket.socket]:
@@ -82,11 +38,11 @@ def _open(address: Address) -> socket.socket:
     try:
         return _all_interfaces(address.port) if address.host in _ALL else _one_interface(address)
     except socket.gaierror as error:
-        raise ConfigError([_problem(f"{address}: {error.strerror}; use a name or address of this machine")]) from error
+        raise ConfigError([problem(f"{address}: {error.strerror}; use a name or address of this machine")]) from error
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise AddressTaken(f"{address} is in use by another process; stop it or choose another {FLAG}") from error
-        raise ConfigError([_problem(f"{address}: {_remedy(error)}")]) from error
+        raise ConfigError([problem(f"{address}: {_remedy(error)}")]) from error
 
 
 def _all_interfaces(port: int) -> socket.socket:
@@ -111,7 +67,3 @@ def _remedy(error: OSError) -> str:
         errno.EADDRNOTAVAIL: "not an address of this machine; choose one that is, or :PORT for all",
     }
     return remedies.get(error.errno or 0, error.strerror or str(error))
-
-
-def _problem(text: str) -> Problem:
-    return Problem(file="", field=FLAG, text=text)

@@ -13,11 +13,12 @@ from msgspec import Struct
 from gputally.errors import GputallyError
 from gputally.exposition.negotiation import gzip_accepted, media
 from gputally.exposition.tenants import filter_by_tenant
+from gputally.process.addresses import Address
 from gputally.web import status_page
 from gputally.web.access_policy import AccessPolicy
 from gputally.web.authentication import TENANTS, Authenticator
 from gputally.web.connections import HEADERS, accepting, served
-from gputally.web.listening import Address, bound, listen
+from gputally.web.listening import bound, listen
 from gputally.web.turns import ANSWERS, Turns, answer_turns, busy_rejected
 
 METRICS_PATH: Final = "/metrics"

@@ -6,8 +6,7 @@ import pytest
 
 from gputally.agent.agent_settings import AgentSettings
 from gputally.agent.kubelet_loop import KubeletLoop
-from gputally.devices.kubelet.device_assignments import DeviceAssignment
-from gputally.devices.kubelet.device_ids import parse
+from gputally.devices.kubelet.device_assignments import DeviceAssignment, parse
 from gputally.errors import KubeletUnreachable
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.devices import Gpu, GpuCondition, Part, Reading, Source

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from gputally.aggregator.aggregator import aggregate
-from gputally.aggregator.settings import Settings
+from gputally.aggregator.settings import AgentOptions, Settings, Target
 from gputally.errors import ConfigError
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube.meta import Kind
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
-from gputally.pulling.agent_options import AgentOptions, Target
 from gputally_sim.cluster import SimCluster
 from tests.fakes.agent import FakeAgent, serving
 from tests.fakes.aggregating import aggregating, until_ready

@@ -17,9 +17,8 @@ from gputally.aggregator.aggregator import aggregate
 from gputally.aggregator.settings import Settings
 from gputally.errors import ApiForbidden, LedgerError
 from gputally.kube.api import Api
-from gputally.kube.reflector.resource import Resource
-from gputally.kube.reflector.watch import Batches
-from gputally.kube.watched import resources
+from gputally.kube.watch import Batches
+from gputally.kube.watched import Resource, resources
 from gputally.ledger.open import open_reader
 from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.records import Window
@@ -303,8 +302,8 @@ async def test_a_ledger_that_becomes_corrupt_ends_the_process(
 async def test_what_can_be_done_without_is_taken_up_when_it_can_be_had(
     settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gputally.kube.backoff.LONGEST_SECONDS", 0.05)
-    monkeypatch.setattr("gputally.kube.backoff.FIRST_SECONDS", 0.05)
+    monkeypatch.setattr("gputally.kube.failures.LONGEST_SECONDS", 0.05)
+    monkeypatch.setattr("gputally.kube.failures.FIRST_SECONDS", 0.05)
     cluster.faults.forbidden = {"events", "jobs", "priorityclasses"}
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gputally.aggregator.optional import budget_watch
-from gputally.aggregator.optional.budget_watch import keep_evaluated
+from gputally.aggregator import budget_watch
+from gputally.aggregator.budget_watch import keep_evaluated
 from gputally.aggregator.settings import Settings
 from gputally.catalog.all import BUDGETS
 from gputally.errors import ConfigError

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gputally.aggregator.page_links import DASHBOARDS
+from gputally.aggregator.pages import DASHBOARDS
 from gputally.aggregator.settings import Settings
 from gputally_sim.cluster import SimCluster
 from monitoring.generate import boards

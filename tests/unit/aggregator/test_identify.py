@@ -10,11 +10,10 @@ import pytest
 from gputally.errors import ApiError, ApiForbidden, ApiUnreachable
 from gputally.kube import identify as identify_module
 from gputally.kube.api import Api
-from gputally.kube.connection.connect import Choice, connect
+from gputally.kube.connection import Choice, connect
 from gputally.kube.failures import remedy
 from gputally.kube.identify import identify
-from gputally.kube.reflector.resource import Resource
-from gputally.kube.watched import resources
+from gputally.kube.watched import Resource, resources
 from gputally.model.kube.events import Event
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.nodes import Node

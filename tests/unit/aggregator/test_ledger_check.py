@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gputally.aggregator import ledger_check
-from gputally.aggregator.ledger_check import keep_checked
+from gputally.aggregator import ledger_maintenance
+from gputally.aggregator.ledger_maintenance import keep_checked
 from gputally.errors import LedgerDamaged, LedgerUnwritable
 from gputally.model.health import LedgerHealth
 from tests.fakes.until import until
@@ -30,7 +30,7 @@ class Checked:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_check, "INTERVAL_SECONDS", 0.001)
+    monkeypatch.setattr(ledger_maintenance, "INTERVAL_SECONDS", 0.001)
 
 
 async def health_after(ledger: Checked, looks: int) -> LedgerHealth:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gputally.aggregator.optional import ledger_retention
-from gputally.aggregator.optional.ledger_retention import keep_rolled_up
+from gputally.aggregator import ledger_maintenance
+from gputally.aggregator.ledger_maintenance import keep_rolled_up
 from gputally.aggregator.pipeline import assemble
 from gputally.errors import LedgerUnwritable
 from gputally.ledger.sqlite.writer import SqliteLedger
@@ -26,7 +26,7 @@ NOON = 500 * US_PER_DAY + 12 * US_PER_HOUR
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_retention, "INTERVAL_SECONDS", 0.001)
+    monkeypatch.setattr(ledger_maintenance, "INTERVAL_SECONDS", 0.001)
 
 
 class Writer:
@@ -79,8 +79,8 @@ async def test_only_closed_periods_are_rolled_up(last_end_us: int, before: int) 
 
 async def test_a_start_rolls_up_as_soon_as_its_closed_periods_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that restarts more often than once an hour has no later pass."""
-    monkeypatch.setattr(ledger_retention, "INTERVAL_SECONDS", 3600)
-    monkeypatch.setattr(ledger_retention, "NONE_CLOSED_SECONDS", 0.001)
+    monkeypatch.setattr(ledger_maintenance, "INTERVAL_SECONDS", 3600)
+    monkeypatch.setattr(ledger_maintenance, "NONE_CLOSED_SECONDS", 0.001)
     writer: Any = Writer()
     closing = ClosingHealth()
     rolling = keep_rolled_up(writer, retention_us=400 * US_PER_DAY, clock=lambda: NOON, closing=closing)
@@ -98,7 +98,7 @@ async def test_what_fails_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         await run(writer, 2)
 
-    found = [each.getMessage() for each in caplog.records if each.name == ledger_retention.__name__]
+    found = [each.getMessage() for each in caplog.records if each.name == ledger_maintenance.__name__]
     assert found == [
         "full; --ledger.retention continues later",
         "2 allocations that ended before 1970-04-11 are rolled up into daily rows",

@@ -17,8 +17,8 @@ from tests.fakes.until import until
 async def test_an_optional_watch_is_taken_up_when_its_right_is_granted(
     settings: Settings, cluster: SimCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gputally.kube.backoff.LONGEST_SECONDS", 0.05)
-    monkeypatch.setattr("gputally.kube.backoff.FIRST_SECONDS", 0.05)
+    monkeypatch.setattr("gputally.kube.failures.LONGEST_SECONDS", 0.05)
+    monkeypatch.setattr("gputally.kube.failures.FIRST_SECONDS", 0.05)
     cluster.faults.forbidden = {re.split("[./]", each)[0] for each in OPTIONAL_RESOURCES}  # without group and reason
     cluster.registry.create("resourcequotas", resource_quota("gpus", "default", gpus=5), "default")
     async with aggregating(replace(settings, watched=OPTIONAL_RESOURCES), cluster) as (running, url):

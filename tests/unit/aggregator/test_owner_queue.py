@@ -5,7 +5,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.aggregator.owner_queue import MAX_LOOKUPS, MAX_PER_NAMESPACE, OwnerQueue
+from gputally.aggregator.owner_lookup import MAX_LOOKUPS, MAX_PER_NAMESPACE, OwnerQueue
 from gputally.model.kube.meta import Owner, OwnerReference
 
 

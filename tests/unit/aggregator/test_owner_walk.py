@@ -9,12 +9,11 @@ import pytest
 
 from gputally.accounting.changes.changes import new_accounts
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.aggregator import owner_walk
-from gputally.aggregator.owner_queue import MAX_LOOKUPS, MAX_PER_NAMESPACE
-from gputally.aggregator.owner_walk import MAX_FAILURES, OwnerWalk
+from gputally.aggregator import owner_lookup
+from gputally.aggregator.owner_lookup import MAX_FAILURES, MAX_LOOKUPS, MAX_PER_NAMESPACE, OwnerWalk
 from gputally.aggregator.pipeline import Pipeline, assemble
 from gputally.kube.api import Api
-from gputally.kube.connection.connect import Choice, connect
+from gputally.kube.connection import Choice, connect
 from gputally.kube.failures import Failure, RequestFailed
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube.meta import Kind, Lookup
@@ -146,7 +145,7 @@ async def next_two(server: ScriptedApi) -> str:
 async def test_an_owner_that_always_fails_is_given_up_and_its_job_named_by_what_is_known(
     api: Api, server: ScriptedApi, books: Pipeline, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(owner_walk, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(owner_lookup, "FIRST_PAUSE_SECONDS", 0.001)
     see(books, [OWNER])
     async with running(api, books):
         for _ in range(MAX_FAILURES):
@@ -159,7 +158,7 @@ async def test_an_owner_that_always_fails_is_given_up_and_its_job_named_by_what_
     assert books.fleet.pods.walks.wanted == {}
     [record] = books.fleet.pods.records.values()
     assert (record.job_kind, record.job) == ("Buch", "train")
-    [said] = [record.getMessage() for record in caplog.records if record.name == owner_walk.__name__]
+    [said] = [record.getMessage() for record in caplog.records if record.name == owner_lookup.__name__]
     assert said.startswith(f"owners: {server.url}/apis/ml.example/v1/namespaces/ml/buecher/train: 500")
 
 
@@ -179,7 +178,7 @@ async def test_pauses_grow_and_an_outage_of_the_server_is_no_failure_of_an_owner
 async def test_an_owner_that_failed_is_asked_for_again_after_a_pause(
     api: Api, server: ScriptedApi, books: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owner_walk, "FIRST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(owner_lookup, "FIRST_PAUSE_SECONDS", 0.2)
     see(books, [OWNER])
     async with running(api, books) as walk:
         (await beyond_discovery(server)).refuse(503)
@@ -197,7 +196,7 @@ async def test_an_owner_that_failed_is_asked_for_again_after_a_pause(
 async def test_owners_of_pods_that_are_gone_are_not_asked_for_and_not_kept(
     api: Api, server: ScriptedApi, books: Pipeline
 ) -> None:
-    owners = many("forged", 2 * owner_walk.SPARE)
+    owners = many("forged", 2 * owner_lookup.SPARE)
     see(books, owners)
     walk = OwnerWalk(api, books, clock=lambda: us(9))
     walk.step()
@@ -205,7 +204,7 @@ async def test_owners_of_pods_that_are_gone_are_not_asked_for_and_not_kept(
         gone = as_pod(PodForm(name=record.name, uid=record.uid, namespace="ml", version=2, created=1, deleted=3))
         books.accountant.take([Deleted(kind=Kind.PODS, object=gone, at_us=us(4), since_us=us(4))])
     books.fleet.reconcile()
-    assert len(walk._queue) == 2 * owner_walk.SPARE
+    assert len(walk._queue) == 2 * owner_lookup.SPARE
     walk.step()
 
     assert len(walk._queue) == 0

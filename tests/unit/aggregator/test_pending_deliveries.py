@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gputally.aggregator.optional.due_records import due_records
+from gputally.aggregator.preemption_webhook import due_records
 from gputally.errors import LedgerUnwritable
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube.meta import Kind

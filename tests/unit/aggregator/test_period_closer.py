@@ -10,9 +10,9 @@ from typing import NoReturn
 
 import pytest
 
+from gputally.aggregator import period_closer
 from gputally.aggregator.aggregator import RunningAggregator
 from gputally.aggregator.ledger_writer import LedgerWriter
-from gputally.aggregator.optional import period_closer
 from gputally.aggregator.settings import Settings
 from gputally.errors import LedgerUnwritable
 from gputally.ledger.closed_period import ClosedPeriod, broken_chain

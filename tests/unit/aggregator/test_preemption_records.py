@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from gputally.aggregator.optional import preemption_webhook
+from gputally.aggregator import preemption_webhook
 from gputally.aggregator.settings import Settings
 from gputally_sim.cluster import SimCluster
 from tests.cluster.api import Api

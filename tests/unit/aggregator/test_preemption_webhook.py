@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gputally.aggregator.optional import preemption_webhook
-from gputally.aggregator.optional.due_records import PAGE
-from gputally.aggregator.optional.preemption_webhook import MOST_FAILURES, url_source
+from gputally.aggregator import preemption_webhook
+from gputally.aggregator.preemption_webhook import MOST_FAILURES, PAGE, url_source
 from gputally.errors import ConfigError
 from tests.fakes.delivering import delivering, pending, record
 from tests.fakes.until import until

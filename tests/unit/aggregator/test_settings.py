@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from gputally.accounting.prices.price_book import PriceBook
-from gputally.aggregator.settings import SETTINGS, Settings, require_usd, settings_from
+from gputally.aggregator.settings import SETTINGS, AgentOptions, Settings, Target, require_usd, settings_from
 from gputally.errors import ConfigError
 from gputally.model.price import Basis
 from gputally.model.rules import OPTIONAL_RESOURCES, AgentMarks
-from gputally.pulling.agent_options import AgentOptions, Target
-from gputally.setting import add_flags, variable
+from gputally.process.settings import add_flags, variable
 
 
 def parsed(*arguments: str, environment: Mapping[str, str] | None = None) -> Settings:

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gputally.aggregator.settings import Settings
+from gputally.aggregator.agent_client import PullFailed, agent_client, implausible
+from gputally.aggregator.settings import AgentOptions, Settings, Target
 from gputally.demo import sim_agents
 from gputally.demo.sim_agent import SimAgent
 from gputally.demo.sim_agents import SimAgents
 from gputally.model.units import GPU, US_PER_SECOND
 from gputally.model.usage import UsageReport
-from gputally.pulling.agent_client import PullFailed, agent_client
-from gputally.pulling.agent_options import AgentOptions, Target
-from gputally.pulling.plausible import implausible
 from gputally_sim.cluster import SimCluster
 from gputally_sim.control import daemons
 from gputally_sim.documents import Doc

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from gputally.aggregator import workload_lookup
 from gputally.aggregator.aggregator import RunningAggregator
-from gputally.aggregator.optional import workload_lookup
 from gputally.aggregator.settings import Settings
 from gputally.model.kube.meta import Kind
 from gputally_sim.cluster import SimCluster

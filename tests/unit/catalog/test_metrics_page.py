@@ -4,7 +4,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gputally.catalog.metric import Metric, MetricType, Stability
-from gputally.catalog.metrics_page import document
+from gputally.catalog.reference import document
 from tests.conftest import Golden
 
 ALLOCATED: Metric[Any] = Metric(

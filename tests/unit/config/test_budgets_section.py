@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.config.budgets.budgets_section import unpriced_budgets
+from gputally.config.budgets import unpriced_budgets
 from gputally.config.rules_file import default_rules
 from gputally.model.budgets import Budget
 from gputally.model.periods import PeriodLength

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.devices.pod_of_process import PodOfProcess, pod_in
+from gputally.devices.kubelet.pod_uids import PodOfProcess, pod_in
 
 UID = "0b4c0b1a-9d7f-4a36-9e55-1f2d3c4b5a69"
 SYSTEMD = UID.replace("-", "_")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.files.certificate import expiry_s
+from gputally.files.credentials import expiry_s
 from gputally.files.reread import Files
 
 DAY_S = 86_400

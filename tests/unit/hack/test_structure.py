@@ -64,7 +64,7 @@ def test_only_the_core_is_kept_from_the_clock() -> None:
 
 def test_a_module_or_class_of_the_product_is_named_once() -> None:
     sources = {
-        "exporter/gputally/kube/lines.py": "class Lines: ...",
+        "exporter/gputally/kube/watch.py": "class Lines: ...",
         "exporter/gputally/totals/lines.py": "class Sums: ...",
         "exporter/gputally/totals/rows.py": "class Lines: ...",
         "exporter/gputally/totals/__init__.py": "",
@@ -72,6 +72,6 @@ def test_a_module_or_class_of_the_product_is_named_once() -> None:
     }
 
     assert sorted(repeated(sources)) == [
-        "exporter/gputally/kube/lines.py, exporter/gputally/totals/lines.py: modules named lines.py",
-        "exporter/gputally/kube/lines.py, exporter/gputally/totals/rows.py: classes named Lines",
+        "exporter/gputally/kube/watch.py, exporter/gputally/totals/lines.py: modules named lines.py",
+        "exporter/gputally/kube/watch.py, exporter/gputally/totals/rows.py: classes named Lines",
     ]

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from gputally.kube.api import Access, Api, new_session
-from gputally.kube.backoff import Backoff
-from gputally.kube.reflector.resource import Resource
-from gputally.kube.reflector.watch import run_reflector
+from gputally.kube.failures import Backoff
+from gputally.kube.watch import run_reflector
+from gputally.kube.watched import Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.pods import Pod

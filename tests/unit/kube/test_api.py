@@ -8,10 +8,10 @@ import pytest
 from aiohttp.test_utils import unused_port
 
 from gputally.errors import ApiForbidden, ApiUnreachable, ConfigError, Problem, VersionExpired
-from gputally.kube.answer import Answer, monotonic_us
 from gputally.kube.api import Access, Api, Batches, new_session
 from gputally.kube.failures import Failure, RequestFailed, RequestRefused
-from gputally.kube.lines import Lines
+from gputally.kube.server_time import Answer, monotonic_us
+from gputally.kube.watch import Lines
 from gputally.model.kube.meta import OwnerMeta
 from tests.fakes.scripted_api import ScriptedApi, serving
 

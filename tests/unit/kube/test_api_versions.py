@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gputally.kube.reflector.resource import Resource
+from gputally.kube.watched import Resource
 from gputally.model.observation import RelistFinished, Unavailable, Upserted
 from tests.fakes.objects import listing, pod
 from tests.fakes.scripted_api import ScriptedApi

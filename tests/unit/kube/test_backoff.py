@@ -2,7 +2,7 @@
 
 from random import Random
 
-from gputally.kube.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
+from gputally.kube.failures import FIRST_SECONDS, LONGEST_SECONDS, Backoff
 
 
 class _Longest(Random):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import ApiUnreachable, ConfigError
-from gputally.kube.connection.connect import Choice, connect, read_access
+from gputally.kube.connection import Choice, connect, read_access
 from gputally.model.kube.meta import OwnerMeta
 from tests.fakes.certificates import Certificates
 from tests.fakes.kubeconfigs import headers_of, kubeconfig, plugin
@@ -224,7 +224,7 @@ def test_the_proxy_of_a_kubeconfig_is_used_whatever_the_environment_says(
 def test_the_kubernetes_package_is_loaded_only_for_credentials_that_a_program_gives(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, "http://host", {"token": "abc"})
     code = (
-        "import sys; from gputally.kube.connection.connect import Choice, read_access;"
+        "import sys; from gputally.kube.connection import Choice, read_access;"
         f"read_access(Choice(kubeconfig={path!r})); sys.exit('kubernetes' in sys.modules)"
     )
 

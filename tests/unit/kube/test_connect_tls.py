@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import ApiUnreachable, ConfigError
-from gputally.kube.connection.connect import Choice, connect, read_access
+from gputally.kube.connection import Choice, connect, read_access
 from gputally.model.kube.meta import OwnerMeta
 from tests.fakes.certificates import Certificates
 from tests.fakes.kubeconfigs import headers_of, kubeconfig

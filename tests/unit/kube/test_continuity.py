@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.kube.reflector.completeness import ANSWER_SECONDS, LIVE_US, QUIET_SECONDS, CompletenessTracker
+from gputally.kube.reflector import ANSWER_SECONDS, LIVE_US, QUIET_SECONDS, CompletenessTracker
 
 SECOND = 1_000_000
 START_US = 100 * SECOND

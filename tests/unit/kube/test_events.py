@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gputally.errors import MalformedObject
-from gputally.kube.reflector.events import BookmarkEvent, Change, decoder, deletion
+from gputally.kube.watch_events import BookmarkEvent, Change, decoder, deletion
 from gputally.model.kube.events import Event
 from gputally.model.kube.meta import Object, Status
 from gputally.model.kube.nodes import Node

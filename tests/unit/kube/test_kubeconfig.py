@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from gputally.errors import ConfigError
-from gputally.kube.connection.kubeconfig import choose
+from gputally.kube.kubeconfig import choose
 
 
 def config(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.kube.list_items import ListItems
+from gputally.kube.lists import ListItems
 
 Json = Any
 TEXTS = st.text() | st.sampled_from(['},{"metadata":{', '"items":[', "]}", '\\"', '{"metadata":{', "}]}\n"])

@@ -5,7 +5,7 @@ import tracemalloc
 import msgspec
 import pytest
 
-from gputally.kube.reflector.events import Change, decoder
+from gputally.kube.watch_events import Change, decoder
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import Pod
 from tests.fakes.objects import added

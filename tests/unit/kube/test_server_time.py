@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.kube.answer import Answer
-from gputally.kube.server_time import CONFIRMED_US, ServerTime
+from gputally.kube.server_time import CONFIRMED_US, Answer, ServerTime
 from tests.unit.aggregator.conftest import NOON_US
 
 SECOND = 1_000_000

@@ -5,9 +5,9 @@ import asyncio
 import msgspec
 
 from gputally.kube.api import Api
-from gputally.kube.backoff import Backoff
-from gputally.kube.reflector.completeness import LIVE_US, QUIET_SECONDS
-from gputally.kube.reflector.watch import run_reflector
+from gputally.kube.failures import Backoff
+from gputally.kube.reflector import LIVE_US, QUIET_SECONDS
+from gputally.kube.watch import run_reflector
 from gputally.model.health import WatchHealth
 from gputally.model.kube.meta import Kind
 from gputally.model.observation import Bookmark, Checkpoint, Deleted, Upserted

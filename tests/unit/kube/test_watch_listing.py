@@ -3,9 +3,8 @@
 import pytest
 
 from gputally.errors import VersionExpired
-from gputally.kube.backoff import Backoff
-from gputally.kube.reflector.completeness import ANSWER_SECONDS
-from gputally.kube.reflector.reflector import Reflector
+from gputally.kube.failures import Backoff
+from gputally.kube.reflector import ANSWER_SECONDS, Reflector
 from gputally.model.health import WatchHealth
 from gputally.model.kube.meta import Kind
 from gputally.model.observation import Checkpoint, Deleted, Observation, RelistFinished, RelistStarted, Upserted

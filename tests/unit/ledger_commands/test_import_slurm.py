@@ -13,7 +13,7 @@ from gputally.importing.import_jobs import Plan, import_jobs, window_of
 from gputally.importing.imported_job import ImportedJob, JobClassifier
 from gputally.importing.job_file import JobFile, sacct_format
 from gputally.importing.row_cells import TimeBase
-from gputally.importing.slurm_gpus import SlurmShares
+from gputally.importing.slurm_jobs import SlurmShares
 from gputally.ledger.sqlite.imported_jobs import SqliteImportLedger
 from tests.unit.ledger_commands.sample import Result, Runner
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gputally.metering.device_accounts import DeviceAccounts
-from gputally.metering.node_snapshot import AssignmentTotals, GpuTotals
+from gputally.metering.reporting import AssignmentTotals, GpuTotals
 from gputally.model.devices import (
     Gpu,
     GpuCondition,

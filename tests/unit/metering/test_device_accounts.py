@@ -3,7 +3,7 @@
 import pytest
 
 from gputally.metering.device_accounts import DeviceAccounts
-from gputally.metering.gpu_sums import MeasuredWork, States
+from gputally.metering.sums import MeasuredWork, States
 from gputally.model.devices import Source
 from gputally.model.units import GPU_SECOND
 from gputally.model.usage import GpuHour, Hour

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.metering.assignment_meter import AssignmentMeter
 from gputally.metering.energy import EnergyMeter, GpuTimeEntry, split_energy
+from gputally.metering.sums import AssignmentMeter
 from gputally.model.devices import MOST_POWER
 from gputally.model.units import US_PER_SECOND
 from tests.unit.metering.readings import held

@@ -1,7 +1,7 @@
 """Which error ends a command."""
 
 from gputally.errors import AddressTaken, LedgerError
-from gputally.process.until_stopped import single_error
+from gputally.process.command import single_error
 
 
 def test_an_error_beside_a_bug_does_not_hide_it() -> None:

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from gputally.aggregator import agent_client as client_module
+from gputally.aggregator.agent_client import AgentClient, PullFailed, agent_client
+from gputally.aggregator.settings import AgentOptions, Target
 from gputally.errors import ConfigError
 from gputally.model.rules import MigBasis
 from gputally.model.usage import PullOutcome, UsageReport
-from gputally.pulling import agent_client as client_module
-from gputally.pulling.agent_client import AgentClient, PullFailed, agent_client
-from gputally.pulling.agent_options import AgentOptions, Target
 from tests.core.usage import assignment, gpu, hour, report
 from tests.fakes.agent import FakeAgent, serving
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from gputally.aggregator.settings import AgentOptions, Target
 from gputally.model.usage import AgentPod
-from gputally.pulling.agent_options import AgentOptions, Target
 
 
 def pod(node: str, address: str) -> AgentPod:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gputally.aggregator.agent_client import implausible
 from gputally.model.units import US_PER_HOUR
 from gputally.model.usage import GpuHour
-from gputally.pulling.plausible import implausible
 from tests.core.usage import assignment, gpu, hour, report
 
 HOUR = hour(12, 20, measured=8, used=6, burst=1, joules=5)

@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack, suppress
 import pytest
 from msgspec.structs import replace
 
+from gputally.aggregator.agent_client import AgentClient, agent_client
+from gputally.aggregator.agent_pulls import Puller
+from gputally.aggregator.settings import AgentOptions, Target
 from gputally.model.health import AgentHealth, AgentsHealth
 from gputally.model.observation import UsageReported
-from gputally.pulling.agent_client import AgentClient, agent_client
-from gputally.pulling.agent_options import AgentOptions, Target
-from gputally.pulling.pull import Puller
 from tests.core.manifests import us
 from tests.core.usage import report
 from tests.fakes.agent import FakeAgent, serving
@@ -113,7 +113,7 @@ async def test_agents_come_and_go(running: Pulling, agents: list[FakeAgent]) -> 
 async def test_a_failure_is_told_once_until_it_changes_and_then_that_it_goes_on(
     pulling: Pulling, agents: list[FakeAgent], caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, logger="gputally.pulling.pull")
+    caplog.set_level(logging.INFO, logger="gputally.aggregator.agent_pulls")
     target, agent = targets(agents)[0], agents[0]
     for status in (500, 500, 503):
         agent.status = status
@@ -122,7 +122,7 @@ async def test_a_failure_is_told_once_until_it_changes_and_then_that_it_goes_on(
     for _ in range(2):
         await pulling.puller.pull(target)
 
-    assert [record.getMessage() for record in caplog.records if record.name == "gputally.pulling.pull"] == [
+    assert [record.getMessage() for record in caplog.records if record.name == "gputally.aggregator.agent_pulls"] == [
         f"agent on n0: {agent.url}/v1/usage: responds with 500 instead of a report",
         f"agent on n0: {agent.url}/v1/usage: responds with 503 instead of a report",
         "agent on n0: recovered",

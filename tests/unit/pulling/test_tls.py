@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from gputally.aggregator.agent_client import PullFailed, agent_client
+from gputally.aggregator.settings import AgentOptions, Target
 from gputally.errors import ConfigError
 from gputally.model.usage import PullOutcome
-from gputally.pulling.agent_client import PullFailed, agent_client
-from gputally.pulling.agent_options import AgentOptions, Target
 from tests.core.usage import report
 from tests.fakes.agent import FakeAgent, serving
 from tests.fakes.certificates import Certificates

@@ -5,7 +5,8 @@ from contextlib import closing, contextmanager
 import pytest
 
 from gputally.errors import AddressTaken, ConfigError
-from gputally.web.listening import FLAG, Address, bound, listen, parse
+from gputally.process.addresses import FLAG, Address, parse
+from gputally.web.listening import bound, listen
 
 
 def has_ipv6() -> bool:

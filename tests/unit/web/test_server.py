@@ -11,7 +11,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from gputally.errors import AddressTaken, ConfigError, LedgerUnwritable
 from gputally.exposition.negotiation import PLAIN
-from gputally.web.listening import FLAG
+from gputally.process.addresses import FLAG
 from gputally.web.server import Readiness, Scrape, Site, _Metrics, serve
 
 LOOPBACK = "127.0.0.1:0"

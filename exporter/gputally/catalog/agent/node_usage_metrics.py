@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 from gputally.catalog.agent.node_view import NodeView
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.metering.gpu_sums import MeasuredWork
-from gputally.metering.node_snapshot import AssignmentTotals
+from gputally.metering.reporting import AssignmentTotals
+from gputally.metering.sums import MeasuredWork
 from gputally.model.units import GPU, GPU_SECOND, US_PER_SECOND
 
 STATES = ("held", "free", "unhealthy", "unsliced", "unknown", "lost")

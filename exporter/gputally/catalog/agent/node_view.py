@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from gputally.metering.node_snapshot import DeviceSnapshot
+from gputally.metering.reporting import DeviceSnapshot
 from gputally.model.devices import Reading
 from gputally.model.health import NodeHealth
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import COSTS, COUNTS, GPU_TIMES
-from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Metric, MetricType, Row
+from gputally.catalog.sums import Grouping
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_SECOND
 
 

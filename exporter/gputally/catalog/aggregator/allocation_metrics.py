@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.total import Total
-from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Columns, Metric, MetricType, Row
+from gputally.catalog.sums import Grouping
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_SECOND
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import cost, gpu_seconds
-from gputally.catalog.grouping import Grouping
 from gputally.catalog.metric import Columns, Metric, MetricType, Row
+from gputally.catalog.sums import Grouping
 from gputally.model.units import COST_UNIT, GPU_SECOND
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.pods.posting import SCHEDULING_BOUNDS_S
 from gputally.accounting.totals.total import Total
-from gputally.catalog.grouping import Grouping
-from gputally.catalog.histogram import bounds_of, histogram_of
 from gputally.catalog.metric import Columns, HistogramRow, Metric, MetricType, Row
+from gputally.catalog.sums import Grouping, bounds_of, histogram_of
 from gputally.model.units import GPU, US_PER_SECOND
 
 _BOUNDS = bounds_of(SCHEDULING_BOUNDS_S)

@@ -6,8 +6,8 @@ from gputally.accounting.disruptions.disruption_counts import STEP_BOUNDS_S, STE
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import counts, gpus
-from gputally.catalog.histogram import bounds_of, histogram_of
 from gputally.catalog.metric import HistogramRow, Metric, MetricType, Row
+from gputally.catalog.sums import bounds_of, histogram_of
 from gputally.model.units import GPU, US_PER_SECOND
 
 _BOUNDS = bounds_of(STEP_BOUNDS_S)

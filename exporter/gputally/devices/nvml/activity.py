@@ -1,11 +1,30 @@
 """Device utilisation since the last reading, from one of three sources: samples, rates, or GPM (gpm.py)."""
 
+from collections.abc import Callable
 from ctypes import Union
 from typing import Final, Protocol
 
-from gputally.devices.nvml.driver_time import DriverTime
 from gputally.devices.nvml.library import Handle, Nvml
 from gputally.model.devices import BUSY, Source, Span
+
+JITTER_US: Final = 200_000
+"""Tolerated change of the offset; a larger one means that the clock was set."""
+
+
+class DriverTime:
+    """The driver uses the node's `clock` (µs), which may be set at any time; readings use a clock that never is."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._offset_us = 0
+
+    def ahead_us(self, now_us: int) -> int:
+        """How far the driver's timestamps are ahead of `now_us`, the time of the reading."""
+        offset_us = self._clock() - now_us
+        if abs(offset_us - self._offset_us) > JITTER_US:
+            self._offset_us = offset_us
+        return self._offset_us
+
 
 PER_CENT: Final = BUSY // 100
 GAP_US: Final = 2_000_000

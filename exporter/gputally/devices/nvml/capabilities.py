@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from gputally.devices.nvml.activity import Activity, Rates, Samples, Silence, value_of
-from gputally.devices.nvml.codes import Meaning, meaning
-from gputally.devices.nvml.driver_time import DriverTime
+from gputally.devices.nvml.activity import Activity, DriverTime, Rates, Samples, Silence, value_of
 from gputally.devices.nvml.gpm import Gpm, GpmEfficiency, GpmSamples
-from gputally.devices.nvml.library import DeviceChanged, Handle, Nvml
+from gputally.devices.nvml.library import DeviceChanged, Handle, Meaning, Nvml, meaning
 
 Memory = Callable[[], tuple[int | None, int | None]]
 """Returns used and total bytes."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from gputally.accounting.facts.gpu_model import gpu_model_named
-from gputally.devices.nvml.activity import Activity, Silence
+from gputally.devices.nvml.activity import Activity, DriverTime, Silence
 from gputally.devices.nvml.capabilities import (
     Memory,
     activity_of_gpu,
@@ -15,7 +15,6 @@ from gputally.devices.nvml.capabilities import (
     memory_of,
 )
 from gputally.devices.nvml.condition import Conditions
-from gputally.devices.nvml.driver_time import DriverTime
 from gputally.devices.nvml.library import DeviceChanged, Handle, Nvml
 from gputally.devices.nvml.mig_layout import Device, MigLayout, handle_at, layout_of
 from gputally.devices.nvml.processes import PodOf, Processes

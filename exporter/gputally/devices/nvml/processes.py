@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from gputally.devices.nvml.activity import PER_CENT
-from gputally.devices.nvml.driver_time import DriverTime
+from gputally.devices.nvml.activity import PER_CENT, DriverTime
 from gputally.devices.nvml.library import Handle, Nvml
 from gputally.model.devices import Process
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from typing import Final
 
 from gputally.accounting.facts.gpu_model import UNKNOWN
-from gputally.importing.kube_state import pod_samples, sampled_node, series_names
+from gputally.importing.kube_state import node_scan, pod_samples, series_names
 from gputally.importing.kube_state.history_scan import HistoryScan, Progress
 from gputally.importing.kube_state.node_lives import MachineLife
 from gputally.importing.kube_state.pod_classifier import MachineKey, PodContext, classified
@@ -77,14 +77,14 @@ class HistoryReader:
         if (facts := context.nodes.get(key)) is None:
             offered = life.offered if life else {}
             labels = context.node_labels.get(key, {})
-            facts = sampled_node.sampled_node(record.node, labels, offered, self._rules, self._price_labels)
+            facts = node_scan.sampled_node(record.node, labels, offered, self._rules, self._price_labels)
             context.nodes[key] = facts
             self._nodes += 1
             self._has_models |= facts.gpu_model != UNKNOWN
         record = classified(scan.nodes.limited(record, scan.scrapes), facts, context, self._rules)
         if lacking := next((name for name, units in record.limited or () if not units), ""):
             name = f"pod {record.namespace}/{record.name} ({record.uid})"
-            return RejectedSeries(name, sampled_node.CAPACITY, f"the node {record.node} never offered {lacking}")
+            return RejectedSeries(name, node_scan.CAPACITY, f"the node {record.node} never offered {lacking}")
         return record
 
     async def _samples(self, scan: HistoryScan, chunk: int, uids: Sequence[str]) -> list[PodSamples]:
@@ -181,7 +181,7 @@ class HistoryReader:
             await self._add_controllers(context, sets, scan.chunks[chunk])
 
     async def _add_node_labels(self, context: PodContext, machines: Collection[MachineKey], span: TimeSpan) -> None:
-        metric, names = sampled_node.NODE_LABELS, {name for name, _ in machines}
+        metric, names = node_scan.NODE_LABELS, {name for name, _ in machines}
         found = await self._api.last(f"{metric}{{node=~{series_names.any_of(names)}}}", span)
         newest = await self._newest(found, metric, "node", span)
         context.node_labels |= {key: newest.get(key[0], {}) for key in machines}

@@ -1,4 +1,4 @@
-"""Finds when the nodes of GPU pods were there: in each part of the window, and by the scrape where one came or went."""
+"""Finds the nodes of GPU pods: their facts, and when they were there, to the scrape where one came or went."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -7,13 +7,51 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from gputally.accounting.facts import gpu_model
+from gputally.accounting.nodes import purchase
+from gputally.accounting.nodes.node_facts import observed
+from gputally.accounting.nodes.node_labels import INSTANCE_TYPE
 from gputally.importing.kube_state import pod_samples, series_names
 from gputally.importing.kube_state.node_lives import MachineLife, NodeLives, NodeSample, lives_of
 from gputally.importing.kube_state.pod_samples import RejectedSeries, UnusableSeries
 from gputally.importing.kube_state.prometheus_api import PrometheusApi, SampledSeries, TimeSpan
-from gputally.importing.kube_state.sampled_node import CAPACITY
 from gputally.importing.kube_state.scrapes import Scrapes, ScrapeTarget, target_of
+from gputally.model.kube.meta import AnnotatedMeta
+from gputally.model.kube.nodes import Node, NodeStatus
+from gputally.model.node_record import NodeFacts, NodeRecord
 from gputally.model.rules import Rules
+from gputally.shares import gfd, gke
+from gputally.shares.label_conflicts import COUNTS
+
+NODE_LABELS: Final = "kube_node_labels"
+CAPACITY: Final = "kube_node_status_capacity"
+_KEYS: Final = frozenset(
+    {
+        INSTANCE_TYPE,
+        gfd.MEMORY,
+        gfd.STRATEGY,
+        gke.CLIENTS,
+        gke.PARTITION,
+        *COUNTS,
+        *gpu_model.LABELS,
+        *purchase.LABELS,
+    }
+)
+
+
+def sampled_node(
+    name: str, labels: Mapping[str, str], offered: Mapping[str, int], rules: Rules, price_labels: frozenset[str]
+) -> NodeFacts:
+    """The facts that follow from `kube_node_labels` and the units of each resource that the machine `offered`."""
+    replicas = (f"{resource.removesuffix('.shared')}{gfd.REPLICAS}" for resource in offered)
+    keys = {*_KEYS, *rules.pool_labels, *price_labels, *replicas}
+    found = series_names.kubernetes_labels(labels, keys)
+    units = dict[str, str | int](offered)
+    node = Node(metadata=AnnotatedMeta(name=name, labels=found), status=NodeStatus(capacity=units, allocatable=units))
+    record = NodeRecord(uid="", name=name, created_us=0)
+    record = observed(record, node, rules=rules, price_labels=price_labels, at_us=0, since_us=0)
+    return record.facts[-1][1]
+
 
 CREATED: Final = "kube_node_created"
 INFO: Final = "kube_node_info"

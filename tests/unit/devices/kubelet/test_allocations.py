@@ -1,10 +1,7 @@
 import pytest
 
-from gputally.devices.kubelet.allocations import allocations
-from gputally.devices.kubelet.device_assignments import DeviceAssignment
-from gputally.devices.kubelet.device_ids import parse
-from gputally.devices.kubelet.offer import Offer
-from gputally.devices.kubelet.parts import Parts
+from gputally.devices.kubelet.device_assignments import DeviceAssignment, parse
+from gputally.devices.kubelet.parts import Offer, Parts, allocations
 from gputally.model.devices import BUSY, Gpu, Part, PartAllocation, Reading
 
 

@@ -3,8 +3,7 @@
 import random
 from typing import Any
 
-from gputally.devices.kubelet.device_assignments import NVIDIA, DeviceAssignment, Wanted, assignments
-from gputally.devices.kubelet.device_ids import DeviceId
+from gputally.devices.kubelet.device_assignments import NVIDIA, DeviceAssignment, DeviceId, Wanted, assignments
 from gputally.devices.kubelet.messages import ListPodResourcesResponse, decode, encode
 from gputally.model.rules import ResourceRule, Rules
 from tests.fakes.kubelet import cdi, claim, claimed, pod

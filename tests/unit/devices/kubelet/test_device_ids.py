@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.devices.kubelet.device_ids import DeviceId, parse
+from gputally.devices.kubelet.device_assignments import DeviceId, parse
 
 UUID = "8f7c1b0e-6a9d-4c3f-b1de-52f04c6f1a77"
 NUMBERS = st.integers(min_value=0, max_value=999_999_999)

@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.devices.nvml.codes import Meaning, meaning
+from gputally.devices.nvml.library import Meaning, meaning
 
 
 @pytest.mark.parametrize("code", [2, 3, 4, 13, 25])

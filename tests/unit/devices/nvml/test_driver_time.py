@@ -1,4 +1,4 @@
-from gputally.devices.nvml.driver_time import JITTER_US, DriverTime
+from gputally.devices.nvml.activity import JITTER_US, DriverTime
 
 
 def test_the_driver_is_ahead_by_what_its_clock_was_set_and_jitter_does_not_count() -> None:

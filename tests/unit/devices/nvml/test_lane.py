@@ -3,8 +3,8 @@ import threading
 
 import pytest
 
-from gputally.devices.nvml.call_thread import CallThread, Hung
-from gputally.devices.nvml.retry import Retry
+from gputally.devices.nvml.gpu_worker import CallThread, Hung
+from gputally.devices.nvml.gpus import Retry
 from tests.fakes.until import PATIENCE_SECONDS, until
 
 

@@ -1,1 +1,0 @@
-"""Tasks of the aggregator that settings or the configuration turn on."""

@@ -1,1 +1,0 @@
-"""Why pods wait: the reasons, and how current they are."""

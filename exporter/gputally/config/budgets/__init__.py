@@ -1,1 +1,0 @@
-"""The section `budgets` of the configuration."""

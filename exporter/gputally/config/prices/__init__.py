@@ -1,1 +1,0 @@
-"""Price books: the files that operators write, read and validated."""

@@ -1,1 +1,0 @@
-"""How to reach an API server and log in."""

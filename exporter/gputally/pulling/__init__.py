@@ -1,1 +1,0 @@
-"""Pull usage reports from the node agents over HTTP."""
