@@ -21,9 +21,9 @@ BARE = {
     "gputally.errors",
     "gputally.model",
     "gputally.model.printable",
+    "gputally.process",
+    "gputally.process.addresses",
     "gputally.process.settings",
-    "gputally.web",
-    "gputally.web.listening",
 }
 """For the table of commands, their parser and an error."""
 WRONG_LEVEL = "--log.level=wrong"
@@ -86,7 +86,6 @@ def test_the_agent_loads_only_these_packages() -> None:
         "metering",
         "model",
         "process",
-        "setting",
         "shares",
         "web",
     }
@@ -96,7 +95,7 @@ def test_the_agent_loads_only_these_packages() -> None:
         "gputally.accounting.facts.gpu_model",
         "gputally.accounting.base.shared",
     }
-    assert len(ours(modules)) <= 150
+    assert len(ours(modules)) <= 125
 
 
 def test_the_aggregator_loads_only_these_packages() -> None:
@@ -118,12 +117,9 @@ def test_the_aggregator_loads_only_these_packages() -> None:
         "kube",
         "ledger",
         "model",
-        "pending_api",
         "placement",
         "process",
-        "pulling",
         "reports",
-        "setting",
         "shares",
         "web",
     }

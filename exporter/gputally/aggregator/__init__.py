@@ -1,1 +1,1 @@
-"""The aggregator: tasks and wiring, without domain logic."""
+"""The aggregator: a module for each task, and how they are connected, without domain logic."""

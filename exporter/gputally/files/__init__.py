@@ -1,1 +1,1 @@
-"""Files that may change while the process runs: credentials and the web configuration."""
+"""Files that may change while the process runs."""

@@ -1,1 +1,1 @@
-"""The Kubernetes API: requests, discovery, errors, server time and the table of watched resources."""
+"""The Kubernetes API: connection, requests, discovery, lists, watches, owners and server time."""

@@ -1,1 +1,1 @@
-"""Shared by all processes: the clock, logging, and periodic tasks."""
+"""The process of a command: its settings, clock, log and end."""

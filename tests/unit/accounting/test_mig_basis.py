@@ -63,7 +63,7 @@ def test_an_idle_pod_idles_for_exactly_what_it_is_allocated(
 
 
 def test_an_agent_of_another_basis_would_let_idle_cost_more_than_allocated() -> None:
-    """Such reports are refused: tests/unit/pulling/test_agent_client.py."""
+    """Such reports are refused: tests/unit/aggregator/test_agent_client.py."""
     layout = Layout(profiles=(layouts.SEVEN,), replicas={})
 
     allocated, idle = costs(layout, SLICE, Rules(mig_basis=MigBasis.MEMORY), agent=Rules())

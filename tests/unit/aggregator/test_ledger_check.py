@@ -30,7 +30,7 @@ class Checked:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_maintenance, "INTERVAL_SECONDS", 0.001)
+    monkeypatch.setattr(ledger_maintenance, "CHECK_INTERVAL_SECONDS", 0.001)
 
 
 async def health_after(ledger: Checked, looks: int) -> LedgerHealth:

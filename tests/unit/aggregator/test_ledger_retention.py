@@ -26,7 +26,7 @@ NOON = 500 * US_PER_DAY + 12 * US_PER_HOUR
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_maintenance, "INTERVAL_SECONDS", 0.001)
+    monkeypatch.setattr(ledger_maintenance, "ROLL_UP_INTERVAL_SECONDS", 0.001)
 
 
 class Writer:
@@ -79,7 +79,7 @@ async def test_only_closed_periods_are_rolled_up(last_end_us: int, before: int) 
 
 async def test_a_start_rolls_up_as_soon_as_its_closed_periods_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that restarts more often than once an hour has no later pass."""
-    monkeypatch.setattr(ledger_maintenance, "INTERVAL_SECONDS", 3600)
+    monkeypatch.setattr(ledger_maintenance, "ROLL_UP_INTERVAL_SECONDS", 3600)
     monkeypatch.setattr(ledger_maintenance, "NONE_CLOSED_SECONDS", 0.001)
     writer: Any = Writer()
     closing = ClosingHealth()

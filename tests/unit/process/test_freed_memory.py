@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 from pathlib import Path
-from gputally.process.freed_memory import return_freed_memory
+from gputally.process.command import return_freed_memory
 
 def resident_mib():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
