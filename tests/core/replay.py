@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gputally.accounting.fleet.active_pods import ANY
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.accounting.fleet.present import at_present
+from gputally.accounting.fleet.restore import at_present
 from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.accounting.jobs.job_record import job_uid
 from gputally.accounting.prices.price_book import PriceBook

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.waiting.deadlocks import MOST_OF_TENANT
+from gputally.accounting.waiting.gang_deadlocks import MOST_OF_TENANT
 from tests.core.manifests import PodForm
 from tests.property.examples import examples
 from tests.unit.accounting.test_partial_gangs import gang, replay_of, waits

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
-from gputally.accounting.usage.usage_bounds import KEPT_US
+from gputally.accounting.usage.bounds import KEPT_US
 from gputally.aggregator.agent_client import implausible
 from gputally.model.devices import MOST_POWER
 from gputally.model.kube.meta import Kind

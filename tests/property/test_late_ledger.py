@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from gputally.accounting.disruptions import disruptions, node_signals, preemptions
 from gputally.accounting.jobs.stated_progress import PROGRESS
-from gputally.accounting.lost_work import incident, lost_work_part
+from gputally.accounting.lost_work import group_restarts, lost_work
 from gputally.accounting.nodes import nodes
-from gputally.accounting.pods import departed, recently_deleted
+from gputally.accounting.pods import deleted
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import PodForm, preempted_event, us
 from tests.core.replay import Replay
@@ -31,11 +31,11 @@ SHORT = {
     disruptions: ("_KEEP_US",),
     node_signals: ("_KEEP_US",),
     preemptions: ("_KEEP_US", "_PATIENCE_US"),
-    incident: ("PATIENCE_US",),
-    lost_work_part: ("_KEEP_US", "_UNCHARGED_US", "_FORGET_EVERY_US"),
+    group_restarts: ("PATIENCE_US",),
+    lost_work: ("_KEEP_US", "_UNCHARGED_US", "_FORGET_EVERY_US"),
     nodes: ("_KEEP_US",),
-    departed: ("_UNDESCRIBED_US",),
-    recently_deleted: ("KEEP_US",),
+    deleted: ("_UNDESCRIBED_US",),
+    deleted: ("KEEP_US",),
 }
 """How long each part keeps what is over."""
 STEPS = st.sampled_from(["", "", "drain", "drain", "flush", "fails"])

@@ -135,7 +135,7 @@ def test_however_much_others_ask_for_a_wait_costs_the_same(
     late: bool,  # noqa: FBT001 - drawn: whether the nodes are listed last
 ) -> None:
     """Prices are looked up in turn, which take many rounds here."""
-    with patch("gputally.accounting.wait_book.wait_prices.MOST_LOOKS", 1):
+    with patch("gputally.accounting.wait_book.prices.MOST_LOOKS", 1):
         alone, attacked = (played(rules, nodes, honest, each, late=late) for each in ((), many))
     assert priced(attacked, "ml") == priced(alone, "ml")
 

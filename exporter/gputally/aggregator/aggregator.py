@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gputally import __version__
 from gputally.accounting.changes.changes import Saved
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.accounting.fleet.present import at_present
+from gputally.accounting.fleet.restore import at_present
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.aggregator.agent_client import agent_client, client_certificate_expiry
 from gputally.aggregator.agent_pulls import puller

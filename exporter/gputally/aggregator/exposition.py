@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gputally.accounting.disruptions.reclaim_events import EVENT_KINDS
+from gputally.accounting.disruptions.node_signals import EVENT_KINDS
 from gputally.accounting.fleet.active_pods import Active
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.aggregator.accountant import Accountant

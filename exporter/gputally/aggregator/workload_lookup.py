@@ -5,7 +5,7 @@ import logging
 from http import HTTPStatus
 from typing import Final
 
-from gputally.accounting.uncreated.workload_evaluation import READABLE
+from gputally.accounting.uncreated.evaluation import READABLE
 from gputally.aggregator.owner_lookup import OwnerQueue
 from gputally.aggregator.pipeline import Pipeline
 from gputally.errors import ApiError, ApiForbidden

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gputally.accounting.fleet.active_pods import PENDING, Active, ActiveNode, ActivePod
-from gputally.accounting.waiting.fit.packing import Job
+from gputally.accounting.waiting.packing import Job
 from gputally.accounting.watched.unaccounted_pods import UnaccountedNow
 from gputally.answers.parameters import unknown_values
 from gputally.model.allocation import State

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeVar
 
-from gputally.accounting.fleet.risk_lines import NoRisk, RiskLine, RiskNow, pod_lines, risk_by_node, risk_lines
+from gputally.accounting.fleet.work_at_risk import NoRisk, RiskLine, RiskNow, pod_lines, risk_by_node, risk_lines
 from gputally.accounting.lost_work.at_risk import PodAtRisk
 from gputally.answers.parameters import unknown_values
 from gputally.model.allocation import Segment

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Final
 
-from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.model.needs import Needs
 from gputally.model.verdicts import Reason

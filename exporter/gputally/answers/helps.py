@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 from gputally.accounting.fleet.active_pods import holding
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of
-from gputally.accounting.waiting.fit.packing import Job
-from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.accounting.waiting.packing import Job
+from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.occupants import Rank, occupants
 from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.answers.verdict_words import quota_words, without_value

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from gputally.accounting.fleet.active_pods import ActivePod, holding
-from gputally.accounting.fleet.risk_lines import line_of
+from gputally.accounting.fleet.work_at_risk import line_of
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.answers.allocations import cost_per_hour
 from gputally.answers.pending_now import PendingNow, Viewer

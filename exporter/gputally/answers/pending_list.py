@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.help_words import change_words
 from gputally.answers.helps import RelatedPods, Relations, helps_among, suggestions_for
 from gputally.answers.partial_gangs import gang_entries

@@ -8,10 +8,10 @@ from gputally.accounting.lost_work.at_risk import RunningPods
 from gputally.accounting.policy.pod_labels import labels_in
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.terms.tenant import UNASSIGNED
-from gputally.accounting.uncreated.workloads import Workloads
-from gputally.accounting.waiting.fit.packing import Job, JobNodes
-from gputally.accounting.waiting.rank_findings import ClassFindings
-from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.accounting.uncreated.snapshot import Workloads
+from gputally.accounting.waiting.packing import Job, JobNodes
+from gputally.accounting.waiting.priority_findings import ClassFindings
+from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.model.advice import PriorityChoice
 from gputally.model.disruptions import Preemption
 from gputally.model.kube.meta import Kind

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.fleet.active_pods import ANY
-from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.allocations import hourly_text
 from gputally.answers.past_answers import past_waits
 from gputally.answers.pending_now import PendingNow, Viewer

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.formatting.amounts import GPU_RESOURCE, amount_words
 from gputally.model.api.pending import PendingFinding

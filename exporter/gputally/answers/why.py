@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.past_answers import why_gone, why_waited, with_preempted
 from gputally.answers.past_pods import PastPods
 from gputally.answers.pending_now import PendingNow, Viewer, tenant_of

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.terms.tier import tier_of_pod
-from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.competing_pods import NOT_ADMITTED, may_be_next, others_waiting
 from gputally.answers.helps import Relations, helps_of
 from gputally.answers.occupants import Rank, limited, occupants

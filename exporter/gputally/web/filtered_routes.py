@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from aiohttp import web
 
-from gputally.accounting.fleet.risk_lines import RiskNow
+from gputally.accounting.fleet.work_at_risk import RiskNow
 from gputally.answers import allocations, at_risk
 from gputally.answers.allocations import AllocationsNow
 from gputally.exposition.negotiation import gzip_accepted

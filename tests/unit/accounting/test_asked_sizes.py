@@ -1,6 +1,6 @@
 """Sizes of pods that wait, or have run in the last week."""
 
-from gputally.accounting.waiting.fit.asked_sizes import WEEK_US, AskedSizes
+from gputally.accounting.waiting.fitting import WEEK_US, AskedSizes
 from gputally.model.kube.meta import Kind
 from gputally.model.pod_sizes import Stranded
 from gputally.model.units import US_PER_SECOND

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.usage.assignments import allocation, narrowed, owner, span_of
+from gputally.accounting.usage.matching import allocation, narrowed, owner, span_of
 from gputally.model.allocation import Gap
 from gputally.model.pod_record import PodRecord
 from gputally.model.usage import AssignmentKey, AssignmentRecord

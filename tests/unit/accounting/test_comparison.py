@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.pods.comparison import Difference, difference
+from gputally.accounting.usage.matching import Difference, difference
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU
 from gputally.model.usage import AssignmentKey, AssignmentRecord

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.pods.departed import Departed
+from gputally.accounting.pods.deleted import Departed
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from tests.contract.records import pod, segment, us
 from tests.core import manifests
@@ -83,7 +83,7 @@ def test_a_pod_of_whose_node_nothing_is_told_is_remembered_for_an_hour_or_until_
 
 
 def test_of_pods_that_wait_for_labels_the_last_ones_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gputally.accounting.pods.departed._MAX_UNDESCRIBED", 1)
+    monkeypatch.setattr("gputally.accounting.pods.deleted._MAX_UNDESCRIBED", 1)
     departed = Departed()
     departed.add(A, at_us=us(20), agent=False, labels=True)
     departed.add(B, at_us=us(30), agent=False, labels=True)

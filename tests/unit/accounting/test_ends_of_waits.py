@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.accounting.fleet.present import at_present
+from gputally.accounting.fleet.restore import at_present
 from gputally.model.kube.meta import Kind
 from gputally.model.verdicts import FindingKind
 from tests.core.manifests import PodForm, us

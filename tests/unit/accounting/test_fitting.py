@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.waiting.fit import fitting as fitting_module
+from gputally.accounting.waiting import fitting as fitting_module
 from gputally.model.kube.meta import Kind
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay

@@ -8,7 +8,7 @@ import pytest
 
 from gputally.accounting.frameworks.declared_groups import GROUP_KINDS, Declared
 from gputally.accounting.waiting.gangs import MOST_KINDS, Gangs, gang_of
-from gputally.accounting.waiting.plea import SchedulingStatus
+from gputally.accounting.waiting.scheduling_status import SchedulingStatus
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.needs import GangState

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from gputally.accounting.uncreated.lacking import Lacking, lacking_of_template
+from gputally.accounting.uncreated.missing_pods import Lacking, lacking_of_template
 from gputally.model.kube.meta import Owner, OwnerReference
 from gputally.model.kube.pods import PodTemplate
 from gputally.model.rules import Rules

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.disruptions import group_preemptors
-from gputally.accounting.disruptions.group_preemptors import GroupPreemptors, as_group
+from gputally.accounting.disruptions import preemptors
+from gputally.accounting.disruptions.preemptors import GroupPreemptors, as_group
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions import Cause, Disruption, Preemptor
 from gputally.model.kai_eviction import KaiEviction, kai_eviction_in
@@ -142,7 +142,7 @@ def test_a_restarted_aggregator_reads_the_workload_from_the_victim_again() -> No
 
 
 def test_a_namespace_with_many_groups_loses_its_own_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_preemptors, "MOST", 3)
+    monkeypatch.setattr(preemptors, "MOST", 3)
     groups = GroupPreemptors()
     for namespace, name in (("serving", "pg"), ("ml", "a"), ("ml", "b"), ("ml", "a"), ("ml", "c")):
         groups.seen(namespace, name, Preemptor(uid="u", namespace="", name="", tier="high"))
@@ -153,7 +153,7 @@ def test_a_namespace_with_many_groups_loses_its_own_oldest(monkeypatch: pytest.M
 
 
 def test_a_namespace_that_has_lost_its_only_group_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_preemptors, "MOST", 1)
+    monkeypatch.setattr(preemptors, "MOST", 1)
     groups = GroupPreemptors()
     for number in range(20):
         groups.seen(f"team-{number}", "pg", Preemptor(uid="u", namespace="", name="", tier="high"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
-from gputally.accounting.disruptions.queues.workload_name import PodWorkloads
+from gputally.accounting.disruptions.kueue_workload_names import PodWorkloads
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.kueue import KueueWorkload
 from gputally.model.kube.meta import Kind

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from gputally.accounting.uncreated.lacking import Lacking, lacking_of_job
+from gputally.accounting.uncreated.missing_pods import Lacking, lacking_of_job
 from gputally.model.kube.workloads import Job
 from gputally.model.rules import Rules
 from tests.core.manifests import GPU_NAME, Json

@@ -14,12 +14,11 @@ from msgspec import Struct, structs
 from gputally.accounting.base import limits
 from gputally.accounting.base.limits import KEPT, NONE, STORED, Beyond, Limit, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
-from gputally.accounting.disruptions import preempted_events
-from gputally.accounting.disruptions.queues import queue_preemptors
+from gputally.accounting.disruptions import kueue_preemptors, preemptors
 from gputally.accounting.fleet.documents import DOCUMENTS
 from gputally.accounting.nodes.most_capacity import MOST_MODELS, MostCapacity
-from gputally.accounting.uncreated import failed_creates
-from gputally.accounting.waiting.fit.asked_sizes import MOST_SIZES, AskedSizes
+from gputally.accounting.uncreated import refusals
+from gputally.accounting.waiting.fitting import MOST_SIZES, AskedSizes
 from gputally.accounting.watched.unaccounted_pods import MOST_DAYS, UnaccountedDays
 from gputally.aggregator.accountant import Accountant
 from gputally.kube.watched import ON_REQUEST, resources
@@ -39,8 +38,8 @@ SMALL = Limit(3, 6)
 LIMITED = [kind for kind, limit in KEPT.items() if limit != NONE]
 WATCHED = Rules(watched=OPTIONAL_RESOURCES)
 EVENT_KINDS = {
-    Kind.EVENTS: (preempted_events, "MOST"),
-    Kind.FAILED_CREATES: (failed_creates, "MOST"),
+    Kind.EVENTS: (preemptors, "MOST"),
+    Kind.FAILED_CREATES: (refusals, "MOST"),
 }
 
 
@@ -120,7 +119,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in LIMITED:
         monkeypatch.setitem(limits.KEPT, kind, SMALL)
     monkeypatch.setitem(limits.STORED, "queue_eviction", SMALL)
-    for module in (preempted_events, failed_creates, queue_preemptors):
+    for module in (preemptors, refusals, kueue_preemptors):
         monkeypatch.setattr(module, "MOST", 6)
 
 
@@ -201,7 +200,7 @@ def test_documents_of_a_version_without_limits_are_limited_by_the_next_start(
     monkeypatch.setitem(limits.KEPT, Kind.JOBS, SMALL)
     for stored_name in ("queue_eviction", "uncreated_waits"):
         monkeypatch.setitem(limits.STORED, stored_name, SMALL)
-    monkeypatch.setattr(queue_preemptors, "MOST", 6)
+    monkeypatch.setattr(kueue_preemptors, "MOST", 6)
     replay.restart()
     replay.scrape(63)
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.waiting.fit import packing
-from gputally.accounting.waiting.fit.packing import JobNodes
+from gputally.accounting.waiting import packing
+from gputally.accounting.waiting.packing import JobNodes
 from gputally.model.kube.meta import Kind
 from tests.core.manifests import Json, NodeForm, PodForm, us
 from tests.core.replay import Replay

@@ -5,8 +5,8 @@ from unittest.mock import patch
 
 import pytest
 
-from gputally.accounting.waiting.deadlocks import MOST_GANGS, MOST_OF_TENANT
-from gputally.accounting.waiting.waiting_now import WaitingNow
+from gputally.accounting.waiting.gang_deadlocks import MOST_GANGS, MOST_OF_TENANT
+from gputally.accounting.waiting.snapshot import WaitingNow
 from gputally.model.kube.meta import Kind
 from gputally.model.partial_gangs import NotCompared, PartialGang, PartialSum
 from gputally.model.rules import Rules

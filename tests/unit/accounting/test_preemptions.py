@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.disruptions.preempted_events import preemptor_of
+from gputally.accounting.disruptions.preemptors import preemptor_of
 from gputally.accounting.totals.total import Total
 from gputally.model.units import GPU
 from tests.core.manifests import Json, NodeForm, PodForm, as_event, preempted_event

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gputally.accounting.changes.changes import Saved
-from gputally.accounting.fleet.present import WAITED_US, at_present
+from gputally.accounting.fleet.restore import WAITED_US, at_present
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions import Preemption

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.disruptions.reclaim_events import SENDERS
+from gputally.accounting.disruptions.node_signals import SENDERS
 from gputally.model.disruptions import Cause
 from gputally.model.kube.meta import Kind
 from tests.core.manifests import Json, NodeForm, instant, us

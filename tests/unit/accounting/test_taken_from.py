@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from gputally.accounting.waiting import taken_from
-from gputally.accounting.waiting.others import other_pod
+from gputally.accounting.waiting import bound_pods
+from gputally.accounting.waiting.bound_pods import other_pod
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.needs import Amounts, Taken
@@ -41,7 +41,7 @@ def test_what_pods_with_sidecars_take_is_computed_once_for_all_that_are_alike(mo
         computed.append(pod)
         return amounts_of(pod)
 
-    monkeypatch.setattr(taken_from, "amounts_of", counted)
+    monkeypatch.setattr(bound_pods, "amounts_of", counted)
 
     found = {brief_of(sidecar_pod(f"p{number % 3}", sidecar="123m")).taken for number in range(100)}
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 from unittest.mock import patch
 
 from gputally.accounting.totals.total import Total
-from gputally.accounting.wait_book.wait_prices import MOST_LOOKS
+from gputally.accounting.wait_book.prices import MOST_LOOKS
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.model.kube.meta import Kind
 from gputally.model.needs import Needs
@@ -41,7 +41,7 @@ def test_a_pod_whose_turn_comes_late_costs_the_same_since_it_began_to_wait() -> 
     replay.relist(Kind.NODES, *POOLS, at=1, since=None)
     replay.relist(Kind.PODS, at=2, since=None)
     replay.see(*(replace(WAITS, name=f"h{number}", priority=number) for number in range(20)), at=20)
-    with patch("gputally.accounting.wait_book.wait_prices.MOST_LOOKS", 1):
+    with patch("gputally.accounting.wait_book.prices.MOST_LOOKS", 1):
         replay.scrape(21)
         replay.see(replace(WAITS, gpus=1, tier="gold"), at=21)
         replay.scrape(22)
@@ -66,7 +66,7 @@ def judged(waiting: Waiting, *, at: int) -> int:
 def test_many_jobs_that_all_differ_are_all_priced_since_they_were_seen() -> None:
     replay = Replay(rules=Rules(known_tiers=("train",)), opened=0, book=BY_POOL)
     replay.relist(Kind.NODES, *POOLS, at=1, since=None)
-    with patch("gputally.accounting.wait_book.wait_prices.MOST_LOOKS", 1):
+    with patch("gputally.accounting.wait_book.prices.MOST_LOOKS", 1):
         jobs = (parallel_job(f"j{number}", gpus=1 + number % 8, queue="q", suspend=True) for number in range(8))
         replay.relist_objects(Kind.JOBS, *jobs, at=10)
         for _ in range(20):

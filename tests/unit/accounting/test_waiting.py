@@ -11,9 +11,8 @@ from gputally.accounting.fleet.active_pods import pending
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import Total
-from gputally.accounting.wait_book.wait_book import MOST_WAITS
-from gputally.accounting.waiting.blame import Blame
-from gputally.accounting.waiting.blame_shares import BlameShares
+from gputally.accounting.wait_book.book import MOST_WAITS
+from gputally.accounting.waiting.blame import Blame, BlameShares
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.pods import Pod
 from gputally.model.needs import Needs, Situation

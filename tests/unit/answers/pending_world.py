@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.fleet.active_pods import read_active
 from gputally.accounting.nodes.node_facts import asset_of
 from gputally.accounting.terms.tier import tier_of_pod
-from gputally.accounting.waiting.waiting_pod import WaitingPod
+from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.past_pods import PastPod, PastVictims
 from gputally.answers.pending_now import PendingNow
 from gputally.ledger.preemption_records import PreemptionRecord

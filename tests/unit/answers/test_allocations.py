@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from gputally.accounting.fleet.active_pods import Active, ActivePod, read_active
-from gputally.accounting.waiting.fit.packing import JobNodes
+from gputally.accounting.waiting.packing import JobNodes
 from gputally.answers.allocations import AllocationsNow, cost_per_hour, document
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.unaccounted import WORDS, Unaccounted

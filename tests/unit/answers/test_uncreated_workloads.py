@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.uncreated.workloads import Workloads
+from gputally.accounting.uncreated.snapshot import Workloads
 from gputally.answers.pending_list import pending_list
 from gputally.answers.pending_now import ALL, PendingNow, Viewer
 from gputally.answers.pending_requests import PendingRequest, WhyRequest

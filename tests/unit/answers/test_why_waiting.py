@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.waiting.fit.packing import JobNodes
+from gputally.accounting.waiting.packing import JobNodes
 from gputally.answers.pending_now import ALL, PendingNow, Viewer
 from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.why import NoSuchPods, NotYetJudged, why_document

@@ -4,11 +4,11 @@ from typing import Any
 
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.disruptions.disruptions import ClusterState, Disruptions
+from gputally.accounting.disruptions.kueue_evictions import QueueEvictions
+from gputally.accounting.disruptions.kueue_preemptors import QueuePreemptors
+from gputally.accounting.disruptions.node_signals import ReclaimEvents
 from gputally.accounting.disruptions.preemptions import Preemptions
-from gputally.accounting.disruptions.queues.queue_evictions import QueueEvictions
-from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
-from gputally.accounting.disruptions.reclaim_events import ReclaimEvents
-from gputally.accounting.lost_work.lost_work_part import LostWorkPart
+from gputally.accounting.lost_work.lost_work import LostWorkPart
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals

@@ -1,20 +1,18 @@
 """Counts each disruption of a pod with GPUs once, by its cause, and follows the steps until it is replaced."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from gputally.accounting.base.coverage import Coverage
 from gputally.accounting.base.state_part import KeyedPart, no_later
-from gputally.accounting.disruptions.disruption_counts import DisruptionCounts
-from gputally.accounting.disruptions.disruption_verdict import reported_of, verdict_of
-from gputally.accounting.disruptions.job_preemptions import JobPreemptions
+from gputally.accounting.disruptions.causes import reported_of, verdict_of
+from gputally.accounting.disruptions.counters import DisruptionCounts
+from gputally.accounting.disruptions.job_preemptions import JobPreemptions, RepeatVictims
+from gputally.accounting.disruptions.kueue_evictions import QueueEvictions
 from gputally.accounting.disruptions.node_signals import NodeSignals
 from gputally.accounting.disruptions.preemptions import Preemptions
-from gputally.accounting.disruptions.queues.deleting_pods import DeletingPods
-from gputally.accounting.disruptions.queues.queue_evictions import QueueEvictions
-from gputally.accounting.disruptions.repeat_victims import RepeatVictims
 from gputally.accounting.disruptions.replacements import Replacements
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
 from gputally.accounting.facts.segments import held
@@ -31,6 +29,41 @@ from gputally.model.disruptions import JOB_PREEMPTIONS, OWN_JOB, QUEUE_CAUSES, C
 from gputally.model.kube.meta import Kind
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR
+
+
+class DeletingPods:
+    """Their UIDs by namespace, among the existing pods `records`."""
+
+    def __init__(self, records: Mapping[str, PodRecord]) -> None:
+        self._records = records
+        self._uids: dict[str, set[str]] | None = None
+        """None before the first look: pods of an earlier process may be among them."""
+
+    def note(self, record: PodRecord, *, is_over: bool) -> None:
+        """The deletion of a pod was requested; it `is_over` if the pod has ended, or is gone, or its cause is known."""
+        namespaces = self._all()
+        if not (is_over or record.end_us is not None):
+            namespaces.setdefault(record.namespace, set()).add(record.uid)
+        elif (uids := namespaces.get(record.namespace)) and record.uid in uids:
+            uids.remove(record.uid)
+            if not uids:
+                del namespaces[record.namespace]
+
+    def of(self, namespaces: Collection[str]) -> Iterator[PodRecord]:
+        """Those of these namespaces, each as it is when it is reached."""
+        for namespace in namespaces:
+            for uid in sorted(self._all().get(namespace, ())):
+                if record := self._records.get(uid):
+                    yield record
+
+    def _all(self) -> dict[str, set[str]]:
+        if self._uids is None:
+            self._uids = {}
+            for record in self._records.values():
+                if record.deletion_us is not None and record.end_us is None:
+                    self._uids.setdefault(record.namespace, set()).add(record.uid)
+        return self._uids
+
 
 _KEEP_US = US_PER_HOUR
 """How long a disruption waits for its replacement, or for late reports of its node."""

@@ -8,23 +8,26 @@ as by `unknown` after a while.
 If a queue says that it evicted the victim's workload for another one, it names that in the same message.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.limits import Beyond
 from gputally.accounting.base.state_part import KeyedPart, no_later
-from gputally.accounting.disruptions.group_preemptors import POD_GROUP, GroupPreemptors, group_named
-from gputally.accounting.disruptions.nominations import Nomination, Nominations
-from gputally.accounting.disruptions.preempted_events import (
+from gputally.accounting.disruptions.kueue_preemptors import QueuePreemptors, by_queue
+from gputally.accounting.disruptions.preemptors import (
+    POD_GROUP,
+    GroupPreemptors,
+    Nomination,
+    Nominations,
     PreemptedEvents,
     expect_possible,
+    group_named,
     preemptor_in,
     preemptor_of,
 )
-from gputally.accounting.disruptions.queues.queue_preemption import by_queue
-from gputally.accounting.disruptions.queues.queue_preemptors import QueuePreemptors
 from gputally.accounting.facts.outcome import target_of
 from gputally.accounting.facts.segments import held
 from gputally.accounting.pods.pods import Pods
@@ -326,3 +329,29 @@ class Preemptions(KeyedPart[Preemption]):
 def _is_same(known: Preemptor, named: Preemptor) -> bool:
     """Whether an Event or KAI names the group that is known, perhaps by its pods."""
     return (known.kind, known.uid, known.namespace, known.name) == (named.kind, named.uid, named.namespace, named.name)
+
+
+class Preempting(Struct, frozen=True, kw_only=True):
+    """Victims of one pair of tiers; `quantity` in µGPU, `oldest_us` is the first deletion request (µs)."""
+
+    pods: int
+    quantity: int
+    oldest_us: int
+
+
+def preempting(unreleased: Iterable[Preemption], shown: Callable[[str], str]) -> dict[Tiers, Preempting]:
+    """The victims that have not released their GPUs yet, by exported tiers of victim and preemptor.
+
+    `shown` returns how a tier is exported. The preemptor of a preemption that is not counted yet is unknown.
+    """
+    found: dict[Tiers, Preempting] = {}
+    for each in unreleased:
+        tiers = each.counted or (shown(each.victim_tier), UNKNOWN)
+        since_us = each.decided_us if each.requested_us is None else each.requested_us
+        before = found.get(tiers, Preempting(pods=0, quantity=0, oldest_us=since_us))
+        found[tiers] = Preempting(
+            pods=before.pods + 1,
+            quantity=before.quantity + each.quantity,
+            oldest_us=min(before.oldest_us, since_us),
+        )
+    return found

@@ -1,4 +1,4 @@
-"""What follows a disruption: the next pod on the node, and the pod that replaces the victim.
+"""Finds what follows a disruption: the next pod on the node, and the pod that replaces the victim.
 
 Changes of several pods are accounted together, in no certain order: the next pod may be bound, and even deleted, before
 the end of the victim is accounted.

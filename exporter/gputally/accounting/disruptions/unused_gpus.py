@@ -1,4 +1,4 @@
-"""GPUs that preemptions have freed, and that no pod has taken since."""
+"""Finds the GPUs that preemptions have freed, and that no pod has taken since."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable

@@ -8,8 +8,8 @@ from msgspec import Struct
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.jobs.job_costs import JobCostsNow
 from gputally.accounting.nodes.stand_in import is_stand_in
-from gputally.accounting.pods.pod_index import PendingGroup
-from gputally.accounting.waiting.fit.packing import Job, JobNodes
+from gputally.accounting.pods.index import PendingGroup
+from gputally.accounting.waiting.packing import Job, JobNodes
 from gputally.accounting.watched.unaccounted_pods import NONE_UNACCOUNTED, UnaccountedNow
 from gputally.model.node_record import CapacitySlice, LabelConflict
 from gputally.model.pod_record import PodRecord

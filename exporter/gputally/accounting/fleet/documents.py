@@ -1,4 +1,4 @@
-"""What ledgers keep of each part, for the next process alone: documents of one type, by part and key."""
+"""Names the type of the documents that ledgers keep of each part, for the next process alone."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.disruptions.disruptions import Disruptions
+from gputally.accounting.disruptions.job_preemptions import PreemptedJob, RepeatVictims
+from gputally.accounting.disruptions.kueue_evictions import EvictedWorkload, QueueEvictions
+from gputally.accounting.disruptions.kueue_preemptors import PossiblePreemptor, QueuePreemptors
 from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
 from gputally.accounting.disruptions.preemptions import Preemptions
-from gputally.accounting.disruptions.queues.queue_evictions import EvictedWorkload, QueueEvictions
-from gputally.accounting.disruptions.queues.queue_preemptors import PossiblePreemptor, QueuePreemptors
-from gputally.accounting.disruptions.repeat_victims import PreemptedJob, RepeatVictims
 from gputally.accounting.groups.gang_record import GangRecord
 from gputally.accounting.groups.gang_states import GangStates
 from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
@@ -19,13 +19,13 @@ from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
 from gputally.accounting.jobs.job_record import JobRecord
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts, PodRuns
-from gputally.accounting.lost_work.lost_work_part import LostWorkPart
-from gputally.accounting.lost_work.pod_loss import PodLoss
+from gputally.accounting.lost_work.loss_book import PodLoss
+from gputally.accounting.lost_work.lost_work import LostWorkPart
 from gputally.accounting.nodes.most_capacity import ModelCapacity, MostCapacity
 from gputally.accounting.nodes.unknown_offers import UnknownOffers
 from gputally.accounting.policy.class_versions import ClassVersions
-from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
-from gputally.accounting.waiting.fit.asked_sizes import AskedSizes
+from gputally.accounting.uncreated.waits import UncreatedWaits
+from gputally.accounting.waiting.fitting import AskedSizes
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.accounting.watched.agents import Agents
 from gputally.accounting.watched.unaccounted_pods import UnaccountedDays, UnaccountedPods

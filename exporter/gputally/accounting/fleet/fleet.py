@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from gputally.accounting.base.coverage import Coverage
 from gputally.accounting.base.limits import KEPT, NONE, Beyond
 from gputally.accounting.changes.changes import Changes, Saved
+from gputally.accounting.disruptions.counters import STEP_BOUNDS_S, STEPS
 from gputally.accounting.disruptions.disrupted_pods import DisruptedPods
 from gputally.accounting.disruptions.disruptions import ClusterState
+from gputally.accounting.disruptions.preemptions import UNKNOWN
 from gputally.accounting.facts.pod_record import POD_READING
-from gputally.accounting.fleet.known_series import KnownSeries
 from gputally.accounting.fleet.restore import restore
 from gputally.accounting.jobs.job_progress import JobProgress
 from gputally.accounting.jobs.jobs import Jobs
@@ -20,9 +21,8 @@ from gputally.accounting.nodes.node_facts import NODE_READING
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
 from gputally.accounting.nodes.unknown_offers import UnknownOffers
-from gputally.accounting.pods.namespace_tenants import NamespaceTenants
-from gputally.accounting.pods.pods import Pods
-from gputally.accounting.pods.posting import Posting
+from gputally.accounting.pods.pods import NamespaceTenants, Pods
+from gputally.accounting.pods.posting import BEYOND, SCHEDULING_BOUNDS_S, Posting
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.prices.price_book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
@@ -31,9 +31,9 @@ from gputally.accounting.totals.total import RECONCILED, Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.uncreated import Uncreated
 from gputally.accounting.usage.usage import Usage
-from gputally.accounting.wait_book.wait_book import WaitBook
-from gputally.accounting.wait_book.wait_prices import WaitPrices
-from gputally.accounting.wait_book.wait_terms import WaitTerms
+from gputally.accounting.wait_book.book import WaitBook
+from gputally.accounting.wait_book.prices import WaitPrices
+from gputally.accounting.wait_book.terms import WaitTerms
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.accounting.watched.agents import Agents
 from gputally.accounting.watched.unaccounted_pods import UNACCOUNTED_READING, UnaccountedDays
@@ -62,6 +62,42 @@ from gputally.placement.room import Room
 if TYPE_CHECKING:
     from gputally.accounting.base.state_part import StatePart
     from gputally.accounting.totals.series import Labels
+
+
+class KnownSeries:
+    """Declares the series that follow from the tiers, once per tier."""
+
+    def __init__(self, totals: Totals, limiter: LabelLimiter) -> None:
+        self._totals = totals
+        self._tiers = limiter.values["tier"]
+        self._declared: set[str] = set()
+
+    def declare(self, *, at_us: int) -> None:
+        """Declare the time-to-schedule histogram and the preemption matrix for all known tiers."""
+        self._totals.declare(Total.UNMATCHED, (), at_us=at_us)
+        self._declare_steps(at_us)
+        for tier in sorted(self._tiers.keys() - self._declared):
+            self._declared.add(tier)
+            self._totals.declare(Total.SCHEDULING_TIME, (tier,), at_us=at_us)
+            for bound in (*SCHEDULING_BOUNDS_S, BEYOND):
+                self._totals.declare(Total.SCHEDULED, (tier, str(bound)), at_us=at_us)
+            for victim, preemptor in self._pairs(tier):
+                self._totals.declare(Total.PREEMPTIONS, (victim, preemptor), at_us=at_us)
+                self._totals.declare(Total.PREEMPTED, (victim, preemptor), at_us=at_us)
+                if preemptor != UNKNOWN:
+                    self._totals.declare(Total.FORBIDDEN, (victim, preemptor), at_us=at_us)
+
+    def _declare_steps(self, at_us: int) -> None:
+        for step in STEPS:
+            self._totals.declare(Total.PREEMPTION_STEP_TIME, (step,), at_us=at_us)
+            for bound in (*STEP_BOUNDS_S, BEYOND):
+                self._totals.declare(Total.PREEMPTION_STEPS, (step, str(bound)), at_us=at_us)
+
+    def _pairs(self, tier: str) -> set[tuple[str, str]]:
+        """The additional matrix entries of a new tier; an unknown pod may preempt, but is never a victim."""
+        known = {(tier, other) for other in self._declared} | {(other, tier) for other in self._declared}
+        return known | {(tier, UNKNOWN)}
+
 
 _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are checked."""

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.base.limits import Beyond
-from gputally.accounting.disruptions.preempting import Preempting, preempting
+from gputally.accounting.disruptions.preemptions import Preempting, preempting
 from gputally.accounting.fleet.active_pods import PendingShown
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import WorkAtRisk
@@ -21,8 +21,8 @@ from gputally.accounting.totals.capacity_sums import by_state, offered
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.total import COSTS, GPU_TIMES, RECONCILED, Lines, Total
 from gputally.accounting.totals.totals import Totals
-from gputally.accounting.uncreated.uncreated_now import UncreatedNow
-from gputally.accounting.waiting.waiting_now import WaitingNow
+from gputally.accounting.uncreated.snapshot import UncreatedNow
+from gputally.accounting.waiting.snapshot import WaitingNow
 from gputally.accounting.watched.unaccounted_pods import UnaccountedNow
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.policy import ClassVersion, QuotaUse

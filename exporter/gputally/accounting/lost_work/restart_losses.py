@@ -1,4 +1,4 @@
-"""The work that was lost as containers restarted: the pod kept its GPUs, and did it again."""
+"""Counts the work that was lost as containers restarted: the pod kept its GPUs, and did it again."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -10,10 +10,8 @@ from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.checkpoints.work_to_lose import has_work
 from gputally.accounting.facts.segments import held
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts, LostRun
-from gputally.accounting.lost_work.loss_book import LossBook
-from gputally.accounting.lost_work.losses import within
-from gputally.accounting.lost_work.pod_loss import PodLoss
-from gputally.accounting.lost_work.pod_work import PodWork, merged, spans_of
+from gputally.accounting.lost_work.loss_book import LossBook, PodLoss
+from gputally.accounting.lost_work.pod_work import PodWork, merged, spans_of, within
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions import Cause, Disruption

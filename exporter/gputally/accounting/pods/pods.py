@@ -1,10 +1,11 @@
 """Pods that request GPUs: events are merged at once; `reconcile` classifies, segments and posts them to the totals."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
 from gputally.accounting.base.shared import shared
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.facts import lifetime
 from gputally.accounting.facts.acceptance import Unaccepted, lapsed_us
 from gputally.accounting.facts.node_history import History
@@ -15,12 +16,9 @@ from gputally.accounting.groups.gang_states import GangStates
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
 from gputally.accounting.nodes.stand_in import is_stand_in
-from gputally.accounting.pods.handover import Handover
-from gputally.accounting.pods.held_segments import update_nodes
-from gputally.accounting.pods.pod_index import PodIndex
-from gputally.accounting.pods.posting import Posting
-from gputally.accounting.pods.provisional import Provisional
-from gputally.accounting.pods.recently_deleted import KEEP_US, RecentlyDeleted
+from gputally.accounting.pods.deleted import KEEP_US, RecentlyDeleted
+from gputally.accounting.pods.index import PodIndex
+from gputally.accounting.pods.posting import Handover, Posting, update_nodes
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.classify import as_posted, kept_labels, placed, relimited, with_present_terms
 from gputally.accounting.terms.namespaces import Namespaces
@@ -30,12 +28,40 @@ from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
 from gputally.model.allocation import Gap
 from gputally.model.disruptions import Preemptor
 from gputally.model.history import alike
-from gputally.model.kube.meta import Namespace
+from gputally.model.kube.meta import Kind, Namespace, Object
 from gputally.model.kube.pods import Pod
 from gputally.model.observation import OwnerResolved
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.shares.request import effective_units
+
+
+class Provisional:
+    """Pods by UID: restored from a process with possibly other rules, or guessed while the namespace is unknown."""
+
+    def __init__(self) -> None:
+        self._guessed: dict[str, bool] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._guessed)
+
+    def take_up(self, uid: str) -> None:
+        """An earlier process classified the pod; a new classification applies from now on."""
+        self._guessed[uid] = False
+
+    def guess(self, uid: str) -> None:
+        """The classification is a guess; the one from the namespace will apply from the start."""
+        self._guessed[uid] = True
+
+    def end(self, uid: str) -> bool:
+        """The pod is finally classified, or deleted. Returns whether its classification was a guess."""
+        return self._guessed.pop(uid, False)
+
+    def suits(self, record: PodRecord, tenant: str) -> bool:
+        """Whether the pod's classification is final and holds for `tenant`; other inputs change by pod events only."""
+        if record.uid in self._guessed:
+            return False
+        return record.scheduled_us is None or (bool(record.terms) and record.terms[-1].tenant == tenant)
 
 
 class Pods:
@@ -301,3 +327,27 @@ class Pods:
         self.gangs.drop(record, at_us=at_us)
         self.handover.drop(record.uid)
         return self._posting.jobs.forget_pod(record, at_us=at_us)
+
+
+class NamespaceTenants(StatePart[Namespace]):
+    """Relisted at each start; `Pods` holds the state."""
+
+    name = "namespace-tenants"
+    kinds = (Kind.NAMESPACES,)
+
+    def __init__(self, pods: Pods) -> None:
+        self._pods = pods
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`."""
+        if isinstance(found, Namespace):
+            self._pods.namespace_seen(found, at_us=at_us)
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        self._pods.namespaces.gone(uid)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self._pods.namespaces.known() - {*uids}:
+            self.gone(uid, at_us=at_us)

@@ -1,12 +1,17 @@
-"""Posts allocations to the totals: only the difference between two states of a record."""
+"""Posts changed pods to the totals, to their nodes and to the ledger: only the difference between two records."""
 
 from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
+from gputally.accounting.changes.changes import Known, known_of
 from gputally.accounting.facts.segments import held
 from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
-from gputally.accounting.wait_book.wait_book import WaitBook
+from gputally.accounting.wait_book.book import WaitBook
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -55,3 +60,59 @@ class Posting:
                 span = (record.gap.from_us, record.gap.to_us)
                 quantity = sum(quantity for _, quantity in held(record, record.terms[-1]))
                 self._totals.accrue(Total.UNOBSERVED, record.terms[-1].labels, sign * quantity, span, at_us=at_us)
+
+
+def update_nodes(nodes: Nodes, before: PodRecord | None, record: PodRecord, *, kept: int, at_us: int) -> None:
+    """Update the nodes' held segments; a pod moves from a stand-in to its node once that is known."""
+    old = before.segments if before else ()
+    if before and before.node_uid and before.node_uid != record.node_uid:
+        nodes.hold(before.node_uid, old, (), at_us=at_us)
+        old, kept = (), 0
+    if not len(old) == kept == len(record.segments):
+        nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
+
+
+class Handover:
+    """Revised allocations and changed pods, with how much of each history the ledger already has."""
+
+    def __init__(self) -> None:
+        self.revised: dict[str, PodRecord] = {}
+        """Allocations with a new revision that the ledger does not have, also of deleted pods."""
+        self._written: dict[str, PodRecord | None] = {}
+        """Changed pods, as they were last handed to the ledger; None for new ones."""
+        self.changed: dict[str, None] = {}
+        """UIDs of pods that are new, have changed or are gone, until lost work has taken them up; in order."""
+
+    def revise(self, record: PodRecord, *, at_us: int) -> PodRecord:
+        """A new revision, higher than any written for this UID before, also by an earlier process."""
+        record = replace(record, revision=max(record.revision + 1, at_us))
+        self.revised[record.uid] = record
+        return record
+
+    def touch(self, before: PodRecord | None, record: PodRecord) -> None:
+        """Mark the pod as changed."""
+        self.changed[record.uid] = None
+        if before is None:
+            self._written[record.uid] = None
+        else:
+            self._written.setdefault(record.uid, before)
+
+    def touch_all(self, records: Iterable[PodRecord]) -> None:
+        """Mark all pods as changed, as if they were new."""
+        for record in records:
+            self.touch(None, record)
+
+    def drop(self, uid: str) -> None:
+        """Mark the pod as dropped."""
+        self.changed[uid] = None
+        self._written.setdefault(uid, None)
+
+    def drain(
+        self, records: Mapping[str, PodRecord]
+    ) -> tuple[dict[str, PodRecord], dict[str, PodRecord | None], dict[str, Known]]:
+        """Changes since the last call: revisions, pods from `records`, and what the ledger already has of both."""
+        revised, written = self.revised, self._written
+        self.revised, self._written = {}, {}
+        pods = {uid: records.get(uid) for uid in written}
+        known = {uid: known_of(before, pods[uid] or revised.get(uid)) for uid, before in written.items()}
+        return revised, pods, known

@@ -15,16 +15,13 @@ from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.terms.namespaces import Namespaces
 from gputally.accounting.totals.totals import Totals
-from gputally.accounting.uncreated.failed_creates import KEPT_US, RETRIED_US, FailedCreates
-from gputally.accounting.uncreated.lacking import Key, Lacking, lacking_of_workload
-from gputally.accounting.uncreated.queued_workloads import QueuedWorkloads
-from gputally.accounting.uncreated.sums import Sums
-from gputally.accounting.uncreated.uncreated_jobs import UncreatedJobs
-from gputally.accounting.uncreated.uncreated_now import UncreatedNow
-from gputally.accounting.uncreated.uncreated_waits import UncreatedWaits
-from gputally.accounting.uncreated.workload_evaluation import READABLE, WorkloadEvaluation, key_of, kind_of
-from gputally.accounting.uncreated.workloads import Workloads
-from gputally.accounting.wait_book.wait_book import WaitBook
+from gputally.accounting.uncreated.evaluation import READABLE, WorkloadEvaluation, key_of, kind_of
+from gputally.accounting.uncreated.kueue_workloads import QueuedWorkloads
+from gputally.accounting.uncreated.missing_pods import Key, Lacking, UncreatedJobs, lacking_of_workload
+from gputally.accounting.uncreated.refusals import KEPT_US, RETRIED_US, FailedCreates
+from gputally.accounting.uncreated.snapshot import Sums, UncreatedNow, Workloads
+from gputally.accounting.uncreated.waits import UncreatedWaits
+from gputally.accounting.wait_book.book import WaitBook
 from gputally.model.kube.events import Event
 from gputally.model.kube.meta import Kind, Object, Owner
 from gputally.model.observation import WorkloadResolved

@@ -5,17 +5,15 @@ from collections.abc import Callable, Iterator
 from gputally.accounting.changes.changes import Saved
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.reclassified import Reclassified
-from gputally.accounting.pods.comparison import Difference, difference
-from gputally.accounting.pods.departed import Departed
+from gputally.accounting.pods.deleted import Departed
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
-from gputally.accounting.usage.assignment_usage import AssignmentUsage, PendingRows, ReportContext
-from gputally.accounting.usage.assignments import narrowed
-from gputally.accounting.usage.unallocated_usage import UnallocatedUsage
-from gputally.accounting.usage.usage_bounds import Allowance, UsageRoom, gpus_of
-from gputally.accounting.usage.usage_posting import UsagePosting
+from gputally.accounting.usage.bounds import Allowance, UsageRoom, gpus_of
+from gputally.accounting.usage.matching import Difference, difference, narrowed
+from gputally.accounting.usage.posting import UsagePosting
+from gputally.accounting.usage.reported_hours import AssignmentUsage, PendingRows, ReportContext, UnallocatedUsage
 from gputally.model.observation import UsageReported
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND

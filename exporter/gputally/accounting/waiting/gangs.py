@@ -18,7 +18,7 @@ from gputally.accounting.frameworks.declared_groups import (
     named_group,
 )
 from gputally.accounting.frameworks.pod_group import TASK, count_of
-from gputally.accounting.waiting.plea import SchedulingStatus
+from gputally.accounting.waiting.scheduling_status import SchedulingStatus
 from gputally.model.kube.meta import is_name
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import NO_ANNOTATIONS

@@ -12,7 +12,7 @@ from gputally.accounting.base.shared import shared
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.young_nodes import YOUNG_US, YoungNodes
-from gputally.accounting.waiting.taken_from import taken_from
+from gputally.accounting.waiting.bound_pods import taken_from
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod

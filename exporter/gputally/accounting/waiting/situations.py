@@ -6,11 +6,11 @@ from typing import Final
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.terms.serving_tiers import serves
 from gputally.accounting.terms.tier import tier_of_pod
-from gputally.accounting.waiting.deadlocks import Deadlocks
+from gputally.accounting.waiting.bound_pods import taken_from
+from gputally.accounting.waiting.gang_deadlocks import Deadlocks
 from gputally.accounting.waiting.gangs import Gangs, gang_of, task_of
 from gputally.accounting.waiting.live_room import LiveRoom
-from gputally.accounting.waiting.plea import SchedulingStatus, status_of
-from gputally.accounting.waiting.taken_from import taken_from
+from gputally.accounting.waiting.scheduling_status import SchedulingStatus, status_of
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import ENDED_PHASES
 from gputally.model.needs import Situation

@@ -7,16 +7,14 @@ from typing import Any, Final
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods
-from gputally.accounting.wait_book.wait_book import WaitBook
-from gputally.accounting.waiting.blame import Blame, blame
-from gputally.accounting.waiting.blame_shares import BlameShares
-from gputally.accounting.waiting.fit.fitting import Fitting
+from gputally.accounting.wait_book.book import WaitBook
+from gputally.accounting.waiting.blame import Blame, BlameShares, blame
+from gputally.accounting.waiting.fitting import Fitting
 from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
-from gputally.accounting.waiting.rank_findings import RankFindings
+from gputally.accounting.waiting.priority_findings import RankFindings
 from gputally.accounting.waiting.situations import Situations
+from gputally.accounting.waiting.snapshot import WaitingNow, WaitingPod
 from gputally.accounting.waiting.verdicts import Verdicts
-from gputally.accounting.waiting.waiting_now import WaitingNow
-from gputally.accounting.waiting.waiting_pod import WaitingPod
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod

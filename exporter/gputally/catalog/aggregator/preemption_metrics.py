@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from gputally.accounting.disruptions.disruption_counts import STEP_BOUNDS_S, STEPS
+from gputally.accounting.disruptions.counters import STEP_BOUNDS_S, STEPS
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.catalog.aggregator.allocation_metrics import counts, gpus

@@ -1,1 +1,0 @@
-"""Workloads of queue systems: which were evicted, and for which others."""
