@@ -34,8 +34,7 @@ SHORT = {
     group_restarts: ("PATIENCE_US",),
     lost_work: ("_KEEP_US", "_UNCHARGED_US", "_FORGET_EVERY_US"),
     nodes: ("_KEEP_US",),
-    deleted: ("_UNDESCRIBED_US",),
-    deleted: ("KEEP_US",),
+    deleted: ("_UNDESCRIBED_US", "KEEP_US"),
 }
 """How long each part keeps what is over."""
 STEPS = st.sampled_from(["", "", "drain", "drain", "flush", "fails"])

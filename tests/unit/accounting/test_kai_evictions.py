@@ -142,7 +142,7 @@ def test_a_restarted_aggregator_reads_the_workload_from_the_victim_again() -> No
 
 
 def test_a_namespace_with_many_groups_loses_its_own_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preemptors, "MOST", 3)
+    monkeypatch.setattr(preemptors, "MOST_GROUPS", 3)
     groups = GroupPreemptors()
     for namespace, name in (("serving", "pg"), ("ml", "a"), ("ml", "b"), ("ml", "a"), ("ml", "c")):
         groups.seen(namespace, name, Preemptor(uid="u", namespace="", name="", tier="high"))
@@ -153,7 +153,7 @@ def test_a_namespace_with_many_groups_loses_its_own_oldest(monkeypatch: pytest.M
 
 
 def test_a_namespace_that_has_lost_its_only_group_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preemptors, "MOST", 1)
+    monkeypatch.setattr(preemptors, "MOST_GROUPS", 1)
     groups = GroupPreemptors()
     for number in range(20):
         groups.seen(f"team-{number}", "pg", Preemptor(uid="u", namespace="", name="", tier="high"))

@@ -38,7 +38,7 @@ SMALL = Limit(3, 6)
 LIMITED = [kind for kind, limit in KEPT.items() if limit != NONE]
 WATCHED = Rules(watched=OPTIONAL_RESOURCES)
 EVENT_KINDS = {
-    Kind.EVENTS: (preemptors, "MOST"),
+    Kind.EVENTS: (preemptors, "MOST_EVENTS"),
     Kind.FAILED_CREATES: (refusals, "MOST"),
 }
 
@@ -119,8 +119,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in LIMITED:
         monkeypatch.setitem(limits.KEPT, kind, SMALL)
     monkeypatch.setitem(limits.STORED, "queue_eviction", SMALL)
-    for module in (preemptors, refusals, kueue_preemptors):
-        monkeypatch.setattr(module, "MOST", 6)
+    for module, name in ((preemptors, "MOST_EVENTS"), (refusals, "MOST"), (kueue_preemptors, "MOST")):
+        monkeypatch.setattr(module, name, 6)
 
 
 @pytest.mark.usefixtures("small")
