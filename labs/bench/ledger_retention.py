@@ -15,7 +15,7 @@ from statistics import quantiles
 
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import RECONCILED, Total
 from gputally.ledger.open import open_reader

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from gputally.accounting.fleet.snapshot import publish
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.totals.total import RECONCILED
 from gputally.catalog.all import FLEET
 from gputally.config.prices import read_price_book

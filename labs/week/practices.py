@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, SAVES_ON_SIGTERM
+from gputally.accounting.jobs.checkpoints import CHECKPOINT_INTERVAL, SAVES_ON_SIGTERM
 from gputally_sim.api.registry import Registry
 from gputally_sim.documents import Doc
 from gputally_sim.instants import HOUR_US, SECOND_US

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.totals.total import Total
 from gputally.ledger.protocol import LedgerReader

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Known
+from gputally.accounting.changes import Known
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.history import grown
 from gputally.model.pod_record import PodRecord

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gputally.accounting.changes.changes import Changes, Saved
+from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Series
 from gputally.accounting.totals.total import Total

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gputally.accounting.jobs.job_progress import PodProgress
+from gputally.accounting.jobs.progress import PodProgress
 from gputally.ledger.joined import JoinedReader
 from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.protocol import Ledger, LedgerReader

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Changes
-from gputally.accounting.jobs.job_record import JobRecord
+from gputally.accounting.changes import Changes
+from gputally.accounting.jobs.record import JobRecord
 from gputally.errors import LedgerError
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import (

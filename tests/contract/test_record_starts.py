@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.errors import DetailRolledUp
 from gputally.ledger.joined import JoinedReader
 from gputally.ledger.protocol import Ledger, LedgerReader

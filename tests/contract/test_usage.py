@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.accounting.totals.series import Series
 from gputally.accounting.totals.total import Total
 from gputally.model.units import GPU, US_PER_HOUR

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Changes, Saved
+from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.fleet.documents import DOCUMENTS
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series

@@ -9,8 +9,8 @@ from gputally.accounting.fleet.active_pods import ANY
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.restore import at_present
 from gputally.accounting.fleet.snapshot import Snapshot, publish
-from gputally.accounting.jobs.job_record import job_uid
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.jobs.record import job_uid
+from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.totals.series import Labels, Point
 from gputally.accounting.totals.total import Lines, Total
 from gputally.model.allocation import Segment, State
@@ -26,7 +26,7 @@ from tests.core.manifests import Json, NodeForm, PodForm, as_class, as_event, as
 from tests.core.memory import Memory
 
 if TYPE_CHECKING:
-    from gputally.accounting.changes.changes import Changes
+    from gputally.accounting.changes import Changes
 
 Form = PodForm | NodeForm
 ZERO = Rules()

@@ -3,7 +3,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.core.manifests import us
 from tests.core.memory import Memory

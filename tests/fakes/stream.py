@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
 
-from gputally.accounting.prices.price_book import ALWAYS, DatedPrice, PriceBook, PriceRule
+from gputally.accounting.prices.book import ALWAYS, DatedPrice, PriceBook, PriceRule
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis

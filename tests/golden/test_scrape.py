@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
-from gputally.accounting.changes.changes import Saved
+from gputally.accounting.changes import Saved
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.snapshot import Snapshot, publish
-from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import RECONCILED
 from gputally.catalog.all import FLEET, HEALTH
 from gputally.catalog.metric import Metric

@@ -5,8 +5,8 @@ from unittest.mock import patch
 
 import pytest
 
-from gputally.accounting.facts import acceptance
-from gputally.accounting.nodes import node_labels
+from gputally.accounting.facts import release
+from gputally.accounting.nodes import labels
 from gputally.model.units import US_PER_SECOND
 from tests import true_nodes
 from tests.truth import ACCEPTANCE
@@ -19,7 +19,7 @@ OUTLIVES = 15
 def short_memory() -> Iterator[None]:
     """Labels that are away for long show within a history."""
     with (
-        patch.object(node_labels, "OUTLIVE_US", OUTLIVES * US_PER_SECOND),
+        patch.object(labels, "OUTLIVE_US", OUTLIVES * US_PER_SECOND),
         patch.object(true_nodes, "OUTLIVES", OUTLIVES),
     ):
         yield
@@ -28,5 +28,5 @@ def short_memory() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def impatient() -> Iterator[None]:
     """Pods wait for their kubelet's word about as long as they live here."""
-    with patch.object(acceptance, "ACCEPTANCE_US", ACCEPTANCE * US_PER_SECOND):
+    with patch.object(release, "ACCEPTANCE_US", ACCEPTANCE * US_PER_SECOND):
         yield

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from hypothesis import strategies as st
 
-from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.model.price import Basis
 from tests.core.manifests import us
 from tests.property.node_lives import FAST, LATEST, RACK, Draw

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.facts import lifetime
 from gputally.accounting.fleet.snapshot import publish
-from gputally.accounting.nodes import node_account
+from gputally.accounting.nodes import capacity_account
 from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Segment
 from gputally.model.kube.meta import Kind, OwnerReference
@@ -231,7 +231,7 @@ def nodes_at(log: Iterable[Told], at: int) -> list[Told]:
 def test_settling_old_capacity_keeps_the_partition_under_later_corrections(
     cluster: Cluster, window: int, settled_after_us: int
 ) -> None:
-    with patch.multiple(node_account, _WINDOW=window, _FINALIZE_US=settled_after_us):
+    with patch.multiple(capacity_account, _WINDOW=window, _FINALIZE_US=settled_after_us):
         replay = run(cluster.log)
 
     assert_allocated(replay, truth_of(cluster, NO_PRICES))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
+from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
 from gputally.model.units import GPU_SECOND
 from tests.core.manifests import GPU_NAME, Json, NodeForm, PodForm, as_pod, instant

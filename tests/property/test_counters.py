@@ -21,7 +21,7 @@ from tests.core.replay import Replay
 from tests.property.examples import examples
 
 if TYPE_CHECKING:
-    from gputally.accounting.changes.changes import Changes
+    from gputally.accounting.changes import Changes
 
 LIMIT = 2
 RULES = Rules(

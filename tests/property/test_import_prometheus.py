@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.facts.segments import span_of
+from gputally.accounting.facts.allocation import span_of
 from gputally.config.rules_file import default_rules
 from gputally.importing.kube_state.history_reader import HistoryReader
 from gputally.importing.kube_state.history_scan import scan_history

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.disruptions import disruptions, node_signals, preemptions
-from gputally.accounting.jobs.stated_progress import PROGRESS
+from gputally.accounting.jobs.progress import PROGRESS
 from gputally.accounting.lost_work import group_restarts, lost_work
 from gputally.accounting.nodes import nodes
 from gputally.accounting.pods import deleted

@@ -8,8 +8,8 @@ from itertools import cycle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
 from gputally.accounting.fleet.snapshot import publish
+from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
 from gputally.model.units import GPU_SECOND
 from tests.core.manifests import Json, NodeForm, PodForm, instant, us

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.terms.owner_walks import OwnerWalks
+from gputally.accounting.terms.job import OwnerWalks
 from gputally.model.kube.meta import Owner, OwnerReference
 from gputally.model.observation import OwnerResolved
 from gputally.model.pod_record import PodRecord

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.accounting.prices.price_key import PriceKey
+from gputally.accounting.prices.book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceKey, PriceRule, Trait
 from gputally.model.price import Asset, Basis, Purchase
 from gputally.model.units import PICO
 

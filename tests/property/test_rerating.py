@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.book import PriceBook
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import CapacityRecord, SegmentRecord, Window
 from gputally.model.price import Asset

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Changes
-from gputally.accounting.jobs.job_record import JobRecord
+from gputally.accounting.changes import Changes
+from gputally.accounting.jobs.record import JobRecord
 from gputally.ledger.open import open_reader
 from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.protocol import Ledger, LedgerReader

@@ -10,7 +10,7 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.changes.changes import Changes, Saved
+from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.totals.total import RECONCILED
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window

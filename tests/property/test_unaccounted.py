@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.facts.acceptance import lapsed_us
 from gputally.accounting.facts.node_history import sharing_labels
+from gputally.accounting.facts.release import lapsed_us
 from gputally.model.pod_record import PodRecord
 from gputally.model.unaccounted import Unaccounted
 from gputally.shares.schemes import quantities_on

@@ -93,7 +93,7 @@ def test_the_agent_loads_only_these_packages() -> None:
     assert names == {
         "gputally.accounting.nodes",
         "gputally.accounting.facts.gpu_model",
-        "gputally.accounting.base.shared",
+        "gputally.accounting.base.compact",
     }
     assert len(ours(modules)) <= 125
 

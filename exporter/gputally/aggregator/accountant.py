@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.accounting.fleet.active_pods import Active, read_active
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.accounting.fleet.work_at_risk import RiskNow, read_risk
-from gputally.accounting.nodes.unknown_offers import OTHER
+from gputally.accounting.nodes.inventory import OTHER
 from gputally.accounting.totals.total import Lines
 from gputally.errors import MalformedObject
 from gputally.model.health import Health

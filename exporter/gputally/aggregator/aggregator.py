@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gputally import __version__
-from gputally.accounting.changes.changes import Saved
+from gputally.accounting.changes import Saved
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.restore import at_present
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.book import PriceBook
 from gputally.aggregator.agent_client import agent_client, client_certificate_expiry
 from gputally.aggregator.agent_pulls import puller
 from gputally.aggregator.budget_watch import budget_task

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.aggregator.accountant import Accountant
 from gputally.errors import LedgerUnwritable
 from gputally.ledger.closed_period import ClosedPeriod

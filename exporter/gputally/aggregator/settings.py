@@ -7,8 +7,8 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from gputally.accounting.jobs.job_costs import CURRENCY
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.jobs.cost import CURRENCY
+from gputally.accounting.prices.book import PriceBook
 from gputally.errors import ConfigError, Problem
 from gputally.model.rules import OPTIONAL_RESOURCES, AgentMarks, MigBasis
 from gputally.model.usage import AgentPod

@@ -6,8 +6,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from gputally.accounting.terms.serving_tiers import serves
-from gputally.accounting.terms.tier import tier_labels, tier_of
+from gputally.accounting.terms.tier import serves, tier_labels, tier_of
 from gputally.answers.competing_pods import WaitingFirst, others_waiting, waiting_first
 from gputally.answers.helps import RelatedPods, deadlocked, helps_of
 from gputally.answers.occupants import Rank, decimal_text, limited, occupants

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from gputally.accounting.fleet.active_pods import holding
-from gputally.accounting.terms.serving_tiers import serves
-from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.terms.tier import serves, tier_of
 from gputally.accounting.waiting.packing import Job
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.occupants import Rank, occupants

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from gputally.accounting.fleet.active_pods import ActivePod, holding
 from gputally.accounting.fleet.work_at_risk import line_of
-from gputally.accounting.terms.serving_tiers import serves
+from gputally.accounting.terms.tier import serves
 from gputally.answers.allocations import cost_per_hour
 from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.model.api.why import OccupantPod

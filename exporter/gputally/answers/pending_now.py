@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import RunningPods
-from gputally.accounting.policy.pod_labels import labels_in
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.policy.disruption_budgets import labels_in
+from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.uncreated.snapshot import Workloads
 from gputally.accounting.waiting.packing import Job, JobNodes

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.book import PriceBook
 from gputally.config.document import load
 from gputally.config.fields import Field, kind_of
 from gputally.config.prices import PRICE_BOOK, price_book, undefined_tiers

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from aiohttp import BasicAuth, ClientSession
 from msgspec import Struct
 
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
 from gputally.commands.progress import ProgressLine, ending_cleanly
 from gputally.commands.scope import time_zone

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.book import PriceBook
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
 from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.commands.scope import (

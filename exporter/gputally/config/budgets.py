@@ -5,7 +5,7 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Final
 
-from gputally.accounting.terms.template import placeholders
+from gputally.accounting.terms.patterns import placeholders
 from gputally.accounting.terms.tier import NO_TIER
 from gputally.config.fields import Field, Section, value
 from gputally.config.values import a_list_of, budget_size, member, text

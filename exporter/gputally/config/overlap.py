@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from gputally.accounting.prices.price_book import Criterion, PriceRule, Trait
-from gputally.accounting.terms.expression import matched
+from gputally.accounting.prices.book import Criterion, PriceRule, Trait
+from gputally.accounting.terms.patterns import matched
 from gputally.config.fields import Field
 from gputally.config.values import a_list_of
 from gputally.model.price import Purchase

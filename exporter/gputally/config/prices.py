@@ -9,16 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.prices.price_book import (
-    ALWAYS,
-    Criterion,
-    DatedPrice,
-    PriceBook,
-    PriceRule,
-    Trait,
-    shown_instant,
-)
-from gputally.accounting.terms.template import placeholders
+from gputally.accounting.prices.book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait, shown_instant
+from gputally.accounting.terms.patterns import placeholders
 from gputally.accounting.terms.tier import NO_TIER
 from gputally.config.document import digest, load
 from gputally.config.fields import Field, Section, child_path, kind_of, value, values

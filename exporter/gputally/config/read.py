@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.book import PriceBook
 from gputally.config.budgets import unpriced_budgets
 from gputally.config.prices import read_price_book, undefined_tiers
 from gputally.config.rules_file import default_rules, read_rules

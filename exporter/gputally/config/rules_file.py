@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from gputally.accounting.checkpoints.stated_checkpoint import interval_of
+from gputally.accounting.jobs.checkpoints import interval_of
 from gputally.config.budgets import budgets, check_budget_tiers
 from gputally.config.closing import closing
 from gputally.config.document import digest, load

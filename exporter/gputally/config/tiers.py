@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from gputally.accounting.terms.template import placeholders
+from gputally.accounting.terms.patterns import placeholders
 from gputally.config.fields import Field, Parser, Section, value, values
 from gputally.config.overlap import check_reached, subsumes
 from gputally.config.values import choice, label_key, pattern, template, tier_name, whole

@@ -8,8 +8,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from gputally.accounting.terms.expression import compiled, group_names
-from gputally.accounting.terms.template import placeholders
+from gputally.accounting.terms.patterns import compiled, group_names, placeholders
 from gputally.model.units import to_us
 
 E = TypeVar("E", bound=StrEnum)

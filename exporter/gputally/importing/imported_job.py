@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.facts.segments import segments_of
+from gputally.accounting.facts.allocation import segments_of
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.tenant import UNASSIGNED
 from gputally.accounting.terms.tier import tier_of

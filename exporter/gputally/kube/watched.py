@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from gputally.accounting.disruptions.node_signals import NAMESPACE, SENDERS
-from gputally.accounting.jobs.job_record import is_gpu_job
+from gputally.accounting.jobs.record import is_gpu_job
 from gputally.accounting.waiting.bound_pods import Matters, other_pod
 from gputally.accounting.watched.relevant_pods import is_watched
 from gputally.model.health import WatchHealth

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from gputally.accounting.changes.changes import Changes, Saved
+from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.totals.total import Lines
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, PreemptionRecord, VictimRecords

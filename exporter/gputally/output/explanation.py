@@ -8,7 +8,7 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, json, structs
 
-from gputally.accounting.prices.price_key import PriceKey
+from gputally.accounting.prices.book import PriceKey
 from gputally.formatting.tables import write_rows
 from gputally.ledger.records import AllocationRecord, GapSubject, ObservationGap, Window
 from gputally.model.allocation import End, Segment

@@ -6,8 +6,7 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.accounting.prices.price_book import PriceBook
-from gputally.accounting.prices.price_key import DIGEST_PREFIX
+from gputally.accounting.prices.book import DIGEST_PREFIX, PriceBook
 from gputally.formatting.tables import write_document, write_rows, write_table
 from gputally.ledger.records import Window
 from gputally.model.printable import printable

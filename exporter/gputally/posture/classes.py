@@ -7,9 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.terms.class_tiers import SYSTEM
-from gputally.accounting.terms.serving_tiers import serves
-from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.policy.priority_classes import SYSTEM
+from gputally.accounting.terms.tier import serves, tier_of
 from gputally.ledger.records import PriorityClassRecord, Window
 from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.model.rules import Rules

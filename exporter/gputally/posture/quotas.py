@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, structs
 
-from gputally.accounting.policy.quota_limits import QuotaLimit, quota_limits
+from gputally.accounting.policy.quotas import QuotaLimit, quota_limits
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.policy import ScopeExpression
 from gputally.model.rules import Rules

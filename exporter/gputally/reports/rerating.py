@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.prices.price_book import ALWAYS, PriceBook
-from gputally.accounting.prices.price_key import DIGEST_PREFIX, PriceKey
+from gputally.accounting.prices.book import ALWAYS, DIGEST_PREFIX, PriceBook, PriceKey
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import AllocatedTime, CapacityRecord
 from gputally.model.price import Asset, Price, Purchase

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.model.kube.meta import Kind
 from tests.core.manifests import us
 from tests.core.policies import priority_class

@@ -6,7 +6,7 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from tests.core.manifests import us

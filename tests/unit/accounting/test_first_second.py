@@ -1,6 +1,6 @@
 """Accounting starts with a whole second, as API times have: nothing is missing of it."""
 
-from gputally.accounting.changes.changes import new_accounts
+from gputally.accounting.changes import new_accounts
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.model.kube.meta import Kind
 from gputally.model.observation import Upserted

@@ -2,7 +2,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.meta import Kind
 from gputally.model.observation import Bookmark, RelistFinished, RelistStarted

@@ -2,8 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from gputally.accounting.terms.job import job_of, unknown_owner
-from gputally.accounting.terms.owner_walks import OwnerWalks
+from gputally.accounting.terms.job import OwnerWalks, job_of, unknown_owner
 from gputally.model.kube.meta import Owner, OwnerReference
 from gputally.model.observation import OwnerResolved
 from gputally.model.pod_record import PodRecord

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.changes.changes import Changes
-from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
-from gputally.accounting.jobs.stated_progress import PROGRESS, PROGRESS_UNIT
+from gputally.accounting.changes import Changes
+from gputally.accounting.jobs.progress import PROGRESS, PROGRESS_UNIT, JobProgress, PodProgress
 from gputally.model.kube.meta import Kind
 from gputally.model.units import MICRO
 from tests.core.manifests import NodeForm, PodForm, us

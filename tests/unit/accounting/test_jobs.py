@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gputally.accounting.jobs.job_record import JobRecord, is_gpu_job, job_uid
 from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.jobs.record import JobRecord, is_gpu_job, job_uid
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Outcome
 from gputally.model.kube.meta import OwnerReference

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
 from gputally.accounting.disruptions.kueue_workload_names import PodWorkloads
+from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.kueue import KueueWorkload
 from gputally.model.kube.meta import Kind

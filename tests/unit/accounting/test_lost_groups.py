@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
+from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
 from gputally.accounting.lost_work.group_restarts import PATIENCE_US
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.meta import Kind

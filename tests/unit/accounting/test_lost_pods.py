@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from gputally.accounting.checkpoints.stated_checkpoint import LAST_CHECKPOINT
+from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
 from gputally.model.lost_work import CheckpointSource, LostPod
 from tests.core.manifests import instant, us
 from tests.unit.accounting.test_lost_work import END, START, cluster, counted, loss, preempted

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT, SAVES_ON_SIGTERM
+from gputally.accounting.jobs.checkpoints import CHECKPOINT_INTERVAL, LAST_CHECKPOINT, SAVES_ON_SIGTERM
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.meta import Kind
 from gputally.model.lost_work import CheckpointSource, LostWork

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from gputally.accounting.prices.price_book import ALWAYS, DatedPrice, PriceBook, PriceRule
+from gputally.accounting.prices.book import ALWAYS, DatedPrice, PriceBook, PriceRule
 from gputally.accounting.totals.total import Total
 from gputally.model.observation import UsageReported
 from gputally.model.price import Basis

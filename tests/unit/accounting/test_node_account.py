@@ -4,7 +4,7 @@ from fractions import Fraction
 import pytest
 
 from gputally.accounting.fleet.snapshot import publish
-from gputally.accounting.nodes import node_account
+from gputally.accounting.nodes import capacity_account
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.meta import Kind
 from tests.core.manifests import NodeForm, PodForm, us
@@ -144,7 +144,7 @@ def test_news_of_the_time_before_a_restart_on_an_unknown_node_moves_nothing_to_f
 
 
 def test_a_long_history_is_settled_and_still_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_account, "_FINALIZE_US", 100 * 1_000_000)
+    monkeypatch.setattr(capacity_account, "_FINALIZE_US", 100 * 1_000_000)
     replay = Replay()
     replay.see(NODE, at=1)
     for i in range(200):
@@ -165,8 +165,8 @@ def test_a_long_history_is_settled_and_still_adds_up(monkeypatch: pytest.MonkeyP
 
 
 def test_a_late_end_inside_settled_time_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_account, "_WINDOW", 1)
-    monkeypatch.setattr(node_account, "_FINALIZE_US", 5 * 1_000_000)
+    monkeypatch.setattr(capacity_account, "_WINDOW", 1)
+    monkeypatch.setattr(capacity_account, "_FINALIZE_US", 5 * 1_000_000)
     replay = Replay()
     replay.see(NODE, at=1)
     replay.see(POD, at=12)
@@ -183,8 +183,8 @@ def test_a_late_end_inside_settled_time_is_corrected(monkeypatch: pytest.MonkeyP
 
 
 def test_settling_stops_at_the_end_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_account, "_WINDOW", 1)
-    monkeypatch.setattr(node_account, "_FINALIZE_US", 1)
+    monkeypatch.setattr(capacity_account, "_WINDOW", 1)
+    monkeypatch.setattr(capacity_account, "_FINALIZE_US", 1)
     replay = Replay()
     replay.see(NODE, at=1)
     replay.see(POD, at=12)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.nodes.node_facts import observed, pool_of
+from gputally.accounting.nodes.facts import observed, pool_of
 from gputally.errors import MalformedObject
 from gputally.model.kube.nodes import Node
 from gputally.model.node_record import NodeFacts, NodeRecord

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gputally.accounting.changes.changes import Saved
+from gputally.accounting.changes import Saved
 from gputally.accounting.fleet.restore import WAITED_US, at_present
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total

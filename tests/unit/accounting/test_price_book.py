@@ -4,7 +4,7 @@ from decimal import Decimal, Inexact
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.prices.price_book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.model.price import Asset, Basis, Purchase
 
 DAY = 24 * 3600 * 1_000_000

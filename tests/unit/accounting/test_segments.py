@@ -3,7 +3,7 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from gputally.accounting.facts.segments import segments_of, span_of
+from gputally.accounting.facts.allocation import segments_of, span_of
 from gputally.model.allocation import End, Segment, State, Terms
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset, Basis, Price, Purchase

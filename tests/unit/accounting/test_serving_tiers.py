@@ -3,8 +3,7 @@
 import pytest
 
 from gputally.accounting.fleet.snapshot import Serving
-from gputally.accounting.terms.serving_tiers import serves
-from gputally.accounting.terms.time_limits import PENDING_US, STARTING_US, TierLimits
+from gputally.accounting.terms.tier import PENDING_US, STARTING_US, TierLimits, serves
 from gputally.model.rules import Limits, Rules
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay

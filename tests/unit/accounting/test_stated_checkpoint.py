@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gputally.accounting.checkpoints.stated_checkpoint import (
+from gputally.accounting.jobs.checkpoints import (
     CHECKPOINT_INTERVAL,
     LAST_CHECKPOINT,
     SAVES_ON_SIGTERM,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.accounting.jobs.stated_progress import DEFAULT_UNIT, PROGRESS, PROGRESS_UNIT, Progress, progress_of
+from gputally.accounting.jobs.progress import DEFAULT_UNIT, PROGRESS, PROGRESS_UNIT, Progress, progress_of
 
 MOST = 999_999_999_999_999_999
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gputally.accounting.facts.acceptance import ACCEPTANCE_US
+from gputally.accounting.facts.release import ACCEPTANCE_US
 from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.watched import unaccounted_pods
 from gputally.accounting.watched.relevant_pods import is_watched

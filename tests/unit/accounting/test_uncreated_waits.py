@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.workloads import Job

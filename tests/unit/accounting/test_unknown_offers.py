@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from gputally.accounting.fleet.snapshot import publish
-from gputally.accounting.nodes.unknown_offers import MOST_RESOURCES
+from gputally.accounting.nodes.inventory import MOST_RESOURCES
 from gputally.model.kube.meta import Kind
 from gputally.model.rules import ResourceRule, Rules
 from gputally.shares.unknown_devices import is_unknown_device

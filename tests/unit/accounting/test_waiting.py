@@ -9,7 +9,7 @@ import pytest
 
 from gputally.accounting.fleet.active_pods import pending
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import Total
 from gputally.accounting.wait_book.book import MOST_WAITS
 from gputally.accounting.waiting.blame import Blame, BlameShares

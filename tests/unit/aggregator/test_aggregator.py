@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.changes.changes import new_accounts
+from gputally.accounting.changes import new_accounts
 from gputally.accounting.disruptions.node_signals import EVENT_KINDS
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.totals.total import Total

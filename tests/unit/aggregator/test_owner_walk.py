@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.changes.changes import new_accounts
+from gputally.accounting.changes import new_accounts
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.aggregator import owner_lookup
 from gputally.aggregator.owner_lookup import MAX_FAILURES, MAX_LOOKUPS, MAX_PER_NAMESPACE, OwnerWalk

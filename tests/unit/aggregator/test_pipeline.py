@@ -11,7 +11,7 @@ from typing import Self
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gputally.accounting.changes.changes import Changes, Saved, new_accounts
+from gputally.accounting.changes import Changes, Saved, new_accounts
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.totals.total import Lines
 from gputally.aggregator import ledger_writer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.book import PriceBook
 from gputally.aggregator.settings import SETTINGS, AgentOptions, Settings, Target, require_usd, settings_from
 from gputally.errors import ConfigError
 from gputally.model.price import Basis

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gputally.accounting.fleet.active_pods import read_active
-from gputally.accounting.nodes.node_facts import asset_of
+from gputally.accounting.nodes.facts import asset_of
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.past_pods import PastPod, PastVictims

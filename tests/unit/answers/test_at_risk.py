@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gputally.accounting.checkpoints.stated_checkpoint import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
 from gputally.accounting.fleet.work_at_risk import RiskNow, read_risk
+from gputally.accounting.jobs.checkpoints import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
 from gputally.answers.at_risk import document
 from gputally.model.api.at_risk import AtRiskDocument, NotAtRisk
 from gputally.model.rules import Rules

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from gputally.accounting.prices.price_book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
+from gputally.accounting.prices.book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.answers.pending_list import pending_list
 from gputally.answers.pending_now import ALL, PendingNow
 from gputally.answers.pending_requests import PendingRequest, WhyRequest

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.prices.price_book import ALWAYS, Criterion, PriceBook, Trait
+from gputally.accounting.prices.book import ALWAYS, Criterion, PriceBook, Trait
 from gputally.config.prices import read_price_book
 from gputally.errors import ConfigError
 from gputally.model.price import Asset, Basis, Purchase

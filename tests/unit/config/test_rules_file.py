@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.terms.serving_tiers import serves
-from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.terms.tier import serves, tier_of
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError
 from gputally.model.rules import HamiBasis, KaiNames, Limits, MigBasis, ResourceRule, Rules, TenantSource, WaitCeilings

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.terms.time_limits import limits_of
+from gputally.accounting.terms.tier import limits_of
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError
 from gputally.model.rules import TimeLimit

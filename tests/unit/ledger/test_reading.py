@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
 from gputally.ledger.open_to_write import open_ledger

@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from gputally import cli
-from gputally.accounting.changes.changes import Known
+from gputally.accounting.changes import Known
 from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
 from gputally.ledger.sqlite import file, integrity, schema

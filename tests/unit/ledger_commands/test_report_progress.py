@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gputally.accounting.jobs.job_progress import PodProgress
+from gputally.accounting.jobs.progress import PodProgress
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import MICRO
 from tests.contract.records import pod, segment, step, us

@@ -15,9 +15,9 @@ from gputally.accounting.disruptions.node_signals import NodeSignals
 from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.replacements import Replacements
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
-from gputally.accounting.facts.segments import held
+from gputally.accounting.facts.allocation import held
 from gputally.accounting.frameworks.pod_group import group_of
-from gputally.accounting.jobs.job_policy import uses_retry
+from gputally.accounting.jobs.failure_policy import uses_retry
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import Pods

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import KeyedPart, StatePart, no_later
+from gputally.accounting.nodes.facts import is_stand_in
 from gputally.accounting.nodes.nodes import Nodes
-from gputally.accounting.nodes.stand_in import is_stand_in
 from gputally.model.kube.events import Event
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.nodes import Node

@@ -28,8 +28,8 @@ from gputally.accounting.disruptions.preemptors import (
     preemptor_in,
     preemptor_of,
 )
+from gputally.accounting.facts.allocation import held
 from gputally.accounting.facts.outcome import target_of
-from gputally.accounting.facts.segments import held
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.total import Total

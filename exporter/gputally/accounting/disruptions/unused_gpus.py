@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from msgspec import Struct
 
-from gputally.accounting.facts.segments import held
+from gputally.accounting.facts.allocation import held
 from gputally.model.disruptions import PREEMPTIONS, Disruption
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND

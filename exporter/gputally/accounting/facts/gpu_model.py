@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from gputally.accounting.base.shared import shared
+from gputally.accounting.base.compact import shared
 from gputally.model.kube.pods import NodeSelectorTerm, PodSpec
 from gputally.model.node_record import NodeRecord
 from gputally.shares import gke

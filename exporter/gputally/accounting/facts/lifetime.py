@@ -6,7 +6,7 @@ are capped at the time of the observation (the server's clock may be ahead), and
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.shared import shared, shared_owner
+from gputally.accounting.base.compact import shared, shared_owner
 from gputally.accounting.facts.gpu_model import gpu_model_selected
 from gputally.accounting.facts.node_clock import OFF_US, clock_of, true_times
 from gputally.accounting.facts.outcome import disruption_of, is_preemption, target_of, with_result

@@ -1,7 +1,8 @@
-"""The history of a node's facts, also across incarnations that continue each other."""
+"""The history of a node's facts, across incarnations that continue each other, and what it changes for pods."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -83,3 +84,17 @@ def with_readiness(history: History, *, ready: bool, from_us: int) -> History:
     after = ((at_us, replace(facts, ready=ready)) for at_us, facts in history if at_us > from_us)
     changed = (from_us, replace(before[-1][1], ready=ready))
     return (*(entry for entry in before if entry[0] < from_us), changed, *after)
+
+
+class Reclassified(NamedTuple):
+    """Classification or price of the pods on node `uid`, called `name`, differ from `since_us` on."""
+
+    uid: str
+    name: str
+    since_us: int
+
+
+def as_one(changed: Iterable[Reclassified | None]) -> Reclassified | None:
+    """Merge several changes; the last one is of the node itself, or of one that it continues."""
+    found = [each for each in changed if each]
+    return found[-1]._replace(since_us=min(each.since_us for each in found)) if found else None

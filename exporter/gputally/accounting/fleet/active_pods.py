@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.accounting.jobs.job_costs import JobCostsNow
-from gputally.accounting.nodes.stand_in import is_stand_in
+from gputally.accounting.jobs.cost import JobCostsNow
+from gputally.accounting.nodes.facts import is_stand_in
 from gputally.accounting.pods.index import PendingGroup
 from gputally.accounting.waiting.packing import Job, JobNodes
 from gputally.accounting.watched.unaccounted_pods import NONE_UNACCOUNTED, UnaccountedNow

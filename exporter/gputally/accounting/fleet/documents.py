@@ -5,25 +5,25 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.checkpoints.checkpoints import Checkpoints
 from gputally.accounting.disruptions.disruptions import Disruptions
 from gputally.accounting.disruptions.job_preemptions import PreemptedJob, RepeatVictims
 from gputally.accounting.disruptions.kueue_evictions import EvictedWorkload, QueueEvictions
 from gputally.accounting.disruptions.kueue_preemptors import PossiblePreemptor, QueuePreemptors
 from gputally.accounting.disruptions.node_signals import NodeSignal, NodeSignals
 from gputally.accounting.disruptions.preemptions import Preemptions
-from gputally.accounting.groups.gang_record import GangRecord
+from gputally.accounting.groups.gang_size import GangRecord
 from gputally.accounting.groups.gang_states import GangStates
-from gputally.accounting.jobs.job_costs import JobCostRecord, JobCosts
-from gputally.accounting.jobs.job_progress import JobProgress, PodProgress
-from gputally.accounting.jobs.job_record import JobRecord
+from gputally.accounting.jobs.checkpoints import Checkpoints
+from gputally.accounting.jobs.cost import JobCostRecord, JobCosts
 from gputally.accounting.jobs.jobs import Jobs
+from gputally.accounting.jobs.progress import JobProgress, PodProgress
+from gputally.accounting.jobs.record import JobRecord
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts, PodRuns
 from gputally.accounting.lost_work.loss_book import PodLoss
 from gputally.accounting.lost_work.lost_work import LostWorkPart
+from gputally.accounting.nodes.inventory import UnknownOffers
 from gputally.accounting.nodes.most_capacity import ModelCapacity, MostCapacity
-from gputally.accounting.nodes.unknown_offers import UnknownOffers
-from gputally.accounting.policy.class_versions import ClassVersions
+from gputally.accounting.policy.priority_classes import ClassVersions
 from gputally.accounting.uncreated.waits import UncreatedWaits
 from gputally.accounting.waiting.fitting import AskedSizes
 from gputally.accounting.waiting.waiting import Waiting

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from gputally.accounting.base.coverage import Coverage
 from gputally.accounting.base.limits import KEPT, NONE, Beyond
-from gputally.accounting.changes.changes import Changes, Saved
+from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.disruptions.counters import STEP_BOUNDS_S, STEPS
 from gputally.accounting.disruptions.disrupted_pods import DisruptedPods
 from gputally.accounting.disruptions.disruptions import ClusterState
 from gputally.accounting.disruptions.preemptions import UNKNOWN
-from gputally.accounting.facts.pod_record import POD_READING
+from gputally.accounting.facts.allocation import POD_READING
+from gputally.accounting.facts.node_history import Reclassified
 from gputally.accounting.fleet.restore import restore
-from gputally.accounting.jobs.job_progress import JobProgress
 from gputally.accounting.jobs.jobs import Jobs
-from gputally.accounting.nodes.node_facts import NODE_READING
+from gputally.accounting.jobs.progress import JobProgress
+from gputally.accounting.nodes.facts import NODE_READING
+from gputally.accounting.nodes.inventory import UnknownOffers
 from gputally.accounting.nodes.nodes import Nodes
-from gputally.accounting.nodes.reclassified import Reclassified
-from gputally.accounting.nodes.unknown_offers import UnknownOffers
 from gputally.accounting.pods.pods import NamespaceTenants, Pods
 from gputally.accounting.pods.posting import BEYOND, SCHEDULING_BOUNDS_S, Posting
 from gputally.accounting.policy.policy import Policy
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.total import RECONCILED, Total

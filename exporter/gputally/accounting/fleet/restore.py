@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Saved
-from gputally.accounting.totals.capacity_sums import by_state, offered
+from gputally.accounting.changes import Saved
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Series, is_shown
 from gputally.accounting.totals.total import Total
+from gputally.accounting.totals.totals import capacity_by_state, offered_capacity
 from gputally.model.allocation import End, Ending, Gap, Terms
 from gputally.model.kube.meta import Kind
 from gputally.model.node_record import NodeRecord
@@ -27,8 +27,8 @@ def restore(fleet: "Fleet", saved: Saved) -> None:
     for total in (Total.CAPACITY, Total.CAPACITY_COST, Total.PHYSICAL, Total.PHYSICAL_COST):
         fleet.totals.close(total, at_us=saved.at_us)
     if (Total.PHYSICAL_COST, ()) not in fleet.totals.series:  # an earlier version did not keep it
-        cost = by_state(fleet.totals, Total.CAPACITY_COST, at_us=saved.at_us)
-        fleet.totals.count(Total.PHYSICAL_COST, (), offered(cost), at_us=saved.at_us)
+        cost = capacity_by_state(fleet.totals, Total.CAPACITY_COST, at_us=saved.at_us)
+        fleet.totals.count(Total.PHYSICAL_COST, (), offered_capacity(cost), at_us=saved.at_us)
     for part in fleet.parts:
         part.restore(saved.documents.get(part.name, ()), at_us=saved.at_us)
     fleet.nodes.restore(saved.nodes, since_us=saved.at_us)

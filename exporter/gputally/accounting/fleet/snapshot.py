@@ -13,14 +13,11 @@ from gputally.accounting.fleet.active_pods import PendingShown
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import WorkAtRisk
 from gputally.accounting.nodes.inventory import Inventory
-from gputally.accounting.prices.price_book import PriceBook
-from gputally.accounting.terms.serving_tiers import serves, unmatched
-from gputally.accounting.terms.tier import tier_of
-from gputally.accounting.terms.time_limits import TierLimits, limits_of
-from gputally.accounting.totals.capacity_sums import by_state, offered
+from gputally.accounting.prices.book import PriceBook
+from gputally.accounting.terms.tier import TierLimits, limits_of, serves, tier_of, unmatched
 from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.total import COSTS, GPU_TIMES, RECONCILED, Lines, Total
-from gputally.accounting.totals.totals import Totals
+from gputally.accounting.totals.totals import Totals, capacity_by_state, offered_capacity
 from gputally.accounting.uncreated.snapshot import UncreatedNow
 from gputally.accounting.waiting.snapshot import WaitingNow
 from gputally.accounting.watched.unaccounted_pods import UnaccountedNow
@@ -195,19 +192,19 @@ def _waiting(pending: PendingShown) -> dict[tuple[str, str], PendingPods]:
 def _differences(totals: Totals, published: Mapping[Total, Published], ledger: Lines) -> dict[str, int]:
     """Allocated by tier and by node; capacity by state and by facts; counters and ledger."""
     now_us = totals.evaluated_us
-    states = by_state(totals, Total.CAPACITY, at_us=now_us)
+    states = capacity_by_state(totals, Total.CAPACITY, at_us=now_us)
     return {
         "allocated": sum(published[Total.ALLOCATED].truths)
         + totals.withheld(Total.ALLOCATED)
         - states.get(CapacityState.ALLOCATED, 0),
-        "capacity": sum(published[Total.PHYSICAL].truths) - offered(states),
+        "capacity": sum(published[Total.PHYSICAL].truths) - offered_capacity(states),
     } | _from_ledger(ledger, GPU_TIMES, now_us)
 
 
 def _cost_differences(totals: Totals, published: Mapping[Total, Published], ledger: Lines) -> dict[str, int]:
     """The costs of capacity by state and by facts; of counters and ledger."""
-    states = by_state(totals, Total.CAPACITY_COST, at_us=totals.evaluated_us)
-    capacity = sum(published[Total.PHYSICAL_COST].truths) - offered(states)
+    states = capacity_by_state(totals, Total.CAPACITY_COST, at_us=totals.evaluated_us)
+    capacity = sum(published[Total.PHYSICAL_COST].truths) - offered_capacity(states)
     return {"capacity": capacity} | _from_ledger(ledger, COSTS, totals.evaluated_us)
 
 

@@ -1,9 +1,124 @@
-"""How many pods a gang has."""
+"""How many pods a gang has: what its Jobs, its PodGroup objects and its pods say, and what of it survives a restart."""
 
-from gputally.accounting.frameworks.declared_groups import NO_GANG
-from gputally.accounting.frameworks.gang_rules import LEADER_WORKER_SET
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gputally.accounting.base.compact import with_uid, without_uid
+from gputally.accounting.frameworks.declared_groups import NO_GANG, Declared
+from gputally.accounting.frameworks.gang_rules import LEADER_WORKER_SET, GangJob
+from gputally.accounting.frameworks.pod_group import PodGroup
 from gputally.accounting.groups.gang_members import GangMembers
-from gputally.accounting.groups.gang_record import GangRecord
+
+_MOST_PARTS: Final = 64
+"""Jobs of different names in one JobSet; anyone may label more."""
+
+
+class GangRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A gang. `parts` are the pods of its Jobs by their names in the JobSet, if Jobs say so.
+
+    `minimums` are what the PodGroup objects that its pods name declare, by the key of the object, and `tasks` the
+    minimums of tasks that they declare, by object and task.
+
+    `most` pods existed at once before it was complete, which it was at `complete_us`, but not before `not_before_us`.
+    """
+
+    group: PodGroup
+    parts: tuple[tuple[str, int], ...] = ()
+    most: int = 0
+    complete_us: int | None = None
+    not_before_us: int = 0
+    minimums: tuple[tuple[str, int], ...] = ()
+    tasks: tuple[tuple[str, str, int], ...] = ()
+
+
+def without_pods(known: GangRecord) -> GangRecord:
+    """The gang after its last pod is gone: its next pods are a new start."""
+    return replace(known, complete_us=None, not_before_us=0, minimums=(), tasks=())
+
+
+def with_job(known: GangRecord, job: GangJob, *, at_us: int) -> GangRecord:
+    """The gang with the size of one of its Jobs. A Job that is as old as the gang belonged to it from the start."""
+    parts = dict(known.parts)
+    before = parts.get(job.part)
+    if before == job.pods or len(parts | {job.part: 0}) > _MOST_PARTS:
+        return known
+    known = replace(known, parts=tuple(sorted((parts | {job.part: job.pods}).items())))
+    if before is None:
+        is_open = known.complete_us is not None and job.created_us <= known.complete_us
+        return replace(known, complete_us=None if is_open else known.complete_us, not_before_us=0)
+    return replace(known, not_before_us=max(known.not_before_us, at_us)) if before and job.pods < before else known
+
+
+def with_minimum(
+    known: GangRecord, name: str, declared: Declared | None, *, needs_object: bool, at_us: int
+) -> GangRecord:
+    """The gang after a PodGroup object was observed for the first time, or has changed; None for a deleted one.
+
+    An object that is observed late counts since its creation, and a change since it was observed. `needs_object` says
+    that it was no gang before.
+    """
+    minimums = dict(known.minimums)
+    before = minimums.pop(name, None)
+    tasks = {each for each in known.tasks if each[0] != name}
+    if declared:
+        minimums[name] = declared.pods
+        tasks.update((name, *each) for each in declared.tasks)
+    changed = replace(known, minimums=tuple(sorted(minimums.items())), tasks=tuple(sorted(tasks)))
+    if changed == known or len(minimums) > _MOST_PARTS:
+        return known
+    if before is not None or declared is None:
+        return replace(changed, not_before_us=max(known.not_before_us, at_us))
+    if sum(minimums.values()) > max(known.most, 1) and not needs_object:
+        return changed  # as long as so many pods with GPUs do not exist, it changes nothing
+    is_open = known.complete_us is not None and declared.created_us <= known.complete_us
+    complete_us = None if is_open else known.complete_us
+    return replace(changed, complete_us=complete_us, not_before_us=declared.created_us)
+
+
+class GangMinimums:
+    """`declared` by the key of the group object; and the keys of the gangs whose pods name each object."""
+
+    def __init__(self) -> None:
+        self.declared: dict[str, Declared] = {}
+        self._gangs: dict[str, set[str]] = {}
+
+    def put(self, name: str, found: Declared | None) -> bool:
+        """An object is new, has changed or is gone; returns whether that is news. Most updates are of its status."""
+        if found is None:
+            self.declared.pop(name, None)
+            return True
+        is_news = found != self.declared.get(name)
+        self.declared[name] = found
+        return is_news
+
+    def gangs_of(self, name: str) -> list[str]:
+        """The keys of the gangs whose pods name an object."""
+        return [*self._gangs.get(name, ())]
+
+    def join(self, gang: GangMembers, name: str) -> bool:
+        """A pod of the gang names an object, or none; returns whether it is the first one that does."""
+        if name in gang.names:
+            return False
+        gang.names = (*gang.names, name)
+        if name:
+            self._gangs.setdefault(name, set()).add(gang.key)
+        return True
+
+    def leave(self, gang: GangMembers) -> None:
+        """A gang has no pods any more."""
+        for name in gang.names:
+            if keys := self._gangs.get(name):
+                keys.discard(gang.key)
+                if not keys:
+                    del self._gangs[name]
+
+    def forgotten(self, api: str, gangs: Iterable[GangRecord]) -> set[str]:
+        """The objects of an API that gangs count on although they do not exist."""
+        names = {name for known in gangs for name, _ in known.minimums if name.startswith(f"{api}/")}
+        return names - self.declared.keys()
 
 
 def size_of(gang: GangMembers, known: GangRecord) -> int | None:
@@ -27,3 +142,55 @@ def _declared(gang: GangMembers, known: GangRecord) -> int:
     """What all of its PodGroup objects declare; 0 if some of its pods name none that is known."""
     minimums = dict(known.minimums)
     return sum(minimums[name] for name in gang.names) if minimums.keys() >= {*gang.names} else 0
+
+
+class GangJobs:
+    """UIDs of Jobs by the key of their gang. `awaiting_uids` are pods whose Job is not known yet."""
+
+    def __init__(self) -> None:
+        self.awaiting_uids: set[str] = set()
+        self._awaiting: dict[str, Collection[str]] = {}
+        """The same pods by the key of the gang that their Job may be."""
+        self._uids: dict[str, set[str]] = {}
+        self._key_of: dict[str, str] = {}
+
+    def add(self, uid: str, key: str) -> None:
+        """A Job exists."""
+        self._key_of[uid] = key
+        self._uids.setdefault(key, set()).add(uid)
+
+    def drop(self, uid: str) -> str | None:
+        """A Job is deleted; returns the key of its gang."""
+        key = self._key_of.pop(uid, None)
+        if key is not None:
+            self._uids[key].discard(uid)
+            if not self._uids[key]:
+                del self._uids[key]
+        return key
+
+    def known(self) -> set[str]:
+        """UIDs of all Jobs."""
+        return set(self._key_of)
+
+    def has(self, key: str) -> bool:
+        """Whether the gang has a Job."""
+        return key in self._uids
+
+    def await_job(self, key: str, uid: str) -> None:
+        """Whether a pod is in a gang depends on its Job."""
+        self.awaiting_uids.add(uid)
+        self._awaiting[key] = with_uid(self._awaiting.get(key, ()), uid)
+
+    def decided(self, key: str) -> Collection[str]:
+        """The Job is known now; returns the pods that were awaiting it."""
+        uids = self._awaiting.pop(key, ())
+        self.awaiting_uids.difference_update(uids)
+        return uids
+
+    def awaits_no_longer(self, key: str, uid: str) -> None:
+        """A pod is deleted."""
+        self.awaiting_uids.discard(uid)
+        if left := without_uid(self._awaiting.get(key, ()), uid):
+            self._awaiting[key] = left
+        else:
+            self._awaiting.pop(key, None)

@@ -22,12 +22,16 @@ from gputally.accounting.frameworks.gang_rules import (
     key_of,
 )
 from gputally.accounting.frameworks.pod_group import PodGroup
-from gputally.accounting.groups.gang_completion import together_us, until_us
-from gputally.accounting.groups.gang_jobs import GangJobs
-from gputally.accounting.groups.gang_members import GangMembers, Stage
-from gputally.accounting.groups.gang_minimums import GangMinimums
-from gputally.accounting.groups.gang_record import GangRecord, with_job, with_minimum, without_pods
-from gputally.accounting.groups.gang_size import size_of
+from gputally.accounting.groups.gang_members import GangMembers, Stage, together_us, until_us
+from gputally.accounting.groups.gang_size import (
+    GangJobs,
+    GangMinimums,
+    GangRecord,
+    size_of,
+    with_job,
+    with_minimum,
+    without_pods,
+)
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.workloads import Job
 from gputally.model.pod_record import INCOMPLETE, PodRecord

@@ -5,9 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.jobs.job_policy import FAIL_JOB, IGNORE
-from gputally.accounting.jobs.job_record import JobRecord
-from gputally.accounting.jobs.pod_ends import DELETED, PREEMPTED, SUCCEEDED, PodEnd
+from gputally.accounting.jobs.failure_policy import DELETED, FAIL_JOB, IGNORE, PREEMPTED, SUCCEEDED, PodEnd
+from gputally.accounting.jobs.record import JobRecord
 from gputally.model.allocation import Outcome
 
 EARLY: Final = (Outcome.COMPLETED_EARLY, Outcome.FAILED_EARLY)

@@ -6,12 +6,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
-from gputally.accounting.checkpoints.checkpoints import Checkpoints
-from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
-from gputally.accounting.checkpoints.work_to_lose import has_work
 from gputally.accounting.frameworks.pod_group import OnLoss, PodGroup
 from gputally.accounting.groups.group_index import GroupIndex
+from gputally.accounting.jobs.checkpoints import Checkpoints, declared_interval, has_work, last_checkpoint
 from gputally.accounting.lost_work.container_restarts import WAITING, ContainerRestarts
 from gputally.accounting.totals.series import Labels
 from gputally.model.allocation import State

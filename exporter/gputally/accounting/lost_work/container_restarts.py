@@ -7,11 +7,10 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.accounting.base.state_part import KeyedPart, no_later
-from gputally.accounting.checkpoints.checkpoints import Checkpoints
-from gputally.accounting.checkpoints.stated_checkpoint import stated_by
 from gputally.accounting.facts import lifetime
 from gputally.accounting.facts.node_clock import true_times
 from gputally.accounting.facts.runs import is_possible
+from gputally.accounting.jobs.checkpoints import Checkpoints, stated_by
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.pods import Container, ContainerStatus, Pod, Terminated
 from gputally.model.lost_work import WorkCheckpoint

@@ -11,11 +11,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import StatePart, no_later
-from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
-from gputally.accounting.checkpoints.checkpoints import NOTHING, Checkpoints
-from gputally.accounting.checkpoints.work_to_lose import has_work
 from gputally.accounting.frameworks.pod_group import OnLoss, PodGroup, group_of, job_uid_of
 from gputally.accounting.groups.group_index import GroupIndex
+from gputally.accounting.jobs.checkpoints import NOTHING, Checkpoints, declared_interval, has_work
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.at_risk import AtRisk
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts

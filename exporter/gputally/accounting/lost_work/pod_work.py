@@ -5,9 +5,9 @@ from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
-from gputally.accounting.checkpoints.last_checkpoint import last_checkpoint
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.frameworks.pod_group import PodGroup, attempt_of
+from gputally.accounting.jobs.checkpoints import last_checkpoint
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Outcome, Segment, State

@@ -5,10 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.checkpoints.checkpoint_rules import declared_interval
-from gputally.accounting.checkpoints.checkpoints import Checkpoints
-from gputally.accounting.checkpoints.work_to_lose import has_work
-from gputally.accounting.facts.segments import held
+from gputally.accounting.facts.allocation import held
+from gputally.accounting.jobs.checkpoints import Checkpoints, declared_interval, has_work
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts, LostRun
 from gputally.accounting.lost_work.loss_book import LossBook, PodLoss
 from gputally.accounting.lost_work.pod_work import PodWork, merged, spans_of, within

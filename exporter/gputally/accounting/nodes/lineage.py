@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.facts.node_history import chained, classes
 from gputally.accounting.facts.release import Home, NodeLife
-from gputally.accounting.nodes.node_account import NodeAccount
+from gputally.accounting.nodes.capacity_account import NodeAccount
 from gputally.model.allocation import Segment
 from gputally.model.node_record import NodeRecord, Span
 from gputally.model.units import US_PER_SECOND

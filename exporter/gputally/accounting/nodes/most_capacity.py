@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.base.shared import shared
+from gputally.accounting.base.compact import shared
 from gputally.accounting.base.state_part import KeyedPart
 from gputally.accounting.facts.gpu_model import model_values
 from gputally.model.node_record import NodeRecord

@@ -5,19 +5,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from gputally.accounting.facts.gpu_model import ModelNames
-from gputally.accounting.facts.node_history import reclassified_us
+from gputally.accounting.facts.node_history import Reclassified, as_one, reclassified_us
 from gputally.accounting.facts.release import Home, NodeLife
-from gputally.accounting.nodes.asset_prices import AssetPrices
 from gputally.accounting.nodes.capacity import CapacityTerms
+from gputally.accounting.nodes.capacity_account import NodeAccount
+from gputally.accounting.nodes.facts import (
+    NO_FACTS,
+    ended,
+    is_stand_in,
+    lapsed,
+    learned,
+    machine_of,
+    observed,
+    recalled,
+    stand_in,
+)
 from gputally.accounting.nodes.inventory import Inventory, inventory_of
+from gputally.accounting.nodes.labels import Lapses, first_seen, inherited, is_described, lapses_before
 from gputally.accounting.nodes.lineage import Lineage, noticed_us
 from gputally.accounting.nodes.most_capacity import MostCapacity
-from gputally.accounting.nodes.node_account import NodeAccount
-from gputally.accounting.nodes.node_facts import ended, lapsed, learned, machine_of, observed, recalled
-from gputally.accounting.nodes.node_labels import Lapses, first_seen, inherited, is_described, lapses_before
-from gputally.accounting.nodes.reclassified import Reclassified, as_one
-from gputally.accounting.nodes.stand_in import NO_FACTS, is_stand_in, stand_in
-from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.prices.pricing import AssetPrices, Pricing
 from gputally.accounting.terms.classify import on_node
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals

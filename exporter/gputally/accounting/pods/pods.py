@@ -4,26 +4,29 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.shared import shared
+from gputally.accounting.base.compact import shared
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.facts import lifetime
-from gputally.accounting.facts.acceptance import Unaccepted, lapsed_us
-from gputally.accounting.facts.node_history import History
-from gputally.accounting.facts.pod_record import counts_equally, has_same_revision, upgraded
-from gputally.accounting.facts.release import released
-from gputally.accounting.facts.segments import segments_of
+from gputally.accounting.facts.allocation import counts_equally, has_same_revision, segments_of, upgraded
+from gputally.accounting.facts.node_history import History, Reclassified
+from gputally.accounting.facts.release import Unaccepted, lapsed_us, released
 from gputally.accounting.groups.gang_states import GangStates
+from gputally.accounting.nodes.facts import is_stand_in
 from gputally.accounting.nodes.nodes import Nodes
-from gputally.accounting.nodes.reclassified import Reclassified
-from gputally.accounting.nodes.stand_in import is_stand_in
 from gputally.accounting.pods.deleted import KEEP_US, RecentlyDeleted
 from gputally.accounting.pods.index import PodIndex
 from gputally.accounting.pods.posting import Handover, Posting, update_nodes
 from gputally.accounting.prices.pricing import Pricing
-from gputally.accounting.terms.classify import as_posted, kept_labels, placed, relimited, with_present_terms
-from gputally.accounting.terms.namespaces import Namespaces
-from gputally.accounting.terms.owner_walks import OwnerWalks
-from gputally.accounting.terms.possible_preemptor import preemptor_from
+from gputally.accounting.terms.classify import (
+    as_posted,
+    kept_labels,
+    placed,
+    preemptor_from,
+    relimited,
+    with_present_terms,
+)
+from gputally.accounting.terms.job import OwnerWalks
+from gputally.accounting.terms.tenant import Namespaces
 from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
 from gputally.model.allocation import Gap
 from gputally.model.disruptions import Preemptor

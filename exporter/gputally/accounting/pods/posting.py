@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Known, known_of
-from gputally.accounting.facts.segments import held
+from gputally.accounting.changes import Known, known_of
+from gputally.accounting.facts.allocation import held
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.totals.total import Total

@@ -1,4 +1,4 @@
-"""What PodDisruptionBudgets allowed when a disruption was decided.
+"""PodDisruptionBudgets: which pods they select, and what they allowed when a disruption was decided.
 
 A budget's status follows disruptions within milliseconds, and the API writes decisions in whole seconds. So what was
 observed before the second of the decision counts, less the victims that this status does not show yet: neither the
@@ -9,13 +9,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, Beyond, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.model.disruptions import Cause, Disrupted
 from gputally.model.kube.meta import Kind, Object, Selector, characters_of, selects
+from gputally.model.kube.pods import ENDED_PHASES, Pod
 from gputally.model.kube.policy import PodDisruptionBudget
+from gputally.model.observation import ListedSeparately
+from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND, to_us
 from gputally.placement.disruption_budgets import PodBudget, unread_budget
 
@@ -206,3 +210,85 @@ class DisruptionBudgets(StatePart[Struct]):
         """Whether all budgets of that time are known."""
         is_listed = self._listed_us is not None and self._listed_us < decided_us
         return is_listed and self._complete_us() >= decided_us - _SILENT_US
+
+
+class CoveredPods(StatePart[Struct]):
+    """The UIDs of the budgets that selected a pod when its end or its deletion was first observed, by the pod's UID."""
+
+    name = "covered-pod"
+    kinds = (Kind.PODS,)
+
+    def __init__(self, budgets: DisruptionBudgets) -> None:
+        self._budgets = budgets
+        self._guarded = budgets.in_namespace
+        self._selecting: dict[str, tuple[str, ...] | None] = {}
+
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.seen`; without budgets, or in a namespace without any, a pod costs one look."""
+        if not self._guarded or not isinstance(found, Pod) or found.metadata.namespace not in self._guarded:
+            return
+        if found.metadata.deletion_timestamp is not None or found.status.phase in ENDED_PHASES:
+            self.last_seen(found)
+
+    def last_seen(self, pod: Pod) -> None:
+        """The last state of a pod that ends or is deleted."""
+        meta = pod.metadata
+        if meta.uid not in self._selecting and meta.namespace in self._guarded:
+            self._selecting[meta.uid] = self._budgets.selecting(meta.namespace, meta.labels or {})
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        self._selecting.pop(uid, None)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self._selecting.keys() - {*uids}:
+            self.gone(uid, at_us=at_us)
+
+    def violated(self, record: PodRecord, reported: Disrupted, at_us: int) -> bool | None:
+        """See `DisruptionBudgets.violated`."""
+        return self._budgets.violated(record.namespace, self._selecting.get(record.uid), reported, at_us=at_us)
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(dict[str, str])
+
+
+class PodLabels(StatePart[Struct]):
+    """The labels of bound pods by UID, encoded: some 300 bytes for each. Nothing unless it `is_on`."""
+
+    name = "pod-labels"
+    kinds = (Kind.PODS,)
+
+    def __init__(self, *, is_on: bool) -> None:
+        self.is_on = is_on
+        self.known: dict[str, bytes] = {}
+
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.seen`."""
+        if not self.is_on or not isinstance(found, Pod) or not found.spec.node_name:
+            return
+        if found.status.phase in ENDED_PHASES:
+            self.known.pop(found.metadata.uid, None)
+        else:
+            self.known[found.metadata.uid] = msgspec.msgpack.encode(found.metadata.labels or {})
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        self.known.pop(uid, None)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self.known.keys() - {*uids}:
+            self.gone(uid, at_us=at_us)
+
+    def listed_separately(self, part: ListedSeparately, known: Collection[str]) -> None:
+        """Pods were listed beside the watches, which know better about what they have reported: of `known` UIDs."""
+        for each in part.objects:
+            uid = each.metadata.uid
+            if isinstance(each, Pod) and uid in known and uid not in self.known:
+                self.seen(each, at_us=part.at_us)
+
+
+def labels_in(encoded: bytes) -> Mapping[str, str]:
+    """The labels."""
+    return _DECODER.decode(encoded)

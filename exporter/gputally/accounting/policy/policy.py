@@ -4,14 +4,10 @@ from typing import Any
 
 from gputally.accounting.base.coverage import Coverage
 from gputally.accounting.base.state_part import StatePart
-from gputally.accounting.policy.admission_quotas import AdmissionQuotas
-from gputally.accounting.policy.class_versions import ClassVersions
-from gputally.accounting.policy.covered_pods import CoveredPods
-from gputally.accounting.policy.disruption_budgets import DisruptionBudgets
-from gputally.accounting.policy.pod_labels import PodLabels
-from gputally.accounting.policy.quotas import Quotas
-from gputally.accounting.terms.class_tiers import ClassTiers
-from gputally.accounting.terms.namespaces import Namespaces
+from gputally.accounting.policy.disruption_budgets import CoveredPods, DisruptionBudgets, PodLabels
+from gputally.accounting.policy.priority_classes import ClassTiers, ClassVersions
+from gputally.accounting.policy.quotas import AdmissionQuotas, Quotas
+from gputally.accounting.terms.tenant import Namespaces
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.model.kube.meta import Kind

@@ -1,24 +1,105 @@
-"""GPU quotas by tier and tenant: what ResourceQuotas allow, and what is requested of it."""
+"""ResourceQuotas: the GPUs that they allow by tier and tenant, what is requested of it, and what else they limit."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from gputally.accounting.base.limits import KEPT, NamespaceLimit
+from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, Beyond, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
-from gputally.accounting.policy.class_versions import ClassVersions
-from gputally.accounting.policy.quota_limits import MOST_LIMITS, QuotaLimit, is_short, quota_limits
-from gputally.accounting.terms.namespaces import Namespaces
+from gputally.accounting.policy.priority_classes import ClassVersions
+from gputally.accounting.terms.tenant import Namespaces
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.errors import MalformedObject
 from gputally.model.kube.meta import Kind, Object
-from gputally.model.kube.policy import QuotaUse, ResourceQuota
+from gputally.model.kube.policy import REQUESTS, QuotaSpec, QuotaStatus, QuotaUse, ResourceQuota, ScopeExpression
 from gputally.model.rules import Rules
-from gputally.shares.schemes import quantities_on
+from gputally.placement.quotas import BY_CLASS, matches_class, quota_of, terms_of
+from gputally.shares.request import requested
+from gputally.shares.schemes import describes, quantities_on, rule_of
+
+if TYPE_CHECKING:
+    from gputally.placement.quotas import PodQuota
+
+MOST_LIMITS: Final = 64
+"""GPU resources of a quota that are read."""
+
+
+class QuotaLimit(Struct, frozen=True, kw_only=True):
+    """One GPU resource of a ResourceQuota, in devices. `used` is None if it is unknown, as in a manifest.
+
+    `invalid` says why its limit cannot be read.
+    """
+
+    namespace: str
+    name: str
+    resource: str
+    hard: int
+    used: int | None
+    terms: tuple[ScopeExpression, ...]
+    invalid: str = ""
+
+    @property
+    def headroom(self) -> int | None:
+        """What may still be requested; below 0 if the limit was lowered since."""
+        return None if self.used is None else self.hard - self.used
+
+    @property
+    def is_by_class(self) -> bool:
+        """Whether the class of a pod decides alone if the quota counts it: other scopes read what no class shows."""
+        return not self.invalid and all(each.scope_name == BY_CLASS for each in self.terms)
+
+    def counts(self, class_name: str) -> bool:
+        """Whether it counts pods of the class, "" for none. Other scopes match no pod here.
+
+        Source: k8s.io/kubernetes pkg/quota/v1/evaluator/core/pods.go, podMatchesScopeFunc.
+        """
+        return self.is_by_class and all(matches_class(each, class_name) for each in self.terms)
+
+
+def quota_limits(
+    namespace: str, name: str, spec: QuotaSpec, status: QuotaStatus, *, rules: Rules
+) -> Iterator[QuotaLimit]:
+    """The limits of a quota for GPU resources."""
+    terms = terms_of(spec)
+    for key, limit in (spec.hard or {}).items():
+        resource = key.removeprefix(REQUESTS)
+        if not key.startswith(REQUESTS) or not is_gpu(key, rules):
+            continue
+        hard, invalid = _amount(limit)
+        used = (status.used or {}).get(key)
+        yield QuotaLimit(
+            namespace=namespace,
+            name=name,
+            resource=resource,
+            hard=hard,
+            used=None if used is None else _amount(used)[0],
+            terms=terms,
+            invalid=invalid,
+        )
+
+
+def is_short(spec: QuotaSpec) -> bool:
+    """Whether the scopes of a quota are short enough to be kept."""
+    texts = [text for each in terms_of(spec) for text in (each.scope_name, each.operator, *(each.values or ()))]
+    return sum(map(len, texts)) + len(texts) <= SELECTOR_CHARACTERS
+
+
+def is_gpu(resource: str, rules: Rules) -> bool:
+    """Whether a resource of a quota counts GPUs, with the prefix or without."""
+    name = resource.removeprefix(REQUESTS)
+    return rule_of(name, rules) is not None and not describes(name, rules)
+
+
+def _amount(limit: str | int) -> tuple[int, str]:
+    try:
+        return requested(limit), ""
+    except ValueError as error:
+        return 0, str(error)
+
 
 ANY: Final = "any"
 """The tier of quotas that count pods of several tiers, or of all."""
@@ -160,3 +241,48 @@ def _sum(uses: Collection[QuotaUse]) -> QuotaUse:
     """The use is unknown if one of them is."""
     used = [each.used for each in uses if each.used is not None]
     return QuotaUse(sum(each.hard for each in uses), sum(used) if len(used) == len(uses) else None)
+
+
+class AdmissionQuotas(StatePart[Struct]):
+    """The existing quotas by UID, those that limit nothing of pods left out. They are listed again at each start."""
+
+    name = "admission-quota"
+    kinds = (Kind.QUOTAS,)
+
+    def __init__(self) -> None:
+        self.known: dict[str, PodQuota] = {}
+        self.is_listed = False
+        self._limit = NamespaceLimit(KEPT[Kind.QUOTAS], self._drop)
+
+    @property
+    def beyond_limits(self) -> Beyond:
+        """See `StatePart.beyond_limits`."""
+        return self._limit.beyond
+
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.seen`."""
+        if not isinstance(found, ResourceQuota):
+            return
+        quota, uid = quota_of(found), found.metadata.uid
+        if not quota.hard:
+            self._drop(quota.namespace, uid)
+        elif not is_short(found.spec):
+            self._limit.refuse(quota.namespace)
+            self._drop(quota.namespace, uid)
+        elif self._limit.put(quota.namespace, uid):
+            self.known[uid] = quota
+
+    def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.gone`."""
+        if known := self.known.get(uid):
+            self._drop(known.namespace, uid)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        self.is_listed = True
+        for uid in self.known.keys() - {*uids}:
+            self.gone(uid, at_us=at_us)
+
+    def _drop(self, namespace: str, uid: str) -> None:
+        self._limit.remove(namespace, uid)
+        self.known.pop(uid, None)

@@ -1,11 +1,15 @@
-"""Prices as the fleet needs them, with the instants up to now at which they changed."""
+"""Prices of allocations and of capacity over time, with the instants up to now at which they changed.
+
+Late facts may correct which asset a node was, but not what an asset cost: a new price book applies from its load on.
+"""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from gputally.accounting.facts.segments import Prices
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.facts.allocation import Prices
+from gputally.accounting.prices.book import PriceBook
 from gputally.model.allocation import Segment, Terms
+from gputally.model.node_record import NodeFacts
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset, Price
 
@@ -97,3 +101,29 @@ def _known(posted: Sequence[Segment], terms: Terms, at_us: int) -> Segment | Non
     covers = found.end_us is None or at_us < found.end_us
     alike = (found.tier, found.gpu_model, found.pool) == (terms.tier, terms.gpu_model, terms.pool)
     return found if covers and alike else None
+
+
+class AssetPrices:
+    """Collects new prices of all assets that were ever seen, from `since_us` on."""
+
+    def __init__(self, pricing: Pricing, *, since_us: int) -> None:
+        self.since_us = since_us
+        self._pricing = pricing
+        self._seen: dict[Asset, int] = {}
+        """How many changes of the pricing are drained."""
+
+    def see(self, facts: Iterable[tuple[int, NodeFacts]]) -> None:
+        """Nodes have these assets."""
+        for _, each in facts:
+            self._seen.setdefault(each.asset, -1)
+
+    def drain(self) -> dict[tuple[Asset, int], Price | None]:
+        """The prices of a GPU-hour since the last call, by asset and time."""
+        changes, found = self._pricing.changes, dict[tuple[Asset, int], Price | None]()
+        for asset, drained in self._seen.items():
+            if drained < len(changes):
+                first = bisect_right(changes, self.since_us)
+                instants = (self.since_us, *changes[first:]) if drained < 0 else changes[max(first, drained) :]
+                found |= {(asset, at_us): self._pricing.of_capacity(asset, at_us) for at_us in instants}
+        self._seen = dict.fromkeys(self._seen, len(changes)) if found else self._seen
+        return found

@@ -11,10 +11,11 @@ from gputally.accounting.facts.node_history import History, sharing_labels
 from gputally.accounting.facts.release import Home, released
 from gputally.accounting.frameworks.pod_group import GROUP_LABEL_KEYS
 from gputally.accounting.terms.job import JOB_LABEL_KEYS
-from gputally.accounting.terms.tenant import relevant_labels
+from gputally.accounting.terms.tenant import Namespaces, relevant_labels
 from gputally.accounting.terms.tier import tier_labels, tier_of_pod
 from gputally.accounting.totals.label_limiter import OTHER, PodLabels
 from gputally.model.allocation import Segment, Terms
+from gputally.model.disruptions import Preemptor
 from gputally.model.history import grown
 from gputally.model.kube.meta import Labels
 from gputally.model.node_record import NodeFacts
@@ -188,3 +189,17 @@ def queue_of(labels: Mapping[str, str]) -> str:
     if _QUEUES.isdisjoint(labels):
         return ""
     return next((labels[key] for key in _QUEUE_LABELS if labels.get(key)), "")
+
+
+def preemptor_from(record: PodRecord, rules: Rules, namespaces: Namespaces) -> Preemptor:
+    """The pod with its present tier and tenant."""
+    return Preemptor(
+        uid=record.uid,
+        namespace=record.namespace,
+        name=record.name,
+        tier=tier_of_pod(record, rules),
+        tenant=namespaces.tenant(record),
+        priority=record.priority or 0,
+        may_preempt=record.may_preempt,
+        class_name=record.class_name,
+    )

@@ -1,12 +1,13 @@
-"""The tier of a pod, from its PriorityClass name, priority and labels."""
+"""Tiers: which one a pod has, which of them serve users, and how long their pods may wait."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
+from typing import Final, NamedTuple
 
-from gputally.accounting.terms.expression import matched
-from gputally.accounting.terms.template import expanded
+from gputally.accounting.terms.patterns import expanded, matched
 from gputally.model.pod_record import PodRecord
-from gputally.model.rules import Rules, TierRule
+from gputally.model.rules import SERVING_BY_NAME, Rules, TierRule
+from gputally.model.units import US_PER_SECOND
 
 NO_TIER = "none"
 """The tier of pods without a class, and without a matching rule."""
@@ -53,3 +54,36 @@ def _values(rule: TierRule, class_name: str, labels: Mapping[str, str]) -> Mappi
     value = labels.get(rule.label, "")
     groups = matched(rule.matches, value) if rule.matches is not None else {}
     return {**groups, "value": value} if value and groups is not None else None
+
+
+@lru_cache(maxsize=4096)
+def serves(tier: str, rules: Rules) -> bool:
+    """Whether one of the serving patterns matches the whole name of the tier."""
+    return any(matched(pattern, tier) is not None for pattern in rules.serving)
+
+
+def unmatched(tiers: Collection[str], rules: Rules) -> int:
+    """How many configured serving patterns match none of `tiers`; the built-in one may."""
+    written = [pattern for pattern in rules.serving if pattern != SERVING_BY_NAME]
+    return sum(all(matched(pattern, tier) is None for tier in tiers) for pattern in written)
+
+
+PENDING_US: Final = 6 * 3600 * US_PER_SECOND
+"""By default. Training may wait overnight; six hours without a GPU deserve a look."""
+STARTING_US: Final = 30 * 60 * US_PER_SECOND
+"""By default. Images of 50 GB take some minutes to pull."""
+
+
+class TierLimits(NamedTuple):
+    """The limits of a tier, in µs."""
+
+    pending_us: int
+    starting_us: int
+
+
+@lru_cache(maxsize=4096)
+def limits_of(tier: str, rules: Rules) -> TierLimits:
+    """The first limits that the configuration has for the tier, else the defaults."""
+    own = [each for each in rules.time_limits if each.tier in ("", tier)]
+    pending_us = next((each.pending_us for each in own if each.pending_us is not None), PENDING_US)
+    return TierLimits(pending_us, next((each.starting_us for each in own if each.starting_us is not None), STARTING_US))

@@ -5,12 +5,41 @@ from copy import copy
 from typing import Final
 
 from gputally.accounting.totals.label_limiter import LabelLimiter, Value
-from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.series import Family, Labels, Published, Series, is_shown
 from gputally.accounting.totals.total import LABELS, Lines, Total
 from gputally.model.allocation import Segment
+from gputally.model.node_record import CapacityState
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU_SECOND
+
+
+class Netting:
+    """Adds up equal changes, so that thousands of similar pods or slices are posted once."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[Labels, Price | None], tuple[int, int, int]] = {}
+
+    def add(self, labels: Labels, price: Price | None, rate: int, span: tuple[int, int | None], *, at_us: int) -> None:
+        """Accrue `rate` per µs over [start, end), without end if it is None; a negative rate takes back."""
+        start_us, end_us = span
+        a, b, first_us = self._lines.get((labels, price), (0, 0, at_us))
+        if end_us is None:
+            self._lines[labels, price] = a - rate * start_us, b + rate, first_us
+        else:
+            self._lines[labels, price] = a + rate * max(0, end_us - start_us), b, first_us
+
+    def replace(self, before: Iterable[Segment], after: Iterable[Segment], *, from_us: int, at_us: int) -> None:
+        """Take back what former segments allocated from `from_us` on, and add the new ones."""
+        for sign, segments in ((-1, before), (1, after)):
+            for each in segments:
+                span = max(each.start_us, from_us), each.end_us
+                self.add(each.labels, each.price, sign * each.quantity, span, at_us=at_us)
+
+    def drain(self) -> Iterator[tuple[Labels, Price | None, int, int, int]]:
+        """Labels, price, a and b of each line since the last call, and the time of its first change."""
+        lines, self._lines = self._lines, {}
+        return ((*key, *line) for key, line in lines.items())
+
 
 _GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
 """Families that show whether a label value is in use. Waits do not: anyone may create pods that are never bound."""
@@ -259,3 +288,29 @@ class Totals:
             series.floor_us = self.evaluated_us
         self.changed.add(key)
         return series
+
+
+def post_priced(totals: Totals, lines: Netting, *, time: Total, cost: Total, unpriced: Total) -> None:
+    """Add what has accrued since the last call to the family of `time`, and to that of `cost` or of what has none."""
+    for labels, price, a, b, at_us in lines.drain():
+        totals.shift(time, labels, a, b, at_us=at_us)
+        if price is None:
+            totals.shift(unpriced, labels, a, b, at_us=at_us)
+        else:
+            totals.shift(cost, (*labels, price.currency), price.cost(a), price.cost(b), at_us=at_us)
+
+
+ByState = dict[str, int]
+
+
+def capacity_by_state(totals: Totals, total: Total, *, at_us: int) -> ByState:
+    """The sums of a family of capacity at that time by state, over all other labels."""
+    found: ByState = {}
+    for labels, series in totals.truth(total):
+        found[labels[2]] = found.get(labels[2], 0) + series.at(at_us)
+    return found
+
+
+def offered_capacity(sums: ByState) -> int:
+    """What the nodes offered: all states but the allocations beyond it."""
+    return sum(sums.values()) - 2 * sums.get(CapacityState.OVERCOMMITTED, 0)

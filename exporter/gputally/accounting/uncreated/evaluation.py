@@ -6,8 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.policy.policy import Policy
-from gputally.accounting.policy.quota_limits import is_gpu
-from gputally.accounting.policy.quotas import ANY
+from gputally.accounting.policy.quotas import ANY, is_gpu
 from gputally.accounting.uncreated.kueue_workloads import QueueState
 from gputally.accounting.uncreated.missing_pods import Key, Lacking, UncreatedJobs
 from gputally.accounting.uncreated.refusals import FailedCreates, Refusal, reason_of

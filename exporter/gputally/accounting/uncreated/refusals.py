@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.limits import KEPT, Beyond
-from gputally.accounting.policy.quota_limits import is_gpu
+from gputally.accounting.policy.quotas import is_gpu
 from gputally.model.kube.events import Event
 from gputally.model.kube.meta import Kind, Owner, OwnerReference, can_exist
 from gputally.model.kube.policy import LIMITS, REQUESTS

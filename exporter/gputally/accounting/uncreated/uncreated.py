@@ -13,7 +13,7 @@ from gputally.accounting.base.coverage import Coverage
 from gputally.accounting.base.limits import Beyond
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.policy import Policy
-from gputally.accounting.terms.namespaces import Namespaces
+from gputally.accounting.terms.tenant import Namespaces
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.evaluation import READABLE, WorkloadEvaluation, key_of, kind_of
 from gputally.accounting.uncreated.kueue_workloads import QueuedWorkloads

@@ -10,10 +10,8 @@ from msgspec.structs import replace
 
 from gputally.accounting.base.limits import STORED, NamespaceLimit
 from gputally.accounting.base.state_part import KeyedPart
-from gputally.accounting.totals.netting import Netting
-from gputally.accounting.totals.priced_lines import post_priced
 from gputally.accounting.totals.total import Total
-from gputally.accounting.totals.totals import Totals
+from gputally.accounting.totals.totals import Netting, Totals, post_priced
 from gputally.accounting.uncreated.missing_pods import Key
 from gputally.model.price import PriceRange
 from gputally.model.units import US_PER_HOUR

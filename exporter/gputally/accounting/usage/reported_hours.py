@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gputally.accounting.base.shared import shared
+from gputally.accounting.base.compact import shared
 from gputally.accounting.usage.bounds import UsageRoom, fault_of_assignment
 from gputally.accounting.usage.matching import TOLERANCE_US, owner
 from gputally.accounting.usage.posting import UNKNOWN, UsagePosting, UsageTerms, held_since, unallocated_since

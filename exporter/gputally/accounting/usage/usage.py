@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from gputally.accounting.changes.changes import Saved
+from gputally.accounting.changes import Saved
+from gputally.accounting.facts.node_history import Reclassified
 from gputally.accounting.nodes.nodes import Nodes
-from gputally.accounting.nodes.reclassified import Reclassified
 from gputally.accounting.pods.deleted import Departed
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.terms.tenant import UNASSIGNED

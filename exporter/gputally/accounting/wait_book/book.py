@@ -12,10 +12,8 @@ from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import KeyedDocuments
 from gputally.accounting.nodes.most_capacity import ALL
-from gputally.accounting.totals.netting import Netting
-from gputally.accounting.totals.priced_lines import post_priced
 from gputally.accounting.totals.total import Total
-from gputally.accounting.totals.totals import Totals
+from gputally.accounting.totals.totals import Netting, Totals, post_priced
 from gputally.accounting.wait_book.terms import WaitTerms
 from gputally.model.history import alike
 from gputally.model.pod_record import PodRecord

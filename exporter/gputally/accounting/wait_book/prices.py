@@ -6,8 +6,8 @@ from weakref import WeakKeyDictionary
 from msgspec.structs import replace
 
 from gputally.accounting.facts.gpu_model import UNKNOWN, required_labels
-from gputally.accounting.nodes.node_facts import NO_POOL, asset_of
-from gputally.accounting.prices.price_book import PriceBook
+from gputally.accounting.nodes.facts import NO_POOL, asset_of
+from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
 from gputally.model.needs import TOO_MANY, Needs
 from gputally.model.pod_record import PodRecord

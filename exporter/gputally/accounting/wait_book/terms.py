@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.shared import shared
+from gputally.accounting.base.compact import shared
 from gputally.accounting.nodes.most_capacity import ALL, MostCapacity
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import LabelLimiter

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from gputally.accounting.base.shared import shared
-from gputally.accounting.terms.serving_tiers import serves
-from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.base.compact import shared
+from gputally.accounting.terms.tier import serves, tier_of
 from gputally.errors import MalformedObject
 from gputally.model.kube.meta import Object
 from gputally.model.kube.placeable_pods import PlaceableContainer, PlaceablePod, PlaceableSpec

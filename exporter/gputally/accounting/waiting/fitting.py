@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.shared import shared
+from gputally.accounting.base.compact import shared
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.waiting.packing import Packing
 from gputally.accounting.waiting.snapshot import WaitingNow

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
-from gputally.accounting.base.few_uids import with_uid, without_uid
+from gputally.accounting.base.compact import with_uid, without_uid
 from gputally.model.disruptions import OWN_JOB
 from gputally.model.needs import Amounts, Place
 from gputally.model.pod_record import PodRecord

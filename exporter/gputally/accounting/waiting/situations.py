@@ -4,8 +4,7 @@ from collections.abc import Collection
 from typing import Final
 
 from gputally.accounting.pods.pods import Pods
-from gputally.accounting.terms.serving_tiers import serves
-from gputally.accounting.terms.tier import tier_of_pod
+from gputally.accounting.terms.tier import serves, tier_of_pod
 from gputally.accounting.waiting.bound_pods import taken_from
 from gputally.accounting.waiting.gang_deadlocks import Deadlocks
 from gputally.accounting.waiting.gangs import Gangs, gang_of, task_of

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from gputally.accounting.base.shared import shared
+from gputally.accounting.base.compact import shared
 from gputally.accounting.base.state_part import KeyedPart, StatePart
-from gputally.accounting.facts.acceptance import lapsed_us
-from gputally.accounting.facts.segments import held
+from gputally.accounting.facts.allocation import held
+from gputally.accounting.facts.release import lapsed_us
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.pods import ENDED_PHASES, Pod
 from gputally.model.pod_record import PodRecord

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.fleet.active_pods import PENDING, Active, ActiveNode, ActivePod
-from gputally.accounting.jobs.job_costs import JobCostsNow
+from gputally.accounting.jobs.cost import JobCostsNow
 from gputally.catalog.metric import Metric, MetricType, Row
 from gputally.model.node_record import CapacityState
 from gputally.model.units import COST_UNIT, GPU, US_PER_SECOND

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 
 from gputally.accounting.facts import gpu_model
 from gputally.accounting.nodes import purchase
-from gputally.accounting.nodes.node_facts import observed
-from gputally.accounting.nodes.node_labels import INSTANCE_TYPE
+from gputally.accounting.nodes.facts import observed
+from gputally.accounting.nodes.labels import INSTANCE_TYPE
 from gputally.importing.kube_state import pod_samples, series_names
 from gputally.importing.kube_state.node_lives import MachineLife, NodeLives, NodeSample, lives_of
 from gputally.importing.kube_state.pod_samples import RejectedSeries, UnusableSeries

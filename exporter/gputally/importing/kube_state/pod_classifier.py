@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from gputally.accounting.facts.segments import segments_of
+from gputally.accounting.facts.allocation import segments_of
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.classify import terms_of
 from gputally.accounting.terms.job import job_of

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import UNKNOWN, Changes
+from gputally.accounting.changes import UNKNOWN, Changes
 from gputally.accounting.facts.outcome import outcome_of
-from gputally.accounting.jobs.job_progress import PodProgress, ProgressKey
-from gputally.accounting.jobs.job_record import JobRecord, job_uid
+from gputally.accounting.jobs.progress import PodProgress, ProgressKey
+from gputally.accounting.jobs.record import JobRecord, job_uid
 from gputally.accounting.totals.total import Lines, Total
 from gputally.ledger.price_columns import PRICE, price_columns, price_of
 from gputally.ledger.sqlite.dictionary import TERMS, Dictionary, segment_of

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.ledger.cuts import pieces
 from gputally.ledger.preemption_records import NodeBinding
 from gputally.ledger.price_columns import PRICE, price_of

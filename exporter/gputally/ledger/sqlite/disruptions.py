@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.ledger.preemption_records import PendingDeliveries, PendingDelivery, PreemptionRecord, VictimRecords
 from gputally.ledger.sqlite.rows import Row, Rows, insert_or, records_of
 from gputally.model.disruptions import DisruptionRecord, Preemption, Preemptor

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.ledger.price_columns import PRICE
 from gputally.ledger.records import AllocationRecord, GapSegment, GapSubject, ObservationGap, SegmentRecord, Window
 from gputally.ledger.sqlite import allocation_views

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.errors import LedgerError
 from gputally.ledger.records import IMPORTED, Window
 from gputally.ledger.sqlite.integrity import converted_errors

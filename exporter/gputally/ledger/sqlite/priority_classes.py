@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.ledger.records import PriorityClassRecord
 from gputally.ledger.sqlite.rows import Row
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.accounting.totals.total import RECONCILED, Lines, Total
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.protocol import Line

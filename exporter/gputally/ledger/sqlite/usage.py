@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.ledger.cuts import pieces
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import MeasuredTime, Window

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Final
 
-from gputally.accounting.changes.changes import Changes
+from gputally.accounting.changes import Changes
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.sqlite.record_starts import MOVE_WAITS
 from gputally.ledger.sqlite.rows import Row

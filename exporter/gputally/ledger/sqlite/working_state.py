@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gputally.accounting.changes.changes import UNKNOWN, Changes
+from gputally.accounting.changes import UNKNOWN, Changes
 from gputally.ledger.sqlite.rows import Row, insert_or
 from gputally.model.allocation import Segment, Terms
 from gputally.model.history import grown

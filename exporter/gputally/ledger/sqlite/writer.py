@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from gputally.accounting.changes.changes import Changes, Saved, new_accounts
+from gputally.accounting.changes import Changes, Saved, new_accounts
 from gputally.accounting.fleet.documents import DOCUMENTS
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Labels, Series

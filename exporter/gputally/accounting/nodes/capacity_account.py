@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from gputally.accounting.facts.node_history import classes
 from gputally.accounting.facts.release import Home, NodeLife
 from gputally.accounting.nodes.capacity import CapacityTerms, extend, slices_of
-from gputally.accounting.totals.netting import Netting
 from gputally.accounting.totals.total import Total
-from gputally.accounting.totals.totals import Totals
+from gputally.accounting.totals.totals import Netting, Totals
 from gputally.model.allocation import Segment
 from gputally.model.history import alike
 from gputally.model.node_record import CapacitySlice, CapacityState, NodeRecord

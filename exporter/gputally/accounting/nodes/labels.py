@@ -7,7 +7,7 @@ that writes them restarts. The GPUs stay the same.
 from collections.abc import Mapping
 from functools import lru_cache
 
-from gputally.accounting.base.shared import shared
+from gputally.accounting.base.compact import shared
 from gputally.accounting.facts import gpu_model
 from gputally.accounting.nodes import purchase
 from gputally.model.node_record import LostLabel, NodeRecord

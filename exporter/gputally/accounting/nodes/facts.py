@@ -1,4 +1,4 @@
-"""The facts of a Node object, and their history."""
+"""The facts of a Node object, and their history; a stand-in without GPUs replaces an unknown node."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.shared import shared
+from gputally.accounting.base.compact import shared
 from gputally.accounting.facts.gpu_model import gpu_model_of
 from gputally.accounting.facts.node_history import cut, followed, most, with_readiness
-from gputally.accounting.nodes.node_labels import (
+from gputally.accounting.nodes.labels import (
     INSTANCE_TYPE,
     First,
     first_seen,
@@ -327,3 +327,26 @@ def _ready_since_us(node: Node, at_us: int) -> int:
 def _is_ready(node: Node) -> bool:
     condition = _ready_condition(node)
     return condition is not None and condition.status == "True"
+
+
+_PREFIX = "unknown/"
+NO_FACTS = NodeFacts(
+    physical=0,
+    covered=0,
+    allocatable=0,
+    ready=False,
+    cordoned=False,
+    gpu_model="unknown",
+    pool=NO_POOL,
+    asset=Asset(gpu_model="unknown", pool=NO_POOL),
+)
+
+
+def stand_in(name: str) -> NodeRecord:
+    """The stand-in of all unknown nodes of that name."""
+    return NodeRecord(uid=f"{_PREFIX}{name}", name=name, created_us=0, facts=((0, NO_FACTS),))
+
+
+def is_stand_in(uid: str) -> bool:
+    """Whether the account is a stand-in."""
+    return uid.startswith(_PREFIX)

@@ -6,8 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import no_later
-from gputally.accounting.jobs.job_policy import JobPolicy, policy_of
-from gputally.accounting.jobs.pod_ends import CountedEnds, ends_by
+from gputally.accounting.jobs.failure_policy import CountedEnds, JobPolicy, ends_by, policy_of
 from gputally.model.allocation import Outcome
 from gputally.model.kube.meta import Condition, OwnerReference
 from gputally.model.kube.pods import Pod

@@ -1,16 +1,40 @@
-"""PriorityClasses over time: what each said, and from when to when."""
+"""PriorityClasses over time: what each said, from when to when, and which tier it stands for."""
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.state_part import KeyedPart, no_later
-from gputally.accounting.terms.class_tiers import SYSTEM
+from gputally.accounting.base.state_part import KeyedPart, StatePart, no_later
+from gputally.accounting.terms.tier import tier_of
+from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.model.advice import PriorityChoice
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.model.kube.policy import ClassVersion, PriorityClass
+from gputally.model.rules import Rules
 from gputally.model.units import dated_us
+
+SYSTEM: Final = "system-"
+"""Names of the classes of Kubernetes itself begin so."""
+
+
+class ClassTiers(StatePart[PriorityClass]):
+    """Tiers stay known after their class is deleted. Those of system classes wait until pods have them."""
+
+    name = "class-tier"
+    kinds = (Kind.PRIORITY_CLASSES,)
+
+    def __init__(self, rules: Rules, limiter: LabelLimiter) -> None:
+        self._rules = rules
+        self._limiter = limiter
+
+    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.seen`."""
+        name = found.metadata.name
+        if isinstance(found, PriorityClass) and not name.startswith(SYSTEM):
+            self._limiter.pin("tier", tier_of(name, found.value, self._rules))
+
 
 VersionKey = tuple[str, int]
 """Name and start."""

@@ -9,8 +9,8 @@ from typing import NamedTuple, Self
 from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
-from gputally.accounting.jobs.job_progress import PodProgress, ProgressKey
-from gputally.accounting.jobs.job_record import JobRecord
+from gputally.accounting.jobs.progress import PodProgress, ProgressKey
+from gputally.accounting.jobs.record import JobRecord
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import Lines, Total

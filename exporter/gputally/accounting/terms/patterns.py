@@ -1,6 +1,7 @@
-"""Regular expressions of the configuration, in linear time: tenants choose the values that they match.
+"""Patterns and templates of the configuration, by which tiers and tenants follow from the values of pods.
 
-RE2 has no backreferences and no lookarounds, which make other engines take exponential time.
+Tenants choose the values that are matched, so that matching takes linear time: RE2 has no backreferences and no
+lookarounds, which make other engines take exponential time.
 """
 
 import re
@@ -44,3 +45,19 @@ def group_names(expression: str) -> tuple[str, ...]:
     """The numbers and names of its groups."""
     found = compiled(expression)
     return (*map(str, range(1, found.groups + 1)), *found.groupindex)
+
+
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+
+def placeholders(template: str) -> list[str]:
+    """The names in braces, in order: `class` and `1` of `{class}-{1}`."""
+    return _PLACEHOLDER.findall(template)
+
+
+def expanded(template: str, values: Mapping[str, str]) -> str:
+    """`template` with its placeholders replaced once: braces inside values stay.
+
+    Raises: LookupError for a placeholder that is not in `values`; the configuration reader rejects these.
+    """
+    return _PLACEHOLDER.sub(lambda found: values[found[1]], template)

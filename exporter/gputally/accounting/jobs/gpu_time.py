@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gputally.accounting.base.few_uids import with_uid, without_uid
-from gputally.accounting.base.shared import shared
-from gputally.accounting.jobs.pod_ends import PodEnd, end_of
+from gputally.accounting.base.compact import shared, with_uid, without_uid
+from gputally.accounting.jobs.failure_policy import PodEnd, end_of
 from gputally.model.allocation import Segment
 from gputally.model.pod_record import PodRecord
 

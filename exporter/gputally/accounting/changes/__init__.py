@@ -1,1 +1,0 @@
-"""What the accounting passes to the ledger."""

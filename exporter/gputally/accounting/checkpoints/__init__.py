@@ -1,1 +1,0 @@
-"""The last checkpoints of pods, as they state or declare them."""
