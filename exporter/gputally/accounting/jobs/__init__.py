@@ -1,1 +1,1 @@
-"""Jobs: how they end, and the GPU-time that counts then."""
+"""Jobs: how they end, the GPU-time that counts then, their cost, progress and checkpoints."""
