@@ -148,7 +148,7 @@ class CommandParser(Parser):
     """The parser of one command, whose module is imported when there are arguments to parse."""
 
     flags = ""
-    """Those of its `Command` that are still to add."""
+    """Names the function that adds the command's flags, as `module:function`; "" once they are added."""
 
     def complete(self) -> None:
         """Import the command's module, and add its flags; the second time, do nothing."""

@@ -137,7 +137,7 @@ class DeliveryFailed(GputallyError):
 
 
 class DeliveryRejected(DeliveryFailed):
-    """It would not take it the next time, either."""
+    """The webhook rejected the report, and would reject it the next time, too."""
 
 
 class KubeletError(GputallyError):

@@ -92,7 +92,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     has_waits: bool = True
 
     def followed_by(self, later: "Changes") -> "Changes":
-        """These changes and `later` ones as one step."""
+        """One step that has the effect of `self` and then of `later`."""
         merged = {name: getattr(self, name) | getattr(later, name) for name in _KEYED}
         known = self.known | {uid: self._known(uid, known) for uid, known in later.known.items()}
         return replace(later, **merged | {"known": known})

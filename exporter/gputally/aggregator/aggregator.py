@@ -63,7 +63,7 @@ Background = Callable[[], Coroutine[None, None, None]]
 def optional_tasks(
     settings: Settings, rules: Rules, pipeline: Pipeline, *, api: Api, reports: ReportRunner, clock: Clock
 ) -> dict[str, Background]:
-    """Those that are on, by name."""
+    """The optional tasks that are on, by name."""
     tasks: dict[str, Background] = {}
     if rules.closing is not None:
         tasks["closing"] = PeriodCloser(settings.ledger, rules.closing, pipeline, clock=clock).run

@@ -62,7 +62,7 @@ def budget_task(
 
 
 def _require_detail(budgets: Iterable[Budget], retention_days: int, *, file: str) -> None:
-    """Of the time before the retention, only the sums of whole days in UTC are known."""
+    """Require UTC for budgets that begin before the retention, which keeps sums of days in UTC. Raises: ConfigError."""
     remedy = f"must be UTC, as --ledger.retention {retention_days}d keeps no single allocations of a whole"
     problems = [
         Problem(file, f"budgets[{index}].time_zone", f"{remedy} {each.period}; or keep more")

@@ -72,7 +72,7 @@ def due_records(ledger: str, *, after: str, now_us: int) -> DueRecords:
 
 
 def _document(found: JobPreemption, cluster: str | None, now_us: int) -> bytes:
-    """It goes to the owners of victims, so it has no names of preemptors."""
+    """The JSON that the webhook sends: it has no names of preemptors, since it goes to the owners of victims."""
     row = record_row(found, UTC, now_us=now_us, tiers_only=True)
     head = {"version": VERSION, "cluster": cluster, "text": record_text(row)}
     return _ENCODER.encode(head | structs.asdict(row))
@@ -224,5 +224,5 @@ def url_source(path: Path) -> Callable[[], str]:
 
 
 def headers_of(record: DueRecord) -> Mapping[str, str]:
-    """The same for each attempt: the receiver recognises a record that it has."""
+    """Headers that are equal for each attempt, so that the receiver recognises a record that it has."""
     return {"Idempotency-Key": record.id}

@@ -39,7 +39,7 @@ MOST_LOOKS: Final = 300_000
 MOST_PLACED: Final = 1_000
 """Pods after which further ones are left out."""
 _HELD_BACK: Final = NOT_ADMITTED | {Reason.CLAIM, Reason.GANG, Reason.UNKNOWN, Reason.OTHER}
-"""These pods wait for something else than the nodes."""
+"""Reasons of pods that wait for something else than the nodes."""
 
 
 class WaitingFirst:

@@ -25,7 +25,7 @@ class Versioned(Protocol):
 
     @property
     def version(self) -> int:
-        """It is raised when a field is removed or changes its meaning."""
+        """The version, which is raised when a field is removed or changes its meaning."""
 
 
 V = TypeVar("V", bound=Versioned)

@@ -60,7 +60,7 @@ def _rejected(file: Path | None, answer: str) -> Problem:
 
 
 def _parameters(parsed: Namespace) -> dict[str, str]:
-    """Those that describe a pod, without a namespace."""
+    """The parameters that describe a pod, without a namespace."""
     given = {
         "gpus": parsed.gpus,
         "model": parsed.model,

@@ -18,7 +18,7 @@ from gputally.model.printable import printable
 from gputally.model.rules import Rules
 
 _VERSION: Final = 1
-"""Of the JSON document."""
+"""The version of the JSON document."""
 _READERS: Final[Mapping[str, Callable[[Field], Rules | PriceBook]]] = {PRICE_BOOK: price_book, CONFIGURATION: rules}
 
 

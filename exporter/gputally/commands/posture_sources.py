@@ -27,7 +27,7 @@ from gputally.shares.request import holds_gpu
 
 _PAGE: Final = "250"
 _MOST_BYTES: Final = 64 << 20
-"""Of a page; objects have 10 kB on average, and 1.5 MB at most."""
+"""Maximum size of a page; objects have 10 kB on average, and 1.5 MB at most."""
 
 
 class _PageMeta(Struct, frozen=True):

@@ -56,7 +56,8 @@ def list_preemptions(options: PreemptionOptions) -> int:
 
 
 _USUAL: Final = tuple(cause for cause in Cause if cause not in (Cause.DELETION, Cause.CONTAINER_RESTART))
-"""Of these two, a cluster may have many: who deletes a pod wants its end, and a pod that restarts keeps its GPUs."""
+"""The causes that are listed by default, without the two of which a cluster may have many: who deletes a pod wants its
+end, and a pod that restarts keeps its GPUs."""
 _EXAMPLES: Final = f"""\
 Lists pods that lost their GPUs before they had ended by themselves: when and why, which tier took the GPUs, and how
 long it took until the containers had stopped and until a replacement ran. Works beside a running aggregator: it never

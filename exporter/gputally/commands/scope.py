@@ -139,7 +139,7 @@ class ScopeOptions(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, parsed: Namespace) -> Self:
-        """Those of the command line."""
+        """The scope that the command line chooses."""
         limit = (parsed.only_tenants,) if parsed.only_tenants else ()
         filters, hours = (*parsed.where, *limit), tuple(parsed.hours)
         names = ("ledger", "history", "window", "cut_off", "time_zone")

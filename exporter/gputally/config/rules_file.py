@@ -144,12 +144,12 @@ def default_rules() -> Rules:
 
 
 def with_agents(found: Rules, marks: AgentMarks) -> Rules:
-    """The same rules, with `marks` to identify agent pods."""
+    """The rules with `marks` to identify agent pods."""
     return _with_digest(replace(found, agents=marks, digest=""))
 
 
 def with_watched(found: Rules, resources: tuple[str, ...]) -> Rules:
-    """The same rules, with the optional resources to watch."""
+    """The rules with the optional resources to watch."""
     return replace(found, watched=resources)
 
 

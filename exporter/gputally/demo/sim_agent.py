@@ -103,7 +103,7 @@ class SimKubelet:
         return self._offered
 
     def name(self, allocations: PartAllocations) -> PartAllocations:
-        """The same allocations with the UIDs of their pods."""
+        """The allocations with the UIDs of their pods."""
         uids = {(each.namespace, each.pod): each.uid for each in self._node.assignments(allocations.at_us)}
         named = (replace(held, pod_uid=uids.get((held.namespace, held.pod), "")) for held in allocations.held)
         return replace(allocations, held=tuple(named))

@@ -59,7 +59,7 @@ def tier_table(fleet: Fleet, *, now_us: int, width: int) -> Table:
 
 
 def tenant_table(fleet: Fleet, *, now_us: int, width: int, quotas: Mapping[str, int]) -> Table:
-    """The same by tenant, with the GPUs of its `quotas` by namespace instead of preemptions."""
+    """Tenants by name, with the exact totals at `now_us` and the GPUs of their `quotas`, which are by namespace."""
     tenant_of = {record.namespace: fleet.pods.namespaces.tenant(record) for record in fleet.pods.records.values()}
     allowed: dict[str, int] = {}
     for namespace, gpus in quotas.items():

@@ -41,7 +41,7 @@ _NULL: Final = b"null"
 Rows: TypeAlias = Iterable[Row | HistogramRow]
 """The rows of one metric, all of the type that its kind determines."""
 Shown: TypeAlias = Columns | Sequence[Row | HistogramRow]
-"""The same, all at once."""
+"""The rows of one metric, all at once."""
 
 
 def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, more: bytes = b"") -> bytes:
@@ -227,7 +227,7 @@ _SPECIAL: Final = re.compile('[\\\\"\n\ud800-\udfff]')
 
 
 def render_large(metrics: Gauges, *, openmetrics: bool) -> bytes:
-    """The same bytes as `render`, which caches the text of every label set: for 20,000 pods, that is 25 MiB.
+    """Render as `render` does, byte for byte, without its cache of label sets: 25 MiB for 20,000 pods.
 
     Raises: ValueError for a row with more or fewer values than its metric has labels, and for a counter or histogram.
     """

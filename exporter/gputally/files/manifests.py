@@ -20,7 +20,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 MOST_VALUES: Final = 1_000_000
 """In one document, with each alias counted as what it stands for."""
 MOST_LEVELS: Final = 100
-"""Of mappings and lists inside each other."""
+"""Levels of mappings and lists inside each other."""
 _REMOVE_ALIASES: Final = "remove some of them"
 _TOO_DEEP: Final = f"is nested too deeply; use {MOST_LEVELS} levels at most"
 _ITSELF: Final = "contains itself through an alias; remove it"

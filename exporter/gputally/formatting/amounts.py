@@ -29,7 +29,7 @@ def amount_words(resource: str, amount: int) -> str:
 
 
 def bare_amount(resource: str, amount: int) -> str:
-    """The same where the resource was just named: `8`, `2.5`, `256 GiB`; nothing below 0."""
+    """An amount without its resource, which was just named: `8`, `2.5`, `256 GiB`; nothing below 0."""
     least = max(0, amount)
     if resource in _BYTES:
         return byte_words(least)

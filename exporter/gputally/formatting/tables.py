@@ -111,7 +111,7 @@ def age(seconds: float) -> str:
 
 
 def csv_line(row: Row) -> str:
-    """As in RFC 4180, but with a newline at the end; every CSV file that a person may open has its lines from here.
+    """A row as in RFC 4180, but with a newline at the end; every CSV file that a person may open is written with it.
 
     Text that a spreadsheet would compute gets an apostrophe before it, and so does text that begins with one: a reader
     removes it from every text. Numbers stay as they are, also as a text with a minus and digits.

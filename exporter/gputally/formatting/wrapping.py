@@ -30,7 +30,7 @@ def headed(head: str, text: str, *, width: int) -> Iterator[str]:
 
 
 def headed_if(head: str, text: str, *, width: int) -> Iterator[str]:
-    """As `headed`, and nothing without a text."""
+    """The text behind its heading, as `headed` yields it; nothing without a text."""
     if text:
         yield from headed(head, text, width=width)
 
@@ -64,7 +64,7 @@ def wrapped_cell(line: str, *, start: int, width: int) -> list[str]:
 
 
 def width() -> int:
-    """Of the text: the terminal's, within limits; the largest in a pipe."""
+    """The width of the text: the terminal's, within limits; the largest in a pipe."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _MOST_WIDTH
     return min(_MOST_WIDTH, max(_LEAST_WIDTH, columns))
 

@@ -109,7 +109,7 @@ class ListItems:
 
 
 PAGE: Final = 500
-"""As client-go's."""
+"""Objects in one page of a list, as in client-go."""
 Found = TypeVar("Found", bound=Object)
 
 

@@ -46,7 +46,7 @@ STEP_US: Final = 2 * US_PER_SECOND
 CONFIRMED_US: Final = 10 * US_PER_SECOND
 """The least time between two responses that together confirm a step."""
 FIRST_US: Final = 2 * US_PER_SECOND
-"""The same at startup, when only the local wall clock contradicts them."""
+"""The least time between two responses that confirm the time at startup, when only the local wall clock differs."""
 REQUEST_SECONDS: Final = 0.25
 """Interval of requests while the time is in doubt, short enough to reach both of two load-balanced servers soon."""
 

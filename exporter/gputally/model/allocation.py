@@ -104,15 +104,15 @@ class Outcome(StrEnum):
     """What became of a pod that had GPUs, or of its job."""
 
     RUNNING = "running"
-    """It has not ended yet."""
+    """The pod or job has not ended yet."""
     SUCCEEDED = "succeeded"
     """All its containers ended with exit code 0, before anyone requested its deletion. A job: it is complete."""
     FAILED = "failed"
-    """It failed by itself, or its kubelet ended it, e.g. evicted it."""
+    """The pod or job failed by itself, or the kubelet ended the pod, e.g. evicted it."""
     PREEMPTED = "preempted"
     """The scheduler preempted it, whatever its containers made of that."""
     DELETED = "deleted"
-    """It was deleted before it had ended."""
+    """The pod or job was deleted before it had ended."""
     COMPLETED_EARLY = "completed_early"
     """A job: it is complete, but counts a preempted pod as a success."""
     FAILED_EARLY = "failed_early"
@@ -120,7 +120,7 @@ class Outcome(StrEnum):
     LOST = "lost"
     """Its node is gone."""
     UNKNOWN = "unknown"
-    """It ended while nobody observed it, or before the ledger kept outcomes."""
+    """The pod or job ended while nobody observed it, or before the ledger kept outcomes."""
 
 
 class Result(Struct, frozen=True, gc=False, omit_defaults=True):

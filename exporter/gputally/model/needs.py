@@ -13,7 +13,7 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
 SHARES: Final = "shares of GPUs"
-"""They are placed by schedulers of their own, by rules of their own."""
+"""Pods with shares of GPUs are placed by schedulers of their own, by rules of their own."""
 TOO_MANY: Final = "too many tolerations or requirements"
 """More than anyone writes; they are left out."""
 

@@ -10,7 +10,7 @@ class NotCompared(StrEnum):
     """Why a partial gang is not compared with others, to find those that wait for each other."""
 
     UNKNOWN = "unknown"
-    """It waits for pods that do not exist, whose requests are not known, or that differ too much."""
+    """The gang waits for pods that do not exist, whose requests are not known, or that differ too much."""
     LIMIT = "limit"
     """Enough older gangs of its tenant, or of all tenants, are compared."""
 

@@ -18,7 +18,7 @@ class Stranded(StrEnum):
     CPU = "cpu"
     MEMORY = "memory"
     PODS = "pods"
-    """These are too scarce on its node, even for a pod of one GPU."""
+    """CPU, memory or pods are too scarce on its node, even for a pod of one GPU."""
     FRAGMENT = "fragment"
     """Too few are free beside it for any pod that waits, or has run in the last week."""
 

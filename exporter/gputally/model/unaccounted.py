@@ -15,9 +15,9 @@ class Unaccounted(StrEnum):
     DRA_EXTENDED_RESOURCE = "dra_extended_resource"
     """A ResourceClaim serves an extended resource that it requests, or it requests a DeviceClass as a resource."""
     CLAIM = "claim"
-    """It has a ResourceClaim, which may be for another device than a GPU: claims are not read."""
+    """The pod has a ResourceClaim, which may be for another device than a GPU: claims are not read."""
     UNKNOWN_DEVICE = "unknown_device"
-    """It requests a device that looks like a GPU, and that no rule weighs."""
+    """The pod requests a device that looks like a GPU, and that no rule weighs."""
     NO_SHARE = "no_share"
     """Its request amounts to no share of a GPU on its node, rounded down."""
 

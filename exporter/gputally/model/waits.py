@@ -30,7 +30,7 @@ class WaitCause(StrEnum):
     GANG = "gang"
     """Its gang is incomplete."""
     GATES = "gates"
-    """It has scheduling gates."""
+    """The pod has scheduling gates."""
     VICTIMS_STOPPING = "victims_stopping"
     """The pods that it preempted are stopping."""
     OTHER = "other"
@@ -59,7 +59,7 @@ class Uncharged(StrEnum):
     """Why the wait of a pod is not charged."""
 
     IMPOSSIBLE = "impossible"
-    """It asks for more GPUs than any node ever had, and than are configured as possible."""
+    """The pod requests more GPUs than any node ever had, and than are configured as possible."""
     ABOVE_LIMIT = "above_limit"
     """Its workload lacks pods with more GPUs than the cluster ever had, and than are configured as possible."""
     NAMESPACE_LIMIT = "namespace_limit"

@@ -19,7 +19,7 @@ _LISTED: Final = ("period", "closed", "GPU-hours", "cost", "corrections", "price
 _MEASURES: Final = ("gpu_hours", "unpriced", "cost", "share")
 _HEADS: Final = {"gpu_hours": "GPU-hours", "share": "share %"}
 _SHOWN_DIGITS: Final = 12
-"""Of a digest, for people."""
+"""How many digits of a digest people see."""
 
 
 class Invoice(Struct, frozen=True, kw_only=True):

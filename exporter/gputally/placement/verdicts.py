@@ -124,7 +124,7 @@ def _too_small(needs: Needs, room: Room, situation: Situation, candidates: Candi
 
 
 def _fitting(needs: Needs, room: Room, situation: Situation, candidates: Candidates) -> Verdict | None:
-    """It fits now, or as soon as pods have stopped or are preempted."""
+    """The verdict if the pod fits now, or as soon as pods have stopped or are preempted."""
     node = _first_fit(needs, room, situation, candidates)
     eviction = None if node else would_evict(needs, room, uid=situation.uid)
     if (node or eviction) and (said := unmodelled(situation.text)):
@@ -163,7 +163,7 @@ def _evicting(needs: Needs, node: NodeRoom, eviction: Eviction, situation: Situa
 
 
 def _stopping(needs: Needs, room: Room, situation: Situation, names: Iterable[str]) -> Verdict | None:
-    """It fits on one of these nodes as soon as the pods that are stopping there have stopped."""
+    """The verdict if the pod fits on one of these nodes as soon as the pods that are stopping there have stopped."""
     nodes = (room.nodes[name] for name in names if name in room.stopping)
     accepting = (node for node in islice(nodes, _MAX_STOPPING) if node.place and not exclusions(needs, node.place))
     return next(filter(None, (_after_stopping(needs, node, situation) for node in accepting)), None)

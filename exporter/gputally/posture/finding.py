@@ -15,9 +15,9 @@ class Severity(StrEnum):
     ERROR = "error"
     """The API server refuses it, or it can never work."""
     WARNING = "warning"
-    """It will lose work, or break the posture."""
+    """The object will lose work, or break the posture."""
     INFO = "info"
-    """It is often misunderstood."""
+    """The object is often misunderstood."""
 
 
 FAILING: Final = (Severity.ERROR, Severity.WARNING)

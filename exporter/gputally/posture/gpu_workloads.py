@@ -34,7 +34,7 @@ _NAMESAKES: Final = frozenset(kind for _, kind in _READ_OWNERS)
 
 
 _OWNERS_OF_JOBS: Final = (("batch", "CronJob"), ("kubeflow.org", "PyTorchJob"))
-"""They stand for their Jobs."""
+"""Owners that stand for their Jobs."""
 
 
 class GpuTemplate(Struct, frozen=True, kw_only=True):

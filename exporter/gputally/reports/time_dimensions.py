@@ -102,7 +102,7 @@ class Periods(NamedTuple):
     values: tuple[Mapping[str, str], ...]
 
     def divided(self, cuts: Iterable[int]) -> "Periods":
-        """These periods, each divided at those `cuts` that are inside it; the parts have its values."""
+        """The periods, each divided at those `cuts` that are inside it; the parts have its values."""
         every = tuple(sorted({*self.cuts, *cuts}))
         return Periods(every, (self.values[0], *(self.values[bisect_right(self.cuts, at_us)] for at_us in every)))
 

@@ -91,7 +91,7 @@ class _Measure(NamedTuple):
     parts: dict[Key, int]
 
     def value(self, step: str, cause: str) -> Decimal:
-        """Of a difference, or without a cause, of all that reached the step."""
+        """The amount of a difference, or without a cause, of all that reached the step."""
         found = -sign_of((step, cause)) * self.parts[step, cause] if cause else self.total(step)
         return Decimal(found).scaleb(-self.places)
 

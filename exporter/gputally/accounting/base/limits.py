@@ -72,7 +72,7 @@ STORED: Final[Mapping[str, Limit]] = {
 }
 """By the name of the part whose documents ledgers store; waits of workloads are those of three kinds together."""
 SELECTOR_CHARACTERS: Final = 4_096
-"""Of the keys and values of a selector of labels, or of the scopes of a quota; one with more is not kept."""
+"""Most characters of the keys and values of a label selector, or of the scopes of a quota; longer ones are not kept."""
 
 
 class Beyond(Struct, frozen=True):

@@ -50,7 +50,7 @@ class DeletingPods:
                 del namespaces[record.namespace]
 
     def of(self, namespaces: Collection[str]) -> Iterator[PodRecord]:
-        """Those of these namespaces, each as it is when it is reached."""
+        """The deleting pods of these namespaces, each as it is when it is reached."""
         for namespace in namespaces:
             for uid in sorted(self._all().get(namespace, ())):
                 if record := self._records.get(uid):

@@ -99,7 +99,7 @@ class JobPreemptions:
         self._firsts.setdefault(job, {})[part.id] = _First(part, each.decided_us, until_us, each.by.uid)
 
     def _open(self, each: Disruption) -> Iterator[_First]:
-        """Those of the same job to which pods may be added."""
+        """The preemptions of the victim's job to which pods may still be added."""
         complete_us = self._complete_us()
         known = self._firsts.get(_job_of(each), {})
         return (first for first in known.values() if complete_us < first.open_until_us)

@@ -94,7 +94,7 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
         return None
 
     def of_deletion(self, each: Disruption) -> Disrupted | None:
-        """The same, of a pod that may be gone: it was deleted soon after the eviction."""
+        """The eviction soon after which a pod, which may be gone, was deleted; None without one."""
         found = self._of(each)
         if found and -OFF_US <= each.decided_us - found.evicted_us <= _LATE_US:
             return Disrupted(found.cause, min(found.evicted_us, each.decided_us), found.by)

@@ -48,7 +48,7 @@ class Replacements:
         self._followed: dict[str, dict[str, Disruption]] = {}
         """By node and victim."""
         self._unused: dict[str, dict[str, Disruption]] = {}
-        """Those among them that no binding has followed yet."""
+        """Disruptions whose GPUs no binding has reused yet, by node and victim."""
         self._last_reuse_us: dict[str, int] = {}
         """A binding at this time or later is not the first one after any of the others."""
         self._unreplaced: dict[_Job, dict[str, Disruption]] = {}

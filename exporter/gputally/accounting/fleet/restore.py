@@ -155,6 +155,6 @@ def _by(now_us: int, at_us: int | None) -> int | None:
 
 
 def _terms(history: Sequence[Terms], now_us: int) -> tuple[Terms, ...]:
-    """Of the terms that begin by now, the last ones apply."""
+    """The terms, with later starts moved to `now_us`, where the last ones apply."""
     begun = {min(each.from_us, now_us): each for each in history}
     return tuple(replace(each, from_us=from_us) for from_us, each in begun.items())

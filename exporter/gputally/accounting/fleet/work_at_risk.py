@@ -23,13 +23,13 @@ class NoRisk(StrEnum):
     """Why a preemption of a pod would destroy no work now."""
 
     NO_WORK = "no_work"
-    """It serves users, or is a placeholder."""
+    """The pod serves users, or is a placeholder."""
     NOT_STARTED = "not_started"
     """No container of it has started."""
     RESTARTING = "restarting"
     """Its containers wait for their next run; the work of the last one is lost."""
     TERMINATING = "terminating"
-    """It is being deleted."""
+    """The pod is being deleted."""
 
 
 class RiskNow(NamedTuple):

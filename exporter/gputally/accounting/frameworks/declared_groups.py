@@ -62,7 +62,7 @@ def named_group(labels: Labels | None, annotations: Texts | None) -> str:
 
 
 def declaring_group(labels: Labels | None, annotations: Texts | None) -> str:
-    """The same, without groups that say nothing: those that Volcano creates for a single owner."""
+    """The group that the pod names, without those that say nothing: Volcano creates them for a single owner."""
     named = named_group(labels, annotations)
     if annotations is None or not named.startswith(_OF_ONE_OWNER):
         return named
@@ -78,7 +78,7 @@ def group_key(namespace: str, named: str, scheduling_group: str) -> str:
 
 
 def key_for(record: PodRecord) -> str:
-    """The same for the record of a pod."""
+    """Identifies the PodGroup object that the record of a pod names, "" for none."""
     return group_key(record.namespace, record.pod_group, record.scheduling_group)
 
 

@@ -107,7 +107,7 @@ def task_of(record: PodRecord) -> str:
 
 
 def restarts_of(annotations: Texts | None) -> int:
-    """The same, where an annotation of the pod counts it."""
+    """How often the pod's controller had restarted the whole group, by an annotation of the pod; 0 without one."""
     return count_of(annotations.get(JOB_VERSION) or "") if annotations else 0
 
 

@@ -150,7 +150,7 @@ class GangJobs:
     def __init__(self) -> None:
         self.awaiting_uids: set[str] = set()
         self._awaiting: dict[str, Collection[str]] = {}
-        """The same pods by the key of the gang that their Job may be."""
+        """Pods in `awaiting_uids`, by the key of the gang that their Job may be."""
         self._uids: dict[str, set[str]] = {}
         self._key_of: dict[str, str] = {}
 

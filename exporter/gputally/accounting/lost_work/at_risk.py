@@ -93,11 +93,11 @@ class AtRisk:
         self._gpu_time: dict[Labels, list[int]] = {}
         """a, b and the number of contributions, by exported tier and tenant."""
         self._cost: dict[Labels, list[int]] = {}
-        """The same of the cost, also by currency."""
+        """For the cost: a, b and the number of contributions, by exported tier, tenant and currency."""
         self._counted: dict[str, PodRecord] = {}
         """Each running pod as counted."""
         self._saved: dict[str, PodAtRisk] = {}
-        """Those of them with a checkpoint or a restart; the others would lose all since their start."""
+        """Counted pods with a checkpoint or a restart; the others would lose all work since their start."""
         self._outdated: set[str] = set()
         self._steps: list[tuple[int, str]] = []
         self._of_group: dict[PodGroup, WorkCheckpoint] = {}

@@ -34,7 +34,7 @@ from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 _KEEP_US: Final = US_PER_HOUR
 """How long losses are kept after their pod is gone; for as long, preemptions are."""
 _UNCHARGED_US: Final = 600 * US_PER_SECOND
-"""The same for deleted pods, in case the preemption of another one of their group, or their own, is observed later."""
+"""How long uncharged losses of deleted pods are kept: a preemption of them or their group may be observed later."""
 _FORGET_EVERY_US: Final = 60 * US_PER_SECOND
 
 

@@ -266,7 +266,7 @@ def _basis(own: CheckpointSource, of_lost: AbstractSet[CheckpointSource]) -> Che
 
 
 def _lost_pods(lost: Mapping[str, tuple[PodWork, WorkCheckpoint]], from_us: int) -> Iterator[LostPod]:
-    """Those with any running time since their checkpoint."""
+    """The pods that ran after their last checkpoint, with the time that each lost."""
     for uid, (work, checkpoint) in lost.items():
         saved_us = max(checkpoint.at_us, from_us)
         starts = [each.start_us for each in work.spans if each.end_us > saved_us]

@@ -53,7 +53,7 @@ class RestartLosses:
         self._unwritten: dict[str, Disruption | None] = {}
 
     def restore(self, uids: Iterable[str]) -> None:
-        """These losses are in the book."""
+        """Restore the losses with these UIDs, which are in the book."""
         for each in uids:
             self._of_pod.setdefault(each.partition("/")[0], set()).add(each)
 

@@ -34,7 +34,7 @@ class Offered(Protocol):
 
     @property
     def covered(self) -> int:
-        """Those that its resources cover."""
+        """The GPUs that its resources cover."""
 
     @property
     def allocatable(self) -> int:

@@ -53,7 +53,7 @@ _ADDED = frozenset({*COUNTS, *gpu_model.LABELS, gke.CLIENTS, gke.PARTITION}) - {
     "gpu.intel.com/product",
     "accelerator",
 }
-"""Such keys that earlier versions did not look at, together known as `_ADDED_SINCE` in `NodeRecord.looked_at`."""
+"""Label keys that earlier versions did not look at; `NodeRecord.looked_at` has `_ADDED_SINCE` for all of them."""
 _ADDED_SINCE = "gputally.io/reading-5"
 First = Mapping[str, tuple[int, str]]
 """Labels that were reported for the first time, by key: the time from which each applies, and its value."""

@@ -82,7 +82,7 @@ class MostCapacity(KeyedPart[ModelCapacity]):
             self._store(model, ModelCapacity(gpu_model=model, quantity=most[0], on_one_node=most[1]))
 
     def _present_of(self, record: NodeRecord) -> tuple[tuple[str, ...], int] | None:
-        """Of an existing node with GPUs."""
+        """The GPU models and µGPU of a node; None if the node is gone or has no GPUs."""
         if record.gone_us is not None or not record.facts:
             return None
         facts = record.facts[-1][1]

@@ -24,7 +24,7 @@ class YoungNodes:
         self._unknown: dict[str, int] = {}
         """Until when a node of that name is expected."""
         self._partial: set[str] = set()
-        """Those that may have been refused before they were kept."""
+        """Names that may have been refused before they were kept, so that earlier pods may be missing."""
         self._refused_us: int | None = None
         """When a name was refused, or its pods forgotten, for the last time."""
 

@@ -124,7 +124,7 @@ class ClassVersions(KeyedPart[ClassVersion]):
 
 
 def _version(found: PriorityClass, at_us: int) -> ClassVersion:
-    """As observed; value and policy hold since the creation."""
+    """The version of a class as observed; its value and policy hold since its creation."""
     created = found.metadata.creation_timestamp
     return ClassVersion(
         name=found.metadata.name,

@@ -105,7 +105,7 @@ class PriceRule(Struct, frozen=True, kw_only=True):
         return bought and all(criterion.fits(asset) for criterion in self.criteria)
 
     def undecided(self, asset: Asset, unknown: frozenset[str]) -> frozenset[str]:
-        """Those of the `unknown` label keys that decide whether the rule applies to the asset."""
+        """The label keys among `unknown` that decide whether the rule applies to the asset."""
         open_criteria = [each for each in self.criteria if each.trait is Trait.LABEL and each.key in unknown]
         rest = replace(self, criteria=tuple(each for each in self.criteria if each not in open_criteria))
         return frozenset(each.key for each in open_criteria) if rest.fits(asset) else frozenset()
@@ -154,7 +154,7 @@ class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
             yield instants[index], prices[index]
 
     def undecided(self, asset: Asset, *, at_us: int, unknown: frozenset[str]) -> frozenset[str]:
-        """Those of the `unknown` label keys of the asset on which its price at `at_us` depends."""
+        """The label keys among `unknown` on which the price of the asset at `at_us` depends."""
         found = frozenset[str]()
         for rule in self.rules:
             if any(price.from_us <= at_us for price in rule.prices):

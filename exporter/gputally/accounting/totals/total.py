@@ -40,7 +40,7 @@ class Total(StrEnum):
     LOST_COST = "lost_cost"
     LOST_AT_INTERVAL = "lost_at_interval"
     DISRUPTION_LOST = "disruption_lost"
-    """The same of disrupted pods, by cause; of deleted ones it does not count."""
+    """Running time of disrupted pods since their last checkpoints, by cause; that of deleted pods does not count."""
     DISRUPTION_LOST_COST = "disruption_lost_cost"
     STALLED = "stalled"
     """Running time of pods that waited for the replacement of a preempted pod of their group."""

@@ -36,7 +36,7 @@ class Explained(Protocol):
     """Called with a job whose reason in its queue may have changed."""
 
     def __call__(self, key: Key, *, at_us: int) -> None:
-        """It was observed at `at_us`."""
+        """Report that the reason of a job may have changed, as observed at `at_us`."""
 
 
 class QueuedWorkloads(StatePart[Struct]):

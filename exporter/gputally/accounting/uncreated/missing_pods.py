@@ -133,7 +133,7 @@ class Lacks(Protocol):
     """Called with what a workload lacks, None if nothing."""
 
     def __call__(self, key: Key, lacking: Lacking | None, *, at_us: int) -> None:
-        """It was observed at `at_us`."""
+        """Report what the workload lacks, as observed at `at_us`."""
 
 
 class UncreatedJobs(StatePart[Struct]):
@@ -147,7 +147,7 @@ class UncreatedJobs(StatePart[Struct]):
         self._lacks = lacks
         self._rules = rules
         self._keys: dict[str, Key] = {}
-        """Of Jobs that lack pods, by UID."""
+        """The keys of Jobs that lack pods, by UID."""
         self._limit = NamespaceLimit(KEPT[Kind.JOBS], lambda _, uid: self.gone(uid, at_us=self._now_us))
         self._now_us = 0
 

@@ -68,9 +68,9 @@ class Uncreated(StatePart[Struct]):
         self._evaluation = WorkloadEvaluation(rules, policy, self.failed, self._jobs, self._queued.states)
         self._known: dict[Key, UncreatedWorkload] = {}
         self._unmeasured: dict[Key, UncreatedWorkload] = {}
-        """Of these, nothing says how many GPUs their pods request, if any."""
+        """Workloads of which nothing says how many GPUs their pods request, if any."""
         self._unmeasured_workloads: dict[Key, Reason] = {}
-        """The same, and those whose Event states an incredible number."""
+        """Reasons of workloads of which nothing says how many GPUs, or whose Event states an incredible number."""
         self._unpriced: dict[Key, tuple[Needs | None, str]] = {}
         """The needs and tiers of those that are charged before their prices are found out, in order of their turn."""
         self._outdated: dict[Key, int] = {}  # since when

@@ -45,7 +45,7 @@ def held_since(last: Hour | None, hour: Hour, *, ahead_us: int) -> Measured:
 
 
 def unallocated_since(last: GpuHour | None, hour: GpuHour, *, told_us: int, ahead_us: int) -> Measured:
-    """The same for unallocated GPUs, reported up to `told_us`: used time, energy.
+    """The growth of `hour` since `last` for unallocated GPUs, reported up to `told_us`: used time, energy.
 
     The previous report was accepted after the accounting start.
     """

@@ -44,11 +44,11 @@ class WaitLimits:
         self._most = most
 
     def of_pod(self, gpu_model: str) -> int:
-        """Of one pod that selects this model, "" for none in particular; one that asks for more is impossible."""
+        """The limit for a pod that selects this model, "" for none in particular; a larger request is impossible."""
         return max(self._pod, self._most.of(gpu_model).on_one_node)
 
     def of_workload(self, gpu_model: str) -> int:
-        """Of all pods that one workload lacks."""
+        """The limit for all pods that one workload lacks."""
         return max(self._workload, self._most.of(gpu_model).quantity)
 
     def charged(self, quantity: int, gpu_model: str) -> int:
@@ -56,7 +56,7 @@ class WaitLimits:
         return quantity if quantity <= self.of_pod(gpu_model) else 0
 
     def charged_pods(self, pods: int, quantity: int, gpu_model: str, *, others: int) -> tuple[int, Uncharged | None]:
-        """Of the `pods` pods of `quantity` µGPU each that a workload lacks, those that are charged; and why not all.
+        """How many of the `pods` pods of `quantity` µGPU each that a workload lacks are charged; and why not all are.
 
         `others` are the µGPU for which other workloads of its namespace are charged.
         """
@@ -113,7 +113,7 @@ class WaitTerms:
         )
 
     def charged_to(self, wait: Wait, occupant: Occupant | None, quantity: int) -> Wait:
-        """The same wait, of which so many µGPU are charged to the occupant."""
+        """The wait with `quantity` µGPU of it charged to the occupant."""
         if occupant is None and wait.occupant is None:
             return wait
         by = self._shown("tier", occupant.tier) if occupant else NOBODY

@@ -20,7 +20,7 @@ from gputally.model.verdicts import Reason, Verdict
 from gputally.model.waits import CAUSE_OF, Occupant, WaitCause
 
 _BY_NOBODY = (WaitCause.QUOTA, WaitCause.GANG, WaitCause.GATES, WaitCause.OTHER)
-"""These would keep a pod waiting on empty nodes, too."""
+"""Causes that would keep a pod waiting on empty nodes, too."""
 _BY_PRIORITY = (Reason.CAPACITY, Reason.INVERSION)
 _BY_USE = (Reason.CAPACITY, Reason.INVERSION, Reason.NEVER_PREEMPTS, Reason.PREEMPTING, Reason.FRAGMENTED)
 """Idle pods that occupy the node are the cause of these, rather than the priorities."""

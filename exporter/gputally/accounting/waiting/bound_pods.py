@@ -25,7 +25,7 @@ _Container = tuple[str | None, _Given]
 _Asked = tuple[tuple[_Container, ...], tuple[_Container, ...], _Given, Quantities]
 """Init containers, containers, what the pod is given as a whole, and its overhead."""
 _LEAST: Final[Amounts] = ((PODS, 1),)
-"""Of a pod that cannot be read."""
+"""What a bound pod takes if its requests cannot be read: its place among the pods."""
 _NOTHING: Final[_Given] = ((), ())
 
 
@@ -36,7 +36,7 @@ def taken_from(pod: PlaceablePod, rules: Rules) -> Taken:
 
 
 def taken_alike(pod: PlaceablePod, rules: Rules) -> Taken:
-    """As `taken_from`, without the start: one object for all pods with the same requests, priority and class."""
+    """What a bound pod takes, without its start: one object for all pods with the same requests, priority and class."""
     spec = counted_spec(pod)
     asked = (
         _containers(spec.init_containers) if spec.init_containers else (),

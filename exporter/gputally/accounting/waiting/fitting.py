@@ -73,7 +73,7 @@ class AskedSizes(KeyedPart[AskedSize]):
                 self.has_changed |= known is None
 
     def pods_wait(self, records: Iterable[PodRecord], models: Mapping[str, str], *, at_us: int) -> None:
-        """These pods are still pending; `models` has the GPU models of the nodes, by the values of their labels."""
+        """Keep the sizes of pods that still wait; `models` has the nodes' GPU models by the values of their labels."""
         for record in records:
             if at_us < record.created_us + _LEAST_WAIT_US:
                 continue
@@ -113,7 +113,7 @@ NodeLabels = tuple[str, str]
 MOST_NODES: Final = 50
 """Changed nodes that are looked at in one step, some 40 µs for each."""
 MOST_AT_READ: Final = 16
-"""As many at the time of a scrape."""
+"""Changed nodes that are looked at during a scrape."""
 
 
 class Fitting:
@@ -138,7 +138,7 @@ class Fitting:
         self._of: dict[str, tuple[NodeLabels, Capacity]] = {}
 
     def outdate(self, nodes: Collection[str]) -> None:
-        """These nodes, or pods on them, have changed."""
+        """Mark nodes as changed, by themselves or by pods on them."""
         self._outdated.update(nodes)
         if self.asked.has_changed:
             self.asked.has_changed, self._sizes = False, self.asked.read()

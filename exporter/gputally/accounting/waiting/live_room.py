@@ -49,7 +49,7 @@ class LiveRoom:
         self._rules = rules
         self._nodes = nodes
         self._names: dict[str, str] = {}
-        """Of nodes with GPUs, by UID."""
+        """The names of nodes with GPUs, by UID."""
         self._young = YoungNodes()
         self._touched: set[str] | None = None
         """UIDs that watches reported since a list beside them began."""

@@ -71,7 +71,7 @@ class Packing:
             self._add(uid, job)
 
     def nodes_changed(self, names: Collection[str]) -> None:
-        """These nodes, or pods on them, have changed."""
+        """Update what the nodes offer after they, or pods on them, have changed."""
         kinds = sum(map(len, self._offers.values()))
         for name in names:
             self._offer(name)

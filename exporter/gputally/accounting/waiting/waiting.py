@@ -39,7 +39,7 @@ _MOST_PODS: Final = 4000
 _STEADY_US: Final = 60 * US_PER_SECOND
 """How long a wait keeps its occupant at least, if nothing else changes and the occupant still holds GPUs."""
 _AT_NODE: Final = Verdict(reason=Reason.OTHER)
-"""Of pods that their creator bound, and that no kubelet has accepted."""
+"""The verdict on pods that their creator bound, and that no kubelet has accepted."""
 
 
 class Waiting(StatePart[PodWait]):

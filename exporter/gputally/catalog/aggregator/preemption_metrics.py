@@ -24,7 +24,7 @@ def preempting_victims(snapshot: Snapshot) -> Iterator[Row]:
 
 
 def preempting_gpus(snapshot: Snapshot) -> Iterator[Row]:
-    """The same rows, in GPUs."""
+    """GPUs that preempted pods have not released, for every pair of tiers that ever had a preemption, including 0."""
     return _by_tiers(snapshot, {tiers: each.quantity / GPU for tiers, each in snapshot.preempting.items()})
 
 
@@ -71,7 +71,7 @@ PREEMPTED_GPUS = Metric[Snapshot](
     labels=("victim_tier", "preemptor_tier"),
     rows=gpus(Total.PREEMPTED),
 )
-"""The same matrix in GPUs: a victim may have several."""
+"""The whole matrix of known tiers, including 0; a victim may have several GPUs."""
 
 PREEMPTING_VICTIMS = Metric[Snapshot](
     name="gputally_preempting_victims",
@@ -113,7 +113,7 @@ FORBIDDEN_PREEMPTIONS = Metric[Snapshot](
     labels=("victim_tier", "preemptor_tier"),
     rows=counts(Total.FORBIDDEN),
 )
-"""The same matrix without unknown preemptors, including 0, so that an alert sees the first one."""
+"""The matrix of known tiers without unknown preemptors, including 0, so that an alert sees the first one."""
 
 DISRUPTIONS = Metric[Snapshot](
     name="gputally_disruptions_total",

@@ -69,7 +69,7 @@ class PodClassifier:
         self._pricing = pricing
 
     def uid(self, pod: PodRecord) -> str:
-        """That of Kubernetes."""
+        """The UID of the pod in Kubernetes."""
         return pod.uid
 
     def is_running(self, pod: PodRecord) -> bool:

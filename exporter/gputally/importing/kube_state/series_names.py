@@ -35,7 +35,7 @@ def key_name(prefix: str, key: str) -> str:
 
 
 def kubernetes_labels(metric: Metric, keys: Collection[str], *, prefix: str = "label") -> dict[str, str]:
-    """Those of the `keys` that the series has a value for."""
+    """The Kubernetes labels or annotations with these `keys` that the series has a value for."""
     return {key: value for key in keys if (value := metric.get(key_name(prefix, key)))}
 
 

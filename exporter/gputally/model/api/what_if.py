@@ -16,10 +16,11 @@ WHAT_IF_VERSION: Final = 1
 
 
 class AfterWaiting(Struct, frozen=True, kw_only=True, gc=False):
-    """The same if the pods that wait with the same or a higher priority have their places first.
+    """What happens to the pods if those that wait with the same or a higher priority have their places first.
 
-    Of these, `placed` fit or preempt; the others leave everything as it is. Then `bound` of the pods are bound of those
-    that are bound now, and the next one waits for `reason`. Without `is_complete`, there were too many to evaluate.
+    Of those that wait, `placed` fit or preempt; the others leave everything as it is. Then `bound` of the pods are
+    bound of those that are bound now, and the next one waits for `reason`. Without `is_complete`, there were too many
+    to evaluate.
     """
 
     placed: int

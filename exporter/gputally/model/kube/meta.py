@@ -199,7 +199,7 @@ class Lookup(StrEnum):
     REFUSED = "refused"
     OVERSIZED = "oversized"
     FAILED = "failed"
-    """It will be retried."""
+    """The lookup failed, and will be retried."""
     GIVEN_UP = "given_up"
     """Failed for the last time."""
 
