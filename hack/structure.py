@@ -21,6 +21,16 @@ SHAPELESS: Final = frozenset({"common.py", "helpers.py", "misc.py", "util.py", "
 CORE: Final = tuple(f"exporter/gputally/{each}/" for each in ("model", "accounting", "metering", "catalog"))
 IMPURE: Final = frozenset({"input", "now", "open", "print", "today", "utcnow"})
 """Calls that access the clock or I/O without an import that import-linter would detect."""
+ROOM_DEPTH: Final = 2
+"""Maximum number of folders below the package, without folders of data."""
+DRAWER_LINES: Final = 60
+"""A shorter module with one importer, in its own folder, is a warning: it belongs into that one."""
+REGISTRIES: Final = ("catalog/", "commands/", "frameworks/", "posture/checks/", "shares/")
+"""Folders below the package with one module for each entry, however short it is."""
+CALLABLES: Final = 2
+"""Maximum number of callables that a constructor takes."""
+_FRAGMENT: Final = re.compile(r"(Of|Those|These|The same|That of|As|Such|They|It) ")
+"""How a docstring begins that means nothing alone."""
 _EXEMPTION: Final = re.compile(
     r"#\s*(?P<what>noqa(?::\s*[A-Z]+[0-9]+(?:,\s*[A-Z]+[0-9]+)*)?|type:\s*ignore(?:\[[\w, -]+\])?)(?P<reason>.*)"
 )
@@ -38,22 +48,49 @@ def problems(path: str, source: str) -> Iterator[str]:
     tree = ast.parse(source)
     for function in functions(tree):
         yield from (f"{path}:{function.lineno}: {problem}" for problem in _function_problems(path, function))
+    if path.startswith(PRODUCT):
+        yield from (f"{path}:{line}: {problem}" for line, problem in _room_problems(path, tree))
     if path.startswith(CORE):
         yield from (f"{path}:{line}: the core may not call {name}()" for line, name in _impure_calls(tree))
     yield from (f"{path}:{line}: give the reason of '{what}'" for line, what in unexplained(source))
 
 
 def repeated(sources: Mapping[str, str]) -> Iterator[str]:
-    """Module and class names used more than once in the product."""
-    places: dict[str, list[str]] = {}
+    """Names of modules and classes that are used more than once in a room: a folder right below the package."""
+    places: dict[tuple[str, str], list[str]] = {}
     for path, source in sources.items():
-        file = Path(path).name
+        below, file = path.removeprefix(PRODUCT), Path(path).name
+        room = below.partition("/")[0]
         if not file.startswith("__"):
-            places.setdefault(f"modules named {file}", []).append(path)
+            places.setdefault((room, f"modules named {file}"), []).append(path)
         for each in ast.parse(source).body:
             if isinstance(each, ast.ClassDef):
-                places.setdefault(f"classes named {each.name}", []).append(path)
-    yield from (f"{', '.join(paths)}: {what}" for what, paths in places.items() if len(paths) > 1)
+                places.setdefault((room, f"classes named {each.name}"), []).append(path)
+    yield from (f"{', '.join(paths)}: {what}" for (_, what), paths in places.items() if len(paths) > 1)
+
+
+def drawers(sources: Mapping[str, str]) -> Iterator[str]:
+    """Short modules that only one module of their own folder uses."""
+    importers: dict[str, list[str]] = {}
+    for path, source in sources.items():
+        for name in _imported(source):
+            importers.setdefault(name, []).append(path)
+    for path, source in sources.items():
+        users = importers.get(_module(path), [])
+        is_entry = path.removeprefix(PRODUCT).startswith(REGISTRIES) or Path(path).name.startswith("__")
+        is_near = len(users) == 1 and Path(users[0]).parent == Path(path).parent
+        if is_near and not is_entry and source.count("\n") < DRAWER_LINES:
+            yield f"{path}: {source.count(chr(10))} lines, used by {users[0]} alone"
+
+
+def _imported(source: str) -> set[str]:
+    """The modules that a module imports, anywhere in it, and what may be one."""
+    found = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.ImportFrom) and each.module]
+    return {name for each in found for name in (str(each.module), *(f"{each.module}.{a.name}" for a in each.names))}
+
+
+def _module(path: str) -> str:
+    return path.removeprefix("exporter/").removesuffix(".py").replace("/", ".")
 
 
 def functions(tree: ast.AST) -> list[Function]:
@@ -73,6 +110,38 @@ def _function_problems(path: str, function: Function) -> Iterator[str]:
     positional = [name for name in arguments if name not in ("self", "cls")]
     if len(positional) > POSITIONAL and not path.startswith(("labs/", "tests/")):
         yield f"{function.name} takes {len(positional)} arguments by position; make some keyword-only with `*`"
+
+
+def _room_problems(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    if path.removeprefix(PRODUCT).count("/") > ROOM_DEPTH:
+        yield 1, f"at most {ROOM_DEPTH} levels of packages"
+    aliases = {name for each in tree.body for name in _callable_aliases(each)}
+    for each in ast.walk(tree):
+        if isinstance(each, ast.ClassDef) and (number := _callables(each, aliases)) > CALLABLES:
+            yield each.lineno, f"{each.name} takes {number} callables; pass the part that has them"
+        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str):
+            begin = _FRAGMENT.match(each.value.value)
+            if begin:
+                yield each.lineno, f"a docstring that begins with '{begin[1]}' means nothing alone"
+
+
+def _callable_aliases(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.Assign) and _is_callable(statement.value, set()):
+        yield from (each.id for each in statement.targets if isinstance(each, ast.Name))
+
+
+def _callables(found: ast.ClassDef, aliases: set[str]) -> int:
+    """How many callables the constructor takes, as its arguments or as fields."""
+    fields = [each.annotation for each in found.body if isinstance(each, ast.AnnAssign)]
+    constructors = [each.args for each in found.body if isinstance(each, Function) and each.name == "__init__"]
+    arguments = [each.annotation for args in constructors for each in (*args.args, *args.kwonlyargs)]
+    return max(sum(_is_callable(each, aliases) for each in annotations) for annotations in (fields, arguments))
+
+
+def _is_callable(annotation: ast.expr | None, aliases: set[str]) -> bool:
+    """Whether a type is a callable, or one or None."""
+    text = ast.unparse(annotation) if annotation else ""
+    return text.startswith("Callable[") or text.removesuffix(" | None") in aliases
 
 
 def _impure_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -111,7 +180,12 @@ def main() -> int:
         if name.startswith(PRODUCT):
             product[name] = source
     found += repeated(product)
-    print("\n".join(found))
+    warnings = [f"warning: {each}" for each in drawers(product)]
+    print("\n".join([*warnings, *found]))
+    sizes = sorted(source.count("\n") for path, source in product.items() if not Path(path).name.startswith("__"))
+    print(
+        f"{len(sizes)} modules of {median(sizes):g} lines in the median, 9 of 10 at most {sizes[len(sizes) * 9 // 10]}"
+    )
     print(f"{len(lengths)} functions of {median(lengths):g} lines in the median, {max(lengths)} at most")
     return 1 if found else 0
 

@@ -35,10 +35,7 @@ def add_backup_flags(command: ArgumentParser) -> None:
 def backup(ledger: str, target: str, *, force: bool, check: bool) -> int:
     """Copy the ledger to the file `target`, or to standard output if it is `-`. Raises: ConfigError, LedgerError."""
     from gputally.ledger.open import path_of  # noqa: PLC0415 - SQLite, which --help needs not
-    from gputally.ledger.sqlite.backup import (
-        back_up_to_file,
-        back_up_to_stream,
-    )
+    from gputally.ledger.sqlite.backup import back_up_to_file, back_up_to_stream  # noqa: PLC0415 - the same
 
     path = path_of(ledger)
     if target == "-" and sys.stdout.isatty():

@@ -1,6 +1,6 @@
 import pytest
 
-from hack.structure import problems, repeated
+from hack.structure import drawers, problems, repeated
 
 PATH = "exporter/gputally/accounting/cut.py"
 
@@ -62,16 +62,60 @@ def test_only_the_core_is_kept_from_the_clock() -> None:
     assert list(problems("exporter/gputally/process/clock.py", "datetime.now(UTC)\n")) == []
 
 
-def test_a_module_or_class_of_the_product_is_named_once() -> None:
+def test_a_module_or_class_is_named_once_in_a_room() -> None:
     sources = {
-        "exporter/gputally/kube/watch.py": "class Lines: ...",
-        "exporter/gputally/totals/lines.py": "class Sums: ...",
-        "exporter/gputally/totals/rows.py": "class Lines: ...",
-        "exporter/gputally/totals/__init__.py": "",
-        "exporter/gputally/kube/__init__.py": "",
+        "exporter/gputally/ledger/lines.py": "class Lines: ...",
+        "exporter/gputally/ledger/sqlite/lines.py": "class Sums: ...",
+        "exporter/gputally/ledger/sqlite/rows.py": "class Lines: ...",
+        "exporter/gputally/kube/lines.py": "class Lines: ...",
+        "exporter/gputally/ledger/__init__.py": "",
+        "exporter/gputally/ledger/sqlite/__init__.py": "",
     }
 
     assert sorted(repeated(sources)) == [
-        "exporter/gputally/kube/watch.py, exporter/gputally/totals/lines.py: modules named lines.py",
-        "exporter/gputally/kube/watch.py, exporter/gputally/totals/rows.py: classes named Lines",
+        "exporter/gputally/ledger/lines.py, exporter/gputally/ledger/sqlite/lines.py: modules named lines.py",
+        "exporter/gputally/ledger/lines.py, exporter/gputally/ledger/sqlite/rows.py: classes named Lines",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "problem"),
+    [
+        ("ledger/sqlite/waits/rows.py", "", "1: at most 2 levels of packages"),
+        ("kube/api.py", '"""Of a watch."""\n', "1: a docstring that begins with 'Of' means nothing alone"),
+        (
+            "kube/api.py",
+            'A = 1\n"""The same for lists."""\n',
+            "2: a docstring that begins with 'The same' means nothing alone",
+        ),
+        (
+            "kube/api.py",
+            "On = Callable[[], None]\nclass Api:\n    def __init__(self, a: On, b: On, c: On | None): ...\n",
+            "2: Api takes 3 callables; pass the part that has them",
+        ),
+        (
+            "kube/api.py",
+            "class Api(Struct):\n    a: Callable[[], int]\n    b: Callable[[], int]\n    c: Callable[[], int]\n",
+            "1: Api takes 3 callables; pass the part that has them",
+        ),
+    ],
+)
+def test_what_breaks_a_rule_of_rooms_is_named(path: str, source: str, problem: str) -> None:
+    assert list(problems(f"exporter/gputally/{path}", source)) == [f"exporter/gputally/{path}:{problem}"]
+
+
+def test_a_short_module_with_one_user_beside_it_is_a_drawer() -> None:
+    user = "from gputally.kube.lines import split\nfrom gputally.kube import late\n"
+    sources = {
+        "exporter/gputally/kube/api.py": user,
+        "exporter/gputally/kube/lines.py": "x = 1\n" * 59,
+        "exporter/gputally/kube/late.py": "x = 1\n" * 60,
+        "exporter/gputally/kube/errors.py": "",
+        "exporter/gputally/agent/agent.py": "from gputally.kube.errors import Failed\n",
+        "exporter/gputally/shares/mig.py": "",
+        "exporter/gputally/shares/schemes.py": "from gputally.shares import mig\n",
+    }
+
+    assert list(drawers(sources)) == [
+        "exporter/gputally/kube/lines.py: 59 lines, used by exporter/gputally/kube/api.py alone"
     ]
