@@ -56,17 +56,13 @@ def problems(path: str, source: str) -> Iterator[str]:
 
 
 def repeated(sources: Mapping[str, str]) -> Iterator[str]:
-    """Names of modules and classes that are used more than once in a room: a folder right below the package."""
-    places: dict[tuple[str, str], list[str]] = {}
+    """Names of classes that are used more than once in a room, which is a folder."""
+    places: dict[tuple[Path, str], list[str]] = {}
     for path, source in sources.items():
-        below, file = path.removeprefix(PRODUCT), Path(path).name
-        room = below.partition("/")[0]
-        if not file.startswith("__"):
-            places.setdefault((room, f"modules named {file}"), []).append(path)
         for each in ast.parse(source).body:
             if isinstance(each, ast.ClassDef):
-                places.setdefault((room, f"classes named {each.name}"), []).append(path)
-    yield from (f"{', '.join(paths)}: {what}" for (_, what), paths in places.items() if len(paths) > 1)
+                places.setdefault((Path(path).parent, each.name), []).append(path)
+    yield from (f"{', '.join(paths)}: classes named {name}" for (_, name), paths in places.items() if len(paths) > 1)
 
 
 def drawers(sources: Mapping[str, str]) -> Iterator[str]:

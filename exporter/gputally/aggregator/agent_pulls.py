@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from gputally.aggregator.agent_client import AgentClient, PullFailed
+from gputally.aggregator.intake import Intake
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import AgentOptions, Target
 from gputally.model.health import AgentHealth, AgentsHealth
@@ -21,19 +23,19 @@ _NO_TARGETS_SECONDS: Final = 1.0
 
 
 class Puller:
-    """Pulls the current `targets`, and passes their reports to `deliver`, with the time (µs) from `clock`."""
+    """Pulls the current `targets`, and puts their reports into `intake`, with the time (µs) from `clock`."""
 
     def __init__(
         self,
         client: AgentClient,
-        deliver: Callable[[UsageReported], Awaitable[None]],
+        intake: Intake,
         *,
         targets: Callable[[], Iterable[Target]],
         health: AgentsHealth,
         clock: Callable[[], int],
     ) -> None:
         self._client = client
-        self._deliver = deliver
+        self._intake = intake
         self._targets = targets
         self._health = health
         self._clock = clock
@@ -68,7 +70,7 @@ class Puller:
             warnings.forget()
             at_us = self._clock()
             self._record_success(target, report, at_us)
-            await self._deliver(UsageReported(report=report, at_us=at_us))
+            await self._intake.put([UsageReported(report=report, at_us=at_us)])
         finally:
             self._busy.discard(target.node)
 
@@ -93,12 +95,9 @@ class Puller:
 
 def puller(client: AgentClient, pipeline: Pipeline, choice: AgentOptions, *, clock: Clock) -> Puller:
     """A puller for the agents in `choice` and those found by the pod watch; it puts their reports into the intake."""
-
-    async def deliver(usage: UsageReported) -> None:
-        await pipeline.intake.put([usage])
-
-    return Puller(client, deliver, targets=_targets(pipeline, choice), health=pipeline.health.agents, clock=clock)
+    found = partial(_targets, pipeline, choice)
+    return Puller(client, pipeline.intake, targets=found, health=pipeline.health.agents, clock=clock)
 
 
-def _targets(pipeline: Pipeline, choice: AgentOptions) -> Callable[[], list[Target]]:
-    return lambda: choice.targets(pipeline.fleet.agents.on_nodes())
+def _targets(pipeline: Pipeline, choice: AgentOptions) -> list[Target]:
+    return choice.targets(pipeline.fleet.agents.on_nodes())

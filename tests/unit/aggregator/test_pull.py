@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from gputally.aggregator.agent_client import AgentClient, agent_client
 from gputally.aggregator.agent_pulls import Puller
+from gputally.aggregator.intake import Intake
 from gputally.aggregator.settings import AgentOptions, Target
 from gputally.model.health import AgentHealth, AgentsHealth
-from gputally.model.observation import UsageReported
+from gputally.model.kube.meta import Kind
+from gputally.model.observation import Observation, UsageReported
 from tests.core.manifests import us
 from tests.core.usage import report
 from tests.fakes.agent import FakeAgent, serving
@@ -22,22 +24,37 @@ AT_US = us(30)
 SOON = 0.01
 
 
+class Received(Intake):
+    """Keeps what is put into it, which waits as long as it has no room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reports: list[UsageReported] = []
+        self.room = asyncio.Event()
+        self.room.set()
+
+    async def put(self, batch: list[Observation], kind: Kind | None = None) -> None:
+        assert kind is None
+        self.reports += [each for each in batch if isinstance(each, UsageReported)]
+        await self.room.wait()
+
+
 class Pulling:
     """A puller with what it told."""
 
     def __init__(self, client: AgentClient) -> None:
         self.targets: list[Target] = []
         self.health = AgentsHealth()
-        self.told: list[UsageReported] = []
-        self.room = asyncio.Event()
-        self.room.set()
-        self.puller = Puller(
-            client, self._deliver, targets=lambda: self.targets, health=self.health, clock=lambda: AT_US
-        )
+        self.intake = Received()
+        self.puller = Puller(client, self.intake, targets=lambda: self.targets, health=self.health, clock=lambda: AT_US)
 
-    async def _deliver(self, usage: UsageReported) -> None:
-        self.told.append(usage)
-        await self.room.wait()
+    @property
+    def told(self) -> list[UsageReported]:
+        return self.intake.reports
+
+    @property
+    def room(self) -> asyncio.Event:
+        return self.intake.room
 
 
 @pytest.fixture
