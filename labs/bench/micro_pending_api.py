@@ -11,12 +11,13 @@ from typing import Final
 import msgspec
 
 from gputally.accounting.fleet.fleet import Fleet
+from gputally.accounting.fleet.pending_now import PendingNow, read_pending
 from gputally.answers.forecast import forecast
 from gputally.answers.past_pods import PastPod, PastVictims
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_now import ALL, PendingNow, read_pending
 from gputally.answers.pending_requests import PendingRequest, WhyRequest
 from gputally.answers.planned_pods import planned_by_parameters
+from gputally.answers.viewer import ALL
 from gputally.answers.why import why_document
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod

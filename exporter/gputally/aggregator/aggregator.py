@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gputally import __version__
 from gputally.accounting.changes import Saved
 from gputally.accounting.fleet.fleet import Fleet
+from gputally.accounting.fleet.pending_now import PendingNow, read_pending
 from gputally.accounting.fleet.restore import at_present
 from gputally.accounting.prices.book import PriceBook
 from gputally.aggregator.agent_client import agent_client, client_certificate_expiry
@@ -28,7 +29,6 @@ from gputally.aggregator.room_lister import RoomLister
 from gputally.aggregator.settings import AgentOptions, Settings, require_usd
 from gputally.aggregator.workload_lookup import WorkloadLookup
 from gputally.answers.past_pods import LedgerPods
-from gputally.answers.pending_now import PendingNow, read_pending
 from gputally.config.read import read_files
 from gputally.config.rules_file import with_agents, with_watched
 from gputally.kube.api import Api

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Final
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.waiting.snapshot import WaitingPod
-from gputally.answers.pending_now import PendingNow, Viewer
+from gputally.answers.viewer import Viewer
 from gputally.model.needs import Needs
 from gputally.model.verdicts import Reason
 from gputally.placement.room import PLANNED, Room

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.answers.parameters import FITS_PARAMETERS, InvalidRequest, expect_known, only
-from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.answers.planned_pods import quantity_parameter
+from gputally.answers.viewer import Viewer
 from gputally.model.api.fits import FitsDocument, PoolFits
 from gputally.model.needs import CPU, MEMORY, Amounts, Place
 from gputally.model.pod_sizes import SIZES, Capacity

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from gputally.accounting.fleet.active_pods import holding
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.terms.tier import serves, tier_of
 from gputally.accounting.waiting.packing import Job
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.occupants import Rank, occupants
-from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.answers.verdict_words import quota_words, without_value
+from gputally.answers.viewer import Viewer
 from gputally.formatting.amounts import amount_words, gpu_words, listed
 from gputally.model.advice import ACTORS, CHANGES_JOB, Actor, ChangeKind, PriorityChoice, SuggestedChange, Suggestion
 from gputally.model.api.why import Help

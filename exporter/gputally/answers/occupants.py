@@ -5,10 +5,11 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from gputally.accounting.fleet.active_pods import ActivePod, holding
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.fleet.work_at_risk import line_of
 from gputally.accounting.terms.tier import serves
 from gputally.answers.allocations import cost_per_hour
-from gputally.answers.pending_now import PendingNow, Viewer
+from gputally.answers.viewer import Viewer
 from gputally.model.api.why import OccupantPod
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR

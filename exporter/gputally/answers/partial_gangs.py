@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from gputally.accounting.fleet.active_pods import holding
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.answers.allocations import cost_per_hour
 from gputally.answers.occupants import cost_text
-from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.answers.pending_requests import Filters, seen_gangs
+from gputally.answers.viewer import Viewer
 from gputally.model.allocation import Segment
 from gputally.model.api.pending import GangEntry
 from gputally.model.partial_gangs import PartialGang

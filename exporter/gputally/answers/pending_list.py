@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.help_words import change_words
 from gputally.answers.helps import RelatedPods, Relations, helps_among, suggestions_for
 from gputally.answers.partial_gangs import gang_entries
-from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.answers.pending_pods import chosen, pending_document, pending_pod
 from gputally.answers.pending_requests import PendingRequest, unknown_to
 from gputally.answers.priority_findings import finding_entries
 from gputally.answers.uncreated_workloads import chosen_workloads, pending_workload, workload_reasons
+from gputally.answers.viewer import Viewer
 from gputally.answers.why_waiting import rank_of
 from gputally.formatting.amounts import pods_words
 from gputally.model.api.pending import PendingDocument, PendingPod

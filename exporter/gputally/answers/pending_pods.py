@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from gputally.accounting.fleet.active_pods import ANY
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.allocations import hourly_text
 from gputally.answers.past_answers import past_waits
-from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.answers.pending_requests import Filters, matches, pod_values
 from gputally.answers.priority_findings import findings_of
 from gputally.answers.verdict_words import MEANING, sentence
+from gputally.answers.viewer import Viewer
 from gputally.answers.wait_costs import unpriced_reason
 from gputally.model.api.pending import PendingDocument, PendingPod, PendingReason, PendingTenant
 from gputally.model.price import PriceRange

@@ -3,10 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
+from gputally.accounting.fleet.pending_now import PendingNow, tenant_of
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.parameters import InvalidRequest, expect_known, number, only, unknown_values
-from gputally.answers.pending_now import PendingNow, Viewer, tenant_of
+from gputally.answers.viewer import Viewer
 from gputally.model.partial_gangs import PartialGang
 from gputally.model.verdicts import Reason
 from gputally.model.waits import UncreatedWorkload

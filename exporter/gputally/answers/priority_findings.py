@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.waiting.snapshot import WaitingPod
-from gputally.answers.pending_now import PendingNow, Viewer
+from gputally.answers.viewer import Viewer
 from gputally.formatting.amounts import GPU_RESOURCE, amount_words
 from gputally.model.api.pending import PendingFinding
 from gputally.model.api.why import PriorityNote

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.allocations import hourly_text
 from gputally.answers.occupants import cost_text
-from gputally.answers.pending_now import PendingNow
 from gputally.model.api.pending import CostRange
 from gputally.model.price import Asset
 from gputally.model.waits import Wait

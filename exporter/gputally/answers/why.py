@@ -5,12 +5,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import PendingNow, tenant_of
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.past_answers import why_gone, why_waited, with_preempted
 from gputally.answers.past_pods import PastPods
-from gputally.answers.pending_now import PendingNow, Viewer, tenant_of
 from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.uncreated_workloads import pending_workload, workloads_named
+from gputally.answers.viewer import Viewer
 from gputally.answers.why_waiting import why_waiting
 from gputally.model.api.why import UnaccountedNote, WhyDocument
 from gputally.model.pod_record import PodRecord

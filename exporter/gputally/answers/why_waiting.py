@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.competing_pods import NOT_ADMITTED, may_be_next, others_waiting
@@ -13,10 +14,10 @@ from gputally.answers.helps import Relations, helps_of
 from gputally.answers.occupants import Rank, limited, occupants
 from gputally.answers.partial_gangs import gang_entry_of
 from gputally.answers.past_answers import past_waits
-from gputally.answers.pending_now import PendingNow, Viewer
 from gputally.answers.pending_pods import pending_pod
 from gputally.answers.priority_findings import priority_note
 from gputally.answers.verdict_words import NODE_COUNTS, obstacle_text
+from gputally.answers.viewer import Viewer
 from gputally.answers.wait_costs import unpriced, waited_cost
 from gputally.model.api.pending import PendingPod
 from gputally.model.api.why import (

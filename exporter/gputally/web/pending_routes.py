@@ -10,14 +10,15 @@ from aiohttp import web
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import PendingNow, WaitsUnexplained
 from gputally.answers.fits import FitsRequest, fits_document
 from gputally.answers.forecast import forecast, forecast_of_manifest
 from gputally.answers.parameters import InvalidRequest, expect_known
 from gputally.answers.past_pods import PastPods
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_now import PendingNow, Viewer, WaitsUnexplained
 from gputally.answers.pending_requests import PendingRequest, WhyRequest
 from gputally.answers.planned_pods import planned_by_parameters
+from gputally.answers.viewer import Viewer
 from gputally.answers.why import NoSuchPods, NotYetJudged, why_document
 from gputally.exposition.negotiation import gzip_accepted
 from gputally.formatting.html_pages import HEADERS

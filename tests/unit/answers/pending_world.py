@@ -6,11 +6,11 @@ import msgspec
 from msgspec.structs import replace
 
 from gputally.accounting.fleet.active_pods import read_active
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.nodes.facts import asset_of
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.past_pods import PastPod, PastVictims
-from gputally.answers.pending_now import PendingNow
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.wait_records import WaitRecord
 from gputally.model.advice import PriorityChoice

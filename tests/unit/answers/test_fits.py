@@ -5,9 +5,10 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.answers.fits import FitsRequest, fits_document
 from gputally.answers.parameters import InvalidRequest
-from gputally.answers.pending_now import ALL, PendingNow, Viewer
+from gputally.answers.viewer import ALL, Viewer
 from gputally.model.api.fits import PoolFits
 from gputally.model.price import Asset
 from gputally.output.fits import fits_lines

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import PendingNow, PolicyNow
 from gputally.answers.forecast import forecast
 from gputally.answers.help_words import effect_words
 from gputally.answers.parameters import InvalidRequest
-from gputally.answers.pending_now import ALL, PendingNow, PolicyNow, Viewer
 from gputally.answers.planned_pods import PlannedPods, plain_pod
+from gputally.answers.viewer import ALL, Viewer
 from gputally.model.advice import PriorityChoice
 from gputally.model.api.pending import QuotaRefusal
 from gputally.model.api.what_if import AfterWaiting, WhatIfDocument

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from aiohttp import ClientSession
 
-from gputally.answers.pending_now import PendingNow
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.model.advice import PriorityChoice
 from tests.unit.answers.pending_world import holds, node, waits, world
 from tests.unit.web.test_pending_routes import RESTRICTED, read, served

@@ -5,7 +5,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from gputally.answers.occupants import Rank, limited, occupants
-from gputally.answers.pending_now import ALL, Viewer
+from gputally.answers.viewer import ALL, Viewer
 from tests.unit.answers.pending_world import holds, node, world
 
 NOW = world(

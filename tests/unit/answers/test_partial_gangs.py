@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from gputally.accounting.fleet.pending_now import PendingNow, read_pending
 from gputally.answers.partial_gangs import gang_entries
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_now import ALL, PendingNow, Viewer, read_pending
 from gputally.answers.pending_requests import PendingRequest, WhyRequest
+from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import why_document
 from gputally.model.api.pending import GangEntry
 from gputally.model.kube.meta import Kind

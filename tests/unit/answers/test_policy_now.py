@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import not_considered, read_budgets, read_policy
 from gputally.accounting.policy.disruption_budgets import labels_in
-from gputally.answers.pending_now import not_considered, read_budgets, read_policy
 from gputally.model.kube.meta import Kind
 from gputally.model.needs import Taken
 from gputally.model.observation import ListedSeparately

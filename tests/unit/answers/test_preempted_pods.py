@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.answers.past_pods import PastVictim, PastVictims
-from gputally.answers.pending_now import ALL, PendingNow, Viewer
 from gputally.answers.pending_requests import WhyRequest
+from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, why_document
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.api.why import WhyDocument

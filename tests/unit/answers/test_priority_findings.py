@@ -4,9 +4,10 @@ import json
 
 import msgspec
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_now import ALL, PendingNow, Viewer
 from gputally.answers.pending_requests import PendingRequest
+from gputally.answers.viewer import ALL, Viewer
 from gputally.model.api.pending import PendingDocument
 from gputally.model.verdicts import FindingKind
 from gputally.output.why import pending_lines

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from gputally.answers.pending_now import Viewer
+from gputally.answers.viewer import Viewer
 from tests.unit.answers.pending_world import Past, node, past_pod, world
 from tests.unit.answers.test_why_waiting import GONE, PREEMPTION, why
 

@@ -2,8 +2,8 @@
 
 from gputally.answers.helps import Relations
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_now import ALL
 from gputally.answers.pending_requests import PendingRequest
+from gputally.answers.viewer import ALL
 from tests.unit.accounting.test_partial_gangs import gang
 from tests.unit.answers.test_partial_gangs import pending, two_gangs
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as changed
 
-from gputally.answers.pending_now import ALL, PendingNow, Viewer
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.answers.pending_requests import WhyRequest
+from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, why_document
 from gputally.model.api.why import WhyDocument
 from gputally.output.why import why_lines

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.uncreated.snapshot import Workloads
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_now import ALL, PendingNow, Viewer
 from gputally.answers.pending_requests import PendingRequest, WhyRequest
 from gputally.answers.uncreated_workloads import workload_change, workload_help, workload_sentence
+from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, why_document
 from gputally.model.kube.meta import Owner, OwnerReference
 from gputally.model.needs import QuotaState

@@ -7,10 +7,11 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.prices.book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_now import ALL, PendingNow
 from gputally.answers.pending_requests import PendingRequest, WhyRequest
+from gputally.answers.viewer import ALL
 from gputally.answers.wait_costs import waited_cost
 from gputally.answers.why import why_document
 from gputally.model.advice import PriorityChoice

@@ -5,9 +5,10 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.waiting.packing import JobNodes
-from gputally.answers.pending_now import ALL, PendingNow, Viewer
 from gputally.answers.pending_requests import WhyRequest
+from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, NotYetJudged, why_document
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.advice import PriorityChoice

@@ -3,8 +3,8 @@
 import html
 import re
 
-from gputally.answers.pending_now import ALL
 from gputally.answers.pending_requests import WhyRequest
+from gputally.answers.viewer import ALL
 from gputally.answers.why import why_document
 from gputally.output.why import why_lines
 from tests.unit.answers.pending_world import Past

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession
 from msgspec.structs import replace
 
-from gputally.answers.pending_now import PendingNow, WaitsUnexplained
+from gputally.accounting.fleet.pending_now import PendingNow, WaitsUnexplained
 from gputally.model.advice import PriorityChoice
 from gputally.model.api.what_if import BODY_BYTES
 from gputally.model.api.why import NOT_FOUND_HEADER

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from gputally.answers.pending_now import PendingNow
+from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.web.pending_routes import BODIES, PendingRoutes
 from gputally.web.server import serve
 from tests.fakes.command import done, run, start

@@ -82,24 +82,6 @@ def _why(fleet: Fleet, kind: Kind) -> str:
     return f"they are not watched; start the aggregator with --watch={kind.value}"
 
 
-class Viewer(NamedTuple):
-    """A reader who is restricted to `tenants`, None for one who may know all."""
-
-    tenants: Collection[str] | None
-
-    def sees(self, tenant: str) -> bool:
-        """Whether the reader may know the names of this tenant's pods."""
-        return self.tenants is None or tenant in self.tenants
-
-    @property
-    def sees_nodes(self) -> bool:
-        """Whether the reader may know the names of nodes."""
-        return self.tenants is None
-
-
-ALL: Final = Viewer(None)
-
-
 class WaitsUnexplained(Exception):
     """The aggregator runs without verdicts on waiting pods."""
 
