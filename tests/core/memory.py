@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes, Saved
-from gputally.accounting.fleet.documents import DOCUMENTS
+from gputally.accounting.fleet.fleet import documents
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import Total
@@ -108,7 +108,7 @@ class Memory:
             pods=tuple(map(_pod, self.pods.values())),
             nodes=tuple(msgspec.json.decode(text, type=NodeRecord) for text in self.nodes.values()),
             documents={
-                part: tuple(msgspec.json.decode(text, type=DOCUMENTS[part]) for text in kept.values())
+                part: tuple(msgspec.json.decode(text, type=documents()[part]) for text in kept.values())
                 for part, kept in self.documents.items()
             },
             series={key: copy(series) for key, series in self.series.items()},

@@ -12,7 +12,6 @@ from gputally.accounting.fleet.active_pods import Active, read_active
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.accounting.fleet.work_at_risk import RiskNow, read_risk
-from gputally.accounting.nodes.inventory import OTHER
 from gputally.accounting.totals.total import Lines
 from gputally.errors import MalformedObject
 from gputally.model.health import Health
@@ -76,7 +75,7 @@ class Accountant:
             with self._exclusive():
                 self.fleet.reconcile()
                 started = time.monotonic()
-                self.fleet.waiting.judge(at_us=self.fleet.now_us)
+                self.fleet.judge()
             ended = time.monotonic()
             self._health.verdicts.renewed(ended - updated)
             linger_s = max(LINGER_SECONDS, ended - started)
@@ -115,7 +114,7 @@ class Accountant:
 
     def _continue_judging(self) -> None:
         """Renew the remaining verdicts soon, also those that follow from the time alone."""
-        if self.fleet.waiting.is_behind:
+        if self.fleet.is_behind:
             self._updated.set()
 
     @contextmanager
@@ -140,7 +139,7 @@ class Accountant:
 
     def _warn_of_faulty_agents(self) -> None:
         """Log each agent with implausible usage once."""
-        faulty = self.fleet.usage.pending.faulty
+        faulty = self.fleet.faulty_agents
         if len(faulty) > len(self._warned_nodes):
             for node in faulty.keys() - self._warned_nodes:
                 logger.warning("some usage that the agent on %s reports is excluded: %s", node, faulty[node].value)
@@ -148,18 +147,17 @@ class Accountant:
 
     def _warn_of_label_conflicts(self) -> None:
         """Log each node whose GPU labels contradict its units once, and again if they do so in another way."""
-        for uid, conflict in self.fleet.nodes.take_new_conflicts().items():
+        for uid, node, conflict in self.fleet.take_label_conflicts():
             if (uid, conflict) not in self._warned_conflicts:
                 self._warned_conflicts.add((uid, conflict))
-                logger.warning("node %s: %s", self.fleet.nodes.accounts[uid].record.name, conflict.sentence)
+                logger.warning("node %s: %s", node, conflict.sentence)
 
     def _warn_of_unaccounted(self) -> None:
         """Log each reason once, with a pod, and each unknown device that nodes offer."""
-        for reason, pods in self.fleet.unaccounted.read().pods.items():
-            if pods and reason not in self._warned_reasons:
+        for reason, named in self.fleet.unaccounted_examples():
+            if reason not in self._warned_reasons:
                 self._warned_reasons.add(reason)
-                named = self.fleet.unaccounted.example(reason, self.fleet.pods.records)
                 what = f"GPUs that pods request ({WORDS[reason]}), for example {named}"
                 self._unaccounted.warn(f"{what}: {REMEDIES[reason]}")
-        for resource in self.fleet.unknown_offers.read().keys() - {OTHER}:
+        for resource in self.fleet.unknown_devices():
             self._unaccounted.warn(f"{resource}, which nodes offer: no rule weighs it; add one if it is a GPU")

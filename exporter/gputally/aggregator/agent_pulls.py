@@ -100,4 +100,4 @@ def puller(client: AgentClient, pipeline: Pipeline, choice: AgentOptions, *, clo
 
 
 def _targets(pipeline: Pipeline, choice: AgentOptions) -> list[Target]:
-    return choice.targets(pipeline.fleet.agents.on_nodes())
+    return choice.targets(pipeline.fleet.agents_on_nodes())

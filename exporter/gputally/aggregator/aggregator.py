@@ -146,7 +146,7 @@ async def aggregate(
             saved = _saved(ledger, now_us=clock())
             zero_us, explains_waits = settings.zero_s * US_PER_SECOND, settings.explains_waits
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=zero_us, explains_waits=explains_waits)
-            fleet.jobs.costs.is_on = settings.training_job_cost
+            fleet.count_job_costs(is_on=settings.training_job_cost)
             pipeline = _pipeline(fleet, ledger, clock=clock)
             pipeline.health.clock = server_time.health
             pipeline.health.certificates = _certificates(policies, pulled)

@@ -30,7 +30,7 @@ class Exposition:
         self._scraping = asyncio.Lock()
         self._rendering_pods = asyncio.Lock()
         self._registry = process_registry()
-        self._committed = accountant.publish(now_us=accountant.fleet.totals.evaluated_us, differences={})
+        self._committed = accountant.publish(now_us=accountant.fleet.evaluated_us, differences={})
         """The last published snapshot that is in the ledger; initially that of the earlier process."""
         self._caught_up = False
 
@@ -49,15 +49,14 @@ class Exposition:
         accounted: a pod that ended meanwhile would still be counted. Gauges stay current.
         """
         async with self._scraping:  # of two concurrent scrapes, one might withdraw what the other has returned
-            totals = self._accountant.fleet.totals
-            now_us = self._clock() if self.has_caught_up else totals.evaluated_us
+            now_us = self._clock() if self.has_caught_up else self._accountant.fleet.evaluated_us
             snapshot = self._accountant.publish(now_us=now_us, differences=self._writer.differences)
             if self._health.ledger.writable:
                 text = await self._written_with(snapshot, openmetrics=openmetrics)
             if self._health.ledger.writable:
                 self._committed = snapshot
                 return text
-            totals.withdraw()
+            self._accountant.fleet.withdraw_published()
             return self._text(snapshot, counters=self._committed, openmetrics=openmetrics)
 
     async def scrape_pods(self, openmetrics: bool) -> bytes:  # noqa: FBT001 - required by the web interface

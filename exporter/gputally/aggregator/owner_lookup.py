@@ -119,7 +119,7 @@ class OwnerWalk:
         self._now = asyncio.get_running_loop().time
         self._owners = Owners(api, clock=clock, now=self._now)
         self._pipeline = pipeline
-        self._walks = pipeline.fleet.pods.walks
+        self._walks = pipeline.fleet.owner_walks
         self._queue = OwnerQueue()
         self._changed = asyncio.Event()
         self._attempts: dict[Owner, _Attempts] = {}

@@ -136,6 +136,6 @@ def live_routes(pipeline: Pipeline, clock: Clock) -> Sequence[web.AbstractRouteD
 def allocations_now(pipeline: Pipeline, clock: Clock) -> AllocationsNow:
     """The pods and nodes now."""
     at_us = clock()
-    book = pipeline.fleet.pricing.book
+    book = pipeline.fleet.book
     active = pipeline.accountant.read_active(now_us=at_us)
     return AllocationsNow(active, at_us, book.currency if book else "")

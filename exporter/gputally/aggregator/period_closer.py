@@ -92,7 +92,7 @@ class PeriodCloser:
         self._pipeline.accountant.advance(now_us=self._clock())
         await self._pipeline.writer.flush()
         draft = period_in(await preview_period(self._ledger, name=due.name, zone=self._closing.zone))
-        book = self._pipeline.fleet.pricing.book
+        book = self._pipeline.fleet.book
         period = replace(draft, closed_us=self._clock(), version=__version__, price_book=book.digest if book else "")
         period = replace(period, hash=period.computed_hash())
         await self._pipeline.writer.close_period(period)

@@ -50,7 +50,7 @@ def assemble(
     intake = Intake(first, kinds=[each.kind for each in watches] or Kind, limit=limit)
     accountant = Accountant(fleet, health)
     writer = LedgerWriter(
-        ledger, accountant, health.ledger, clock=clock, is_busy=lambda: bool(intake.size) or fleet.coverage.is_listing
+        ledger, accountant, health.ledger, clock=clock, is_busy=lambda: bool(intake.size) or fleet.is_listing
     )
     exposition = Exposition(intake, accountant, writer, health, clock=clock)
     return Pipeline(intake, accountant, writer, exposition, health)
@@ -58,5 +58,4 @@ def assemble(
 
 def watched_by(fleet: Fleet) -> tuple[Resource, ...]:
     """The resources that the fleet needs."""
-    waiting = fleet.waiting
-    return resources(fleet.rules, matters=waiting.live.matters if waiting.is_on else None)
+    return resources(fleet.rules, matters=fleet.matters if fleet.explains_waits else None)

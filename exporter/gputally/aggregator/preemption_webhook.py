@@ -121,7 +121,7 @@ class PreemptionWebhook:
         """A result that could not be written yet, by ID: no other record is posted before."""
         self._failures = Once(logger, "preemption webhook")
         self._rejections = Once(logger, "preemption webhook")
-        pipeline.fleet.disrupted.disruptions.announces = True
+        pipeline.fleet.announce_preemptions()
 
     async def run(self) -> None:
         """Forever: deliver what is due; after longer and longer pauses while the webhook is down."""

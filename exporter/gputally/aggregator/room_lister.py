@@ -59,7 +59,7 @@ class RoomLister:
 
     @property
     def _live(self) -> LiveRoom:
-        return self._fleet.waiting.live
+        return self._fleet.live_room
 
     async def _list(self) -> None:
         late = self._live.late

@@ -3,8 +3,6 @@
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-ALL: Final = Viewer(None)
-
 
 class Viewer(NamedTuple):
     """A reader who is restricted to `tenants`, None for one who may know all."""
@@ -19,3 +17,6 @@ class Viewer(NamedTuple):
     def sees_nodes(self) -> bool:
         """Whether the reader may know the names of nodes."""
         return self.tenants is None
+
+
+ALL: Final = Viewer(None)

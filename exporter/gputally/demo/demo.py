@@ -141,7 +141,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 def _accounted(running: RunningAggregator) -> int:
     """The resourceVersion up to which pods are accounted."""
-    checkpoint = running.pipeline.fleet.coverage.resumes.get(Kind.PODS)
+    checkpoint = running.pipeline.fleet.resume_of(Kind.PODS)
     return int(checkpoint.version) if checkpoint else 0
 
 

@@ -108,7 +108,7 @@ class Screen:
         if height:
             most = max(_LEAST_EVENTS, height - len(lines) - tiers.row_count - tenants.row_count - 4)
         texts = [Text(line, no_wrap=bool(height), overflow="ellipsis") for line in lines]
-        self._preemptions |= fleet.disrupted.preemptions.known  # which forgets them after an hour, seconds here
+        self._preemptions |= fleet.preemptions  # which forgets them after an hour, seconds here
         latest = events(fleet, self._preemptions.values(), now_us=now_us, most=most)
         for event in latest:
             event.no_wrap, event.overflow = True, "ellipsis"

@@ -53,37 +53,37 @@ class _Line:
 def tier_table(fleet: Fleet, *, now_us: int, width: int) -> Table:
     """Tiers by name, with the exact totals at `now_us`."""
     lines = _lines(fleet, now_us, part=0, pending_of=lambda record: tier_of_pod(record, fleet.rules))
-    for labels, series in fleet.totals.truth(Total.PREEMPTIONS):
+    for labels, series in fleet.truth(Total.PREEMPTIONS):
         lines.setdefault(labels[0], _Line()).preempted += series.at(now_us)
     return _table("tier", lines, {name: str(line.preempted) for name, line in lines.items()}, fleet, width)
 
 
 def tenant_table(fleet: Fleet, *, now_us: int, width: int, quotas: Mapping[str, int]) -> Table:
     """Tenants by name, with the exact totals at `now_us` and the GPUs of their `quotas`, which are by namespace."""
-    tenant_of = {record.namespace: fleet.pods.namespaces.tenant(record) for record in fleet.pods.records.values()}
+    tenant_of = {record.namespace: fleet.tenant_of(record) for record in fleet.records}
     allowed: dict[str, int] = {}
     for namespace, gpus in quotas.items():
         if tenant := tenant_of.get(namespace):
             allowed[tenant] = allowed.get(tenant, 0) + gpus
-    lines = _lines(fleet, now_us, part=1, pending_of=fleet.pods.namespaces.tenant)
+    lines = _lines(fleet, now_us, part=1, pending_of=fleet.tenant_of)
     return _table("tenant", lines, {name: str(gpus) for name, gpus in allowed.items()}, fleet, width)
 
 
 def _lines(fleet: Fleet, now_us: int, *, part: int, pending_of: Callable[[PodRecord], str]) -> dict[str, _Line]:
     lines: dict[str, _Line] = {}
-    for labels, series in fleet.totals.truth(Total.ALLOCATED):
+    for labels, series in fleet.truth(Total.ALLOCATED):
         line = lines.setdefault(labels[part], _Line())
         line.slope += series.b
         line.time += series.at(now_us)
         line.starting += series.at(now_us) if labels[3] == "starting" else 0
-    for labels, series in fleet.totals.truth(Total.COST):
+    for labels, series in fleet.truth(Total.COST):
         lines.setdefault(labels[part], _Line()).cost += series.at(now_us)
     for total, name in ((Total.MEASURED, "measured"), (Total.USED, "used"), (Total.IDLE_COST, "idle_cost")):
-        for labels, series in fleet.totals.truth(total):
+        for labels, series in fleet.truth(total):
             line = lines.setdefault(labels[part], _Line())
             setattr(line, name, getattr(line, name) + series.at(now_us))
-    for uid in fleet.pods.index.pending:
-        lines.setdefault(pending_of(fleet.pods.records[uid]), _Line()).pending += 1
+    for record in fleet.pending_records():
+        lines.setdefault(pending_of(record), _Line()).pending += 1
     return lines
 
 
@@ -102,18 +102,18 @@ def _table(title: str, lines: dict[str, _Line], last: Mapping[str, str], fleet: 
 
 
 def _currency(fleet: Fleet) -> str:
-    return next((labels[-1] for labels, _ in fleet.totals.truth(Total.COST)), "")
+    return next((labels[-1] for labels, _ in fleet.truth(Total.COST)), "")
 
 
 def totals_line(fleet: Fleet) -> str:
     """GPUs by state, pending pods and cost per hour of the whole fleet."""
     states: dict[str, int] = {}
-    for labels, series in fleet.totals.truth(Total.CAPACITY):
+    for labels, series in fleet.truth(Total.CAPACITY):
         states[labels[2]] = states.get(labels[2], 0) + series.b
     overcommitted = states.pop(CapacityState.OVERCOMMITTED, 0)
     parts = ", ".join(f"{gpus / GPU:g} {state}" for state, gpus in sorted(states.items()) if gpus)
-    waiting = len(fleet.pods.index.pending)
-    cost = sum(series.b for _, series in fleet.totals.truth(Total.COST)) * 3600 * US_PER_SECOND
+    waiting = len(fleet.pending_records())
+    cost = sum(series.b for _, series in fleet.truth(Total.COST)) * 3600 * US_PER_SECOND
     price = f"; allocated GPUs cost {Decimal(cost) / COST_UNIT:.2f} {_currency(fleet)}/h" if cost else ""
     pods = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
     return f"{(sum(states.values()) - overcommitted) / GPU:g} GPUs: {parts or 'none'}; {pods}{price}"
@@ -127,8 +127,8 @@ def events(fleet: Fleet, preemptions: Iterable[Preemption], *, now_us: int, most
     found = [(second * US_PER_SECOND, Text(_took(tier, lost), style="red")) for (second, tier), lost in victims.items()]
     for pod in pending(fleet)[:most]:
         minutes = (now_us - pod.since_us) / US_PER_SECOND / 60
-        known = fleet.waiting.pod(pod.uid)
-        why = f" ({SHORT[known.verdict.reason]})" if known else ""
+        verdict = fleet.verdict_of(pod.uid)
+        why = f" ({SHORT[verdict.reason]})" if verdict else ""
         text = f"{pod.tier} waits for {_gpus(pod.quantity)}, {minutes:.0f} min: {pod.namespace}/{pod.name}{why}"
         found.append((pod.since_us, Text(text, style="yellow")))
     latest = sorted(found, key=lambda event: event[0], reverse=True)[:most]

@@ -13,9 +13,8 @@ from msgspec import Struct, structs
 
 from gputally.accounting.base import limits
 from gputally.accounting.base.limits import KEPT, NONE, STORED, Beyond, Limit, NamespaceLimit
-from gputally.accounting.base.state_part import StatePart
+from gputally.accounting.base.state_part import DOCUMENTS, StatePart
 from gputally.accounting.disruptions import kueue_preemptors, preemptors
-from gputally.accounting.fleet.documents import DOCUMENTS
 from gputally.accounting.nodes.most_capacity import MOST_MODELS, MostCapacity
 from gputally.accounting.uncreated import refusals
 from gputally.accounting.waiting.fitting import MOST_SIZES, AskedSizes

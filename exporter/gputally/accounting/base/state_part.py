@@ -1,7 +1,7 @@
 """State derived from watched objects besides pods and nodes: one part per subject, with a common interface."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,16 +10,27 @@ from gputally.accounting.base.limits import Beyond
 from gputally.model.kube.meta import Kind, Object
 
 Document = TypeVar("Document", bound=Struct)
+DOCUMENTS: Final[dict[str, type[Struct]]] = {}
+"""The type of the documents of each part that has any, by its name; `Fleet` imports all parts."""
 
 
 class StatePart(Generic[Document]):
     """The state of one subject, updated by events of its `kinds`. Methods that a part does not override do nothing.
 
-    Its state for a restart is a set of documents of one type, by key, which a ledger stores under the part's `name`.
+    Its state for a restart is a set of documents of one type, by key, which a ledger stores under the part's `name`;
+    `StatePart[Struct]` has none.
     """
 
     name: ClassVar[str]
     kinds: Collection[Kind]
+
+    def __init_subclass__(cls) -> None:
+        """Register the type of the documents, which is the argument of the base class."""
+        super().__init_subclass__()
+        if "name" in vars(cls):
+            [document] = get_args(vars(cls)["__orig_bases__"][0])
+            if document is not Struct:
+                DOCUMENTS[cls.name] = document
 
     @property
     def beyond_limits(self) -> Beyond:

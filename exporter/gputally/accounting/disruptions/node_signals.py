@@ -150,7 +150,7 @@ EVENT_KINDS: Final = frozenset({Kind.EVENTS, Kind.FAILED_CREATES, *SENDERS})
 """Kinds that add knowledge, but no GPU-time."""
 
 
-class ReclaimEvents(StatePart[NodeSignal]):
+class ReclaimEvents(StatePart[Struct]):
     """Passes the Events of all senders on to the signals of nodes, which are the state."""
 
     name = "reclaim_event"

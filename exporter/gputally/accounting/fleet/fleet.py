@@ -3,11 +3,15 @@
 Observations of different kinds come in no common order: every rule recomputes its result, and corrects the totals.
 """
 
+from collections.abc import Collection, Iterator, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from msgspec import Struct
 
 from gputally.accounting.base.coverage import Coverage
 from gputally.accounting.base.limits import KEPT, NONE, Beyond
+from gputally.accounting.base.state_part import DOCUMENTS, StatePart
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.disruptions.counters import STEP_BOUNDS_S, STEPS
 from gputally.accounting.disruptions.disrupted_pods import DisruptedPods
@@ -19,14 +23,16 @@ from gputally.accounting.fleet.restore import restore
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.jobs.progress import JobProgress
 from gputally.accounting.nodes.facts import NODE_READING
-from gputally.accounting.nodes.inventory import UnknownOffers
+from gputally.accounting.nodes.inventory import OTHER, UnknownOffers
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.pods import NamespaceTenants, Pods
 from gputally.accounting.pods.posting import BEYOND, SCHEDULING_BOUNDS_S, Posting
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
+from gputally.accounting.terms.job import OwnerWalks
 from gputally.accounting.totals.label_limiter import LabelLimiter
+from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import RECONCILED, Total
 from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.uncreated import Uncreated
@@ -34,12 +40,15 @@ from gputally.accounting.usage.usage import Usage
 from gputally.accounting.wait_book.book import WaitBook
 from gputally.accounting.wait_book.prices import WaitPrices
 from gputally.accounting.wait_book.terms import WaitTerms
+from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.waiting import Waiting
 from gputally.accounting.watched.agents import Agents
 from gputally.accounting.watched.unaccounted_pods import UNACCOUNTED_READING, UnaccountedDays
+from gputally.model.disruptions import Preemption
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.pods import Pod
+from gputally.model.node_record import LabelConflict
 from gputally.model.observation import (
     Bookmark,
     Checkpoint,
@@ -56,12 +65,11 @@ from gputally.model.observation import (
 )
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules
+from gputally.model.unaccounted import Unaccounted
 from gputally.model.units import US_PER_SECOND
+from gputally.model.usage import AgentPod, Fault
+from gputally.model.verdicts import Verdict
 from gputally.placement.room import Room
-
-if TYPE_CHECKING:
-    from gputally.accounting.base.state_part import StatePart
-    from gputally.accounting.totals.series import Labels
 
 
 class KnownSeries:
@@ -107,6 +115,11 @@ _BESIDE = (OtherPod, UsageReported, WorkloadResolved)
 """Observations that change nothing about how pods with GPUs are accounted."""
 
 
+def documents() -> Mapping[str, type[Struct]]:
+    """The types of the documents that ledgers keep of each part, for the next process alone, by its name."""
+    return DOCUMENTS
+
+
 class Fleet:
     """Pods, nodes and other parts, their totals, and the changes not yet in the ledger."""
 
@@ -150,6 +163,112 @@ class Fleet:
         """The counters that the restore has reset."""
         self.limiter.look(self.totals.growth)
         restore(self, saved)
+
+    @property
+    def book(self) -> PriceBook | None:
+        """The active price book, None without one."""
+        return self.pricing.book
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether a watch is listing its objects."""
+        return self.coverage.is_listing
+
+    @property
+    def evaluated_us(self) -> int:
+        """Up to when counters were published last (µs)."""
+        return self.totals.evaluated_us
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether some verdicts on waiting pods are still to be renewed."""
+        return self.waiting.is_behind
+
+    @property
+    def explains_waits(self) -> bool:
+        """Whether the reasons of waits are determined."""
+        return self.waiting.is_on
+
+    @property
+    def live_room(self) -> LiveRoom:
+        """What nodes offer and pods take, as far as `explains_waits`."""
+        return self.waiting.live
+
+    def matters(self, node: str) -> bool:
+        """Whether pods without GPUs on a node of that name matter for waits."""
+        return self.waiting.live.matters(node)
+
+    @property
+    def records(self) -> Collection[PodRecord]:
+        """All pods with GPUs."""
+        return self.pods.records.values()
+
+    @property
+    def owner_walks(self) -> OwnerWalks:
+        """The owners that are to be looked up."""
+        return self.pods.walks
+
+    @property
+    def faulty_agents(self) -> Mapping[str, Fault]:
+        """The agents with implausible usage, by node, and the last fault of each."""
+        return self.usage.pending.faulty
+
+    @property
+    def preemptions(self) -> Mapping[str, Preemption]:
+        """Preemptions of the last hour and of existing pods, by the UID of the victim."""
+        return self.disrupted.preemptions.known
+
+    def agents_on_nodes(self) -> Mapping[str, AgentPod]:
+        """See `Agents.on_nodes`."""
+        return self.agents.on_nodes()
+
+    def count_job_costs(self, *, is_on: bool) -> None:
+        """Whether the cost of each job is added up from now on."""
+        self.jobs.costs.is_on = is_on
+
+    def announce_preemptions(self) -> None:
+        """Mark new preemptions of jobs from now on as those that a webhook is to get."""
+        self.disrupted.disruptions.announces = True
+
+    def judge(self) -> None:
+        """Renew the verdicts on waiting pods, as many as take little time: see `is_behind`."""
+        self.waiting.judge(at_us=self.now_us)
+
+    def withdraw_published(self) -> None:
+        """See `Totals.withdraw`."""
+        self.totals.withdraw()
+
+    def truth(self, total: Total) -> Iterator[tuple[Labels, Series]]:
+        """See `Totals.truth`."""
+        return self.totals.truth(total)
+
+    def tenant_of(self, record: PodRecord) -> str:
+        """The tenant of a pod, by the present labels of its namespace."""
+        return self.pods.namespaces.tenant(record)
+
+    def pending_records(self) -> list[PodRecord]:
+        """The pods that are not bound."""
+        return [self.pods.records[uid] for uid in self.pods.index.pending]
+
+    def verdict_of(self, uid: str) -> Verdict | None:
+        """Why a pod waits; None if that is not known."""
+        found = self.waiting.pod(uid)
+        return found.verdict if found else None
+
+    def take_label_conflicts(self) -> list[tuple[str, str, LabelConflict]]:
+        """New contradictions between the GPU labels of a node and its units, by UID and name, since the last call."""
+        found = self.nodes.take_new_conflicts().items()
+        return [(uid, self.nodes.accounts[uid].record.name, conflict) for uid, conflict in found]
+
+    def unaccounted_examples(self) -> Iterator[tuple[Unaccounted, str]]:
+        """Each reason for which GPUs of pods are not accounted, with the name of a pod."""
+        for reason, pods in self.unaccounted.read().pods.items():
+            if pods:
+                yield reason, self.unaccounted.example(reason, self.pods.records)
+
+    def unknown_devices(self) -> set[str]:
+        """Resources that nodes offer, that look like GPUs, and that no rule weighs."""
+        return self.unknown_offers.read().keys() - {OTHER}
 
     def apply(self, observation: Observation) -> None:
         """Observe and account one observation. Raises: MalformedObject, see `observe`."""

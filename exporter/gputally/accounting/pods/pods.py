@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.compact import shared
@@ -332,7 +333,7 @@ class Pods:
         return self._posting.jobs.forget_pod(record, at_us=at_us)
 
 
-class NamespaceTenants(StatePart[Namespace]):
+class NamespaceTenants(StatePart[Struct]):
     """Relisted at each start; `Pods` holds the state."""
 
     name = "namespace-tenants"

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import KeyedPart, StatePart, no_later
@@ -19,7 +20,7 @@ SYSTEM: Final = "system-"
 """Names of the classes of Kubernetes itself begin so."""
 
 
-class ClassTiers(StatePart[PriorityClass]):
+class ClassTiers(StatePart[Struct]):
     """Tiers stay known after their class is deleted. Those of system classes wait until pods have them."""
 
     name = "class-tier"

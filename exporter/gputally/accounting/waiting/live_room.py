@@ -6,6 +6,7 @@ young nodes are kept, too. Where a node gets GPUs later, and after a restart, a 
 
 from collections.abc import Collection
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.compact import shared
@@ -21,7 +22,6 @@ from gputally.model.needs import PODS, Place, Taken
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
-from gputally.model.waits import PodWait
 from gputally.placement.node_room import place_of
 from gputally.placement.room import Room
 from gputally.shares.schemes import rule_of
@@ -222,7 +222,7 @@ class LiveRoom:
         return any(rule_of(name, self._rules) for name in names)
 
 
-class RoomNodes(StatePart[PodWait]):
+class RoomNodes(StatePart[Struct]):
     """Passes nodes on to the room; it has no state of its own."""
 
     name = "room-node"

@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 import msgspec
 
 from gputally.accounting.changes import Changes, Saved, new_accounts
-from gputally.accounting.fleet.documents import DOCUMENTS
+from gputally.accounting.fleet.fleet import documents
 from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import Lines, Total
@@ -163,7 +163,7 @@ class SqliteLedger:
             assignment_usage=tuple(map(usage.assignment_hour, execute(usage.SELECT_ASSIGNED))),
             unallocated_usage=tuple(map(usage.unallocated_hour, execute(usage.SELECT_UNALLOCATED))),
             nodes=self._working("node", NodeRecord),
-            documents={name: found for name, type_ in DOCUMENTS.items() if (found := self._working(name, type_))},
+            documents={name: found for name, type_ in documents().items() if (found := self._working(name, type_))},
             series=dict(self._series()),
             known_values={
                 (label, value): KnownValue(*rest) for label, value, *rest in execute("SELECT * FROM known_values")
