@@ -179,7 +179,7 @@ async def tell(books: Pipeline, time: Time) -> None:
 LIMITED = """
 import asyncio, resource, sys
 from pathlib import Path
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.fakes.bookkeeping import Time, open_pipeline
 from tests.fakes.stream import stream
 

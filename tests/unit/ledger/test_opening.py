@@ -125,7 +125,7 @@ OPENING = """
 import sys
 from pathlib import Path
 from gputally.errors import LedgerError
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 try:
     with SqliteLedger(Path(sys.argv[1])):
         print("opened", end="")

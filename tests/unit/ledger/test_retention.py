@@ -144,7 +144,7 @@ def test_allocations_of_older_schemas_are_rolled_up_too(tmp_path: Path, version:
 KILLED = """
 import sys
 from pathlib import Path
-from gputally.ledger.sqlite.sqlite_ledger import SqliteLedger
+from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import US_PER_DAY
 with SqliteLedger(Path(sys.argv[1])) as ledger:
     for _ in ledger.roll_up(US_PER_DAY):

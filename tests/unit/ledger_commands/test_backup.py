@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from gputally.ledger.sqlite.maintenance.take_backup import back_up_to_file
+from gputally.ledger.sqlite.backup import back_up_to_file
 from gputally.commands.progress import ending_cleanly
 def report(text):
     if text.startswith(sys.argv[3]):
