@@ -112,7 +112,7 @@ def test_a_query_works(
 
 
 def test_there_are_queries() -> None:
-    assert {page for page, _ in QUERIES} >= {"docs/architecture.md", "docs/runbooks/HighPreemptionRate.md"}
+    assert {page for page, _ in QUERIES} >= {"docs/accounting.md", "docs/runbooks/HighPreemptionRate.md"}
 
 
 @pytest.mark.parametrize("page", RUNBOOKS)

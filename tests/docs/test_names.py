@@ -13,7 +13,7 @@ from tests.docs.pages import TEXTS, table
 from tests.golden.test_scrape import an_hour
 
 METRICS: dict[str, Metric[object]] = {metric.name: metric for group in GROUPS.values() for metric in group}
-ARCHITECTURE = TEXTS["docs/architecture.md"]
+ACCOUNTING = TEXTS["docs/accounting.md"]
 
 FORMER = re.compile(r"^\| (`gputally_[^|]*) \|(?= `gputally_)", re.MULTILINE)
 """The first cell of a table of renamed metrics."""
@@ -54,19 +54,19 @@ def test_every_table_of_the_ledger_is_described() -> None:
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
     connection.close()
 
-    assert {row[0] for row in table(ARCHITECTURE, "Table")} == {name for (name,) in tables}
+    assert {row[0] for row in table(ACCOUNTING, "Table")} == {name for (name,) in tables}
 
 
 def test_every_way_an_allocation_ends_is_explained() -> None:
-    assert {row[0] for row in table(ARCHITECTURE, "`end_by`")} == {end.value for end in End}
+    assert {row[0] for row in table(ACCOUNTING, "`end_by`")} == {end.value for end in End}
 
 
 @pytest.mark.parametrize("states", [State, CapacityState])
 def test_every_state_is_explained_in_the_order_of_precedence(states: type[State] | type[CapacityState]) -> None:
-    _, _, rest = ARCHITECTURE.partition("## Capacity") if states is CapacityState else ("", "", ARCHITECTURE)
+    _, _, rest = ACCOUNTING.partition("## Capacity") if states is CapacityState else ("", "", ACCOUNTING)
 
     assert [row[0] for row in table(rest, "`state`")] == [state.value for state in states]
 
 
 def test_every_reconciliation_check_is_explained() -> None:
-    assert {row[0] for row in table(ARCHITECTURE, "`check`")} == an_hour().differences.keys()
+    assert {row[0] for row in table(ACCOUNTING, "`check`")} == an_hour().differences.keys()

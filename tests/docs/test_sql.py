@@ -12,7 +12,7 @@ from tests.core.replay import Replay
 from tests.docs.pages import TEXTS, blocks
 
 HOUR = 3600
-(QUERY,) = blocks(TEXTS["docs/architecture.md"], "sql")
+(QUERY,) = blocks(TEXTS["docs/accounting.md"], "sql")
 
 
 class StoredMemory(Memory):

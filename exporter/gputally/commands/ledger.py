@@ -31,7 +31,7 @@ _QUERY: Final = """\
 The statement can only read. Times (_us) are microseconds since 1970 in UTC, quantities millionths of a GPU; nothing is
 converted. csv and json (one object per line) print rows as they are read. While a query runs, SQLite cannot reuse the
 WAL, so that file grows by what is written meanwhile: hence --timeout.
-docs/architecture.md#ledger describes the tables.
+docs/accounting.md#ledger describes the tables.
 
 examples:
   gputally ledger query "SELECT tenant, count(*) AS segments FROM allocation_segments GROUP BY tenant"
