@@ -116,7 +116,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     """The state that an earlier process stored: the sum of all its changes, with usage that agents may still revise.
 
     Hours of one assignment are in order, `documents` are by the part's name. `resumed_us` is when this process resumed.
-    `is_moved` says that the ledger has other times, see `present`.
+    `is_moved` says that the ledger has other times, see `at_present`.
     """
 
     accounting_start_us: int
