@@ -9,7 +9,7 @@ import pytest
 from yarl import URL
 
 from gputally.answers.at_risk import FILTERS
-from gputally.model.api.at_risk import PATH as AT_RISK_PATH
+from gputally.model.api.paths import AT_RISK_PATH
 from monitoring.config import read
 from monitoring.generate import generated
 from tests.fakes.tenants_ledger import RED, tenants_ledger

@@ -9,15 +9,12 @@ from gputally.accounting.fleet.active_pods import PENDING, ActivePod
 from gputally.aggregator.pipeline import Pipeline
 from gputally.aggregator.settings import Settings
 from gputally.answers.allocations import AllocationsNow
-from gputally.model.api.allocations import PATH as ALLOCATIONS_PATH
-from gputally.model.api.at_risk import PATH as AT_RISK_PATH
-from gputally.model.api.pending import PENDING_PATH
+from gputally.model.api.paths import ALLOCATIONS_PATH, AT_RISK_PATH, PENDING_PATH, PREEMPTIONS_PATH
 from gputally.model.health import AgentsHealth, Health, LedgerHealth, WatchHealth
 from gputally.model.units import GPU, US_PER_SECOND
 from gputally.process.clock import Clock
 from gputally.web.filtered_routes import allocations_route, at_risk_route
 from gputally.web.pending_routes import PENDING_PAGE_PATH
-from gputally.web.report_requests import PREEMPTIONS_PATH
 from gputally.web.report_routes import OPENAPI_PATH, PAGE_PATH
 from gputally.web.status_page import StatusTable
 

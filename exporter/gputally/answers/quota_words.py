@@ -3,8 +3,7 @@
 from gputally.formatting.amounts import bare_amount
 from gputally.model.api.pending import QuotaRefusal
 from gputally.model.kube.policy import LIMITS, REQUESTS
-from gputally.model.needs import CPU, QuotaState
-from gputally.placement.quotas import resource_of
+from gputally.model.needs import CPU, QuotaState, resource_of
 
 _MILLI = 1000
 

@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from gputally.formatting.amounts import amount_words, bare_amount, listed
-from gputally.model.needs import GangState, Needs, Situation
-from gputally.model.verdicts import Obstacle, ObstacleKind, Reason, Verdict
-from gputally.placement.gangs import MEMBERS
-from gputally.placement.quotas import resource_of
+from gputally.model.needs import GangState, Needs, Situation, resource_of
+from gputally.model.verdicts import MEMBERS, Obstacle, ObstacleKind, Reason, Verdict
 
 _MOST_TASKS: Final = 4
 """Tasks of a gang that are named."""

@@ -13,7 +13,8 @@ from yarl import URL
 from gputally.client.access import Credentials
 from gputally.client.port_forward import Service, forwarded
 from gputally.errors import AggregatorRefused, AggregatorUnreachable, NotFound
-from gputally.model.api.allocations import PATH, VERSION, AllocationsDocument
+from gputally.model.api.allocations import VERSION, AllocationsDocument
+from gputally.model.api.paths import ALLOCATIONS_PATH
 from gputally.model.api.why import NOT_FOUND_HEADER
 from gputally.model.printable import printable
 
@@ -77,7 +78,7 @@ class AggregatorClient:
 
     async def read(self) -> bytes:
         """The document as JSON. Raises: AggregatorUnreachable."""
-        return await self.get(PATH)
+        return await self.get(ALLOCATIONS_PATH)
 
     async def get(self, path: str, *, timeout: ClientTimeout = _TIMEOUT) -> bytes:  # noqa: ASYNC109 - of aiohttp
         """The response to a path with its query. Raises: AggregatorUnreachable, InvalidQuestion, NotFound."""

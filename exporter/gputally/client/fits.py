@@ -9,7 +9,8 @@ from gputally.client.access import access_problems, credentials_from, service_fr
 from gputally.client.aggregator import InvalidQuestion, connected, of_version
 from gputally.errors import ConfigError, Problem
 from gputally.formatting.wrapping import print_json, print_lines, width
-from gputally.model.api.fits import FITS_PATH, FITS_VERSION, FitsDocument
+from gputally.model.api.fits import FITS_VERSION, FitsDocument
+from gputally.model.api.paths import FITS_PATH
 from gputally.output.fits import fits_lines
 
 

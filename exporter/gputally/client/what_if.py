@@ -17,7 +17,8 @@ from gputally.client.aggregator import InvalidQuestion, connected, of_version
 from gputally.errors import ConfigError, Problem
 from gputally.files.manifests import ManifestObject, manifest_objects
 from gputally.formatting.wrapping import print_json, print_lines, width
-from gputally.model.api.what_if import BODY_BYTES, WHAT_IF_PATH, WHAT_IF_VERSION, WhatIfDocument
+from gputally.model.api.paths import WHAT_IF_PATH
+from gputally.model.api.what_if import BODY_BYTES, WHAT_IF_VERSION, WhatIfDocument
 from gputally.model.printable import printable
 from gputally.output.what_if import what_if_lines
 

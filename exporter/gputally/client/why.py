@@ -10,8 +10,9 @@ from gputally.client.access import access_problems, credentials_from, service_fr
 from gputally.client.aggregator import InvalidQuestion, connected, of_version
 from gputally.errors import ConfigError, NotFound, Problem
 from gputally.formatting.wrapping import print_json, print_lines, width
-from gputally.model.api.pending import PENDING_PATH, PENDING_VERSION, PendingDocument
-from gputally.model.api.why import WHY_PATH, WHY_VERSION, WhyDocument
+from gputally.model.api.paths import PENDING_PATH, WHY_PATH
+from gputally.model.api.pending import PENDING_VERSION, PendingDocument
+from gputally.model.api.why import WHY_VERSION, WhyDocument
 from gputally.model.printable import printable
 from gputally.output.why import pending_lines, why_lines
 

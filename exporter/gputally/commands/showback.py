@@ -24,9 +24,10 @@ from gputally.errors import (
     DeliveryRejected,
     Problem,
 )
+from gputally.model.api.paths import REPORT_PATH
 from gputally.process.command import run_until_stopped
 from gputally.process.settings import add_epilog
-from gputally.web.report_requests import REPORT_PATH, literal
+from gputally.web.report_requests import literal
 
 
 class ReportPeriod(NamedTuple):

@@ -2,10 +2,8 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from gputally.accounting.changes import Changes, Saved
-from gputally.accounting.totals.total import Lines
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, PreemptionRecord, VictimRecords
 from gputally.ledger.records import (
@@ -29,6 +27,10 @@ from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.usage import AssignmentHour, UnallocatedHour
 
+if TYPE_CHECKING:  # of the writer alone
+    from gputally.accounting.changes import Changes, Saved
+    from gputally.accounting.totals.total import Lines
+
 Line = tuple[int, int]
 """GPU-time (µs·µGPU) as a + b·t."""
 
@@ -50,10 +52,10 @@ class Ledger(Protocol):
         Raises: LedgerError if it is bound to another cluster.
         """
 
-    def saved(self, *, now_us: int) -> Saved:
+    def saved(self, *, now_us: int) -> "Saved":
         """The state that the previous process saved; without one, accounting starts at `now_us`."""
 
-    def write(self, changes: Changes) -> Lines:
+    def write(self, changes: "Changes") -> "Lines":
         """Write all of `changes` or none of them; writing the same changes again has no effect.
 
         Returns: each of the live sums of `changes` minus that of the ledger's own rows, which must be (0, 0). A ledger

@@ -1,6 +1,7 @@
 """Why a pod waits for GPUs: one verdict with the obstacles that explain it, and pods that should not precede it."""
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -92,6 +93,10 @@ class ObstacleKind(StrEnum):
     """... a scheduler of that name runs."""
     UNMODELLED = "unmodelled"
     """... the scheduler no longer says `what`."""
+
+
+MEMBERS: Final = "members"
+"""Ends the `what` of a gang's obstacle if too few members exist; without it, too few fit at once."""
 
 
 class Obstacle(Struct, frozen=True, kw_only=True, gc=False):

@@ -7,15 +7,13 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from gputally.model.needs import GangState, Needs, Situation, Taken
-from gputally.model.verdicts import Obstacle, ObstacleKind, Reason
+from gputally.model.verdicts import MEMBERS, Obstacle, ObstacleKind, Reason
 from gputally.placement.candidates import available_on, candidates_for, main_resource, with_enough
 from gputally.placement.exclusions import keys_of
 from gputally.placement.fit import copies
 from gputally.placement.node_room import NodeRoom, add
 from gputally.placement.room import Room
 
-MEMBERS: Final = "members"
-"""Ends the name of an obstacle if too few members exist; without it, too few fit at once."""
 MOST_NODES: Final = 1000
 """Nodes that are looked at for one gang, once for each kind of members: a millisecond or two."""
 _MOST_INDEXES: Final = 4

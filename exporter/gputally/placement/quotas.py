@@ -14,7 +14,7 @@ from gputally.errors import MalformedObject
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import Container
 from gputally.model.kube.policy import LIMITS, REQUESTS, QuotaSpec, ResourceQuota, ScopeExpression
-from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Amounts, QuotaState
+from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PODS_KEYS, Amounts, QuotaState, resource_of
 from gputally.placement.needs import amounts_of
 from gputally.placement.resource_requests import amount_of
 from gputally.shares.request import peak_of
@@ -136,7 +136,6 @@ def _after(quota: PodQuota, usage: Mapping[str, int], number: int) -> PodQuota:
     return replace(quota, used=used)
 
 
-_PODS: Final = (PODS, "count/pods")
 _NATIVE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _HUGEPAGES: Final = "hugepages-"
 _OF_CLAIMS: Final = "requests.storage"
@@ -146,7 +145,7 @@ _MOST_KEYS: Final = 64
 
 def usage_of(pod: PlaceablePod) -> dict[str, int]:
     """What the pod uses, by the keys of quotas. Raises: MalformedObject for an invalid quantity."""
-    found = dict.fromkeys(_PODS, 1)
+    found = dict.fromkeys(PODS_KEYS, 1)
     for resource, amount in amounts_of(pod):
         if resource != PODS:
             found[f"{REQUESTS}{resource}"] = amount
@@ -189,14 +188,9 @@ def _amounts(given: Mapping[str, str | int]) -> Amounts:
 
 
 def _is_about_pods(key: str) -> bool:
-    if key in _PODS or key in _NATIVE:
+    if key in PODS_KEYS or key in _NATIVE:
         return True
     return key.startswith((REQUESTS, LIMITS, _HUGEPAGES)) and key != _OF_CLAIMS
-
-
-def resource_of(key: str) -> str:
-    """`cpu` of `requests.cpu`; `pods` of `count/pods`."""
-    return PODS if key in _PODS else key.removeprefix(REQUESTS).removeprefix(LIMITS)
 
 
 def _limits(pod: PlaceablePod) -> Mapping[str, int]:

@@ -17,12 +17,17 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from gputally.model.api.allocations import PATH as ALLOCATIONS
-from gputally.model.api.at_risk import PATH as AT_RISK
-from gputally.model.api.fits import FITS_PATH
-from gputally.model.api.pending import PENDING_PATH
-from gputally.model.api.what_if import WHAT_IF_PATH
-from gputally.model.api.why import WHY_PATH
+from gputally.model.api.paths import (
+    ALLOCATIONS_PATH,
+    AT_RISK_PATH,
+    FITS_PATH,
+    PENDING_PATH,
+    PREEMPTIONS_PATH,
+    REPORT_PATH,
+    WAITS_PATH,
+    WHAT_IF_PATH,
+    WHY_PATH,
+)
 from gputally.web.access_policy import AccessPolicy, digest
 from gputally.web.connections import Connection
 from gputally.web.turns import CLIENT, RETRY_AFTER, client_address
@@ -112,12 +117,12 @@ FILTERED: Final = frozenset(
         "/",
         "/metrics",
         "/metrics/pods",
-        ALLOCATIONS,
-        AT_RISK,
+        ALLOCATIONS_PATH,
+        AT_RISK_PATH,
         "/report",
-        "/api/v1/report",
-        "/api/v1/preemptions",
-        "/api/v1/waits",
+        REPORT_PATH,
+        PREEMPTIONS_PATH,
+        WAITS_PATH,
         PENDING_PATH,
         WHY_PATH,
         WHAT_IF_PATH,

@@ -10,8 +10,7 @@ from gputally.accounting.fleet.work_at_risk import RiskNow
 from gputally.answers import allocations, at_risk
 from gputally.answers.allocations import AllocationsNow
 from gputally.exposition.negotiation import gzip_accepted
-from gputally.model.api.allocations import PATH as ALLOCATIONS_PATH
-from gputally.model.api.at_risk import PATH as AT_RISK_PATH
+from gputally.model.api.paths import ALLOCATIONS_PATH, AT_RISK_PATH
 from gputally.web.authentication import TENANTS
 from gputally.web.server import compressed, joined
 from gputally.web.turns import ANSWERS

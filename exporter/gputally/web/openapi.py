@@ -9,14 +9,23 @@ from gputally.answers.allocations import FILTERS
 from gputally.answers.at_risk import FILTERS as AT_RISK_FILTERS
 from gputally.answers.pending_requests import MOST_PENDING, PENDING_FILTERS, USUAL_PENDING
 from gputally.answers.planned_pods import KIND_NAMES
-from gputally.model.api.allocations import PATH as ALLOCATIONS_PATH
 from gputally.model.api.allocations import AllocationsDocument
-from gputally.model.api.at_risk import PATH as AT_RISK_PATH
 from gputally.model.api.at_risk import AtRiskDocument
-from gputally.model.api.fits import FITS_PATH, FitsDocument
-from gputally.model.api.pending import PENDING_PATH, PendingDocument
-from gputally.model.api.what_if import WHAT_IF_PATH, WhatIfDocument
-from gputally.model.api.why import WHY_PATH, WhyDocument
+from gputally.model.api.fits import FitsDocument
+from gputally.model.api.paths import (
+    ALLOCATIONS_PATH,
+    AT_RISK_PATH,
+    FITS_PATH,
+    PENDING_PATH,
+    PREEMPTIONS_PATH,
+    REPORT_PATH,
+    WAITS_PATH,
+    WHAT_IF_PATH,
+    WHY_PATH,
+)
+from gputally.model.api.pending import PendingDocument
+from gputally.model.api.what_if import WhatIfDocument
+from gputally.model.api.why import WhyDocument
 from gputally.reports.disruption_rows import PreemptionRow, TierTotal
 from gputally.reports.disruptions import FILTERED as VICTIM_FILTERED
 from gputally.reports.preemption_records import JobPreemptionRow
@@ -25,16 +34,7 @@ from gputally.reports.unallocated_capacity import SHARINGS
 from gputally.reports.unbilled import MostUnaccounted
 from gputally.reports.waits import COLUMNS as WAIT_COLUMNS
 from gputally.reports.waits import WaitReportRow
-from gputally.web.report_requests import (
-    DEFAULT_LIMIT,
-    FORMATS,
-    MAX_LIMIT,
-    PREEMPTIONS_PATH,
-    REPORT_FILTERED,
-    REPORT_PATH,
-    WAIT_FILTERED,
-    WAITS_PATH,
-)
+from gputally.web.report_requests import DEFAULT_LIMIT, FORMATS, MAX_LIMIT, REPORT_FILTERED, WAIT_FILTERED
 
 _TEXT: Final = {"type": "string"}
 SCHEMA_REF: Final = "#/components/schemas/{name}"

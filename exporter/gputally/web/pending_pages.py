@@ -24,8 +24,9 @@ from gputally.answers.pending_requests import PENDING_FILTERS, PendingRequest, W
 from gputally.answers.quota_words import quota_line
 from gputally.formatting.amounts import count_words, duration, pod_words
 from gputally.formatting.html_pages import STYLE, html_template
-from gputally.model.api.pending import PENDING_PATH, PendingDocument
-from gputally.model.api.why import WHY_PATH, WhyAnswer, WhyDocument
+from gputally.model.api.paths import PENDING_PATH, WHY_PATH
+from gputally.model.api.pending import PendingDocument
+from gputally.model.api.why import WhyAnswer, WhyDocument
 from gputally.model.verdicts import Reason
 
 WHY_PAGE_PATH: Final = "/pending/why"

@@ -22,10 +22,9 @@ from gputally.answers.viewer import Viewer
 from gputally.answers.why import NoSuchPods, NotYetJudged, why_document
 from gputally.exposition.negotiation import gzip_accepted
 from gputally.formatting.html_pages import HEADERS
-from gputally.model.api.fits import FITS_PATH
-from gputally.model.api.pending import PENDING_PATH
-from gputally.model.api.what_if import BODY_BYTES, WHAT_IF_PATH
-from gputally.model.api.why import NOT_FOUND_HEADER, WHY_PATH
+from gputally.model.api.paths import FITS_PATH, PENDING_PATH, WHAT_IF_PATH, WHY_PATH
+from gputally.model.api.what_if import BODY_BYTES
+from gputally.model.api.why import NOT_FOUND_HEADER
 from gputally.web.authentication import TENANTS
 from gputally.web.pending_pages import WHY_PAGE_PATH, pending_page, why_page
 from gputally.web.server import compressed, joined

@@ -13,6 +13,7 @@ import msgspec
 from gputally.answers.parameters import InvalidRequest
 from gputally.formatting.html_pages import html_template
 from gputally.ledger.records import Window
+from gputally.model.api.paths import REPORT_PATH, WAITS_PATH
 from gputally.model.units import to_us
 from gputally.reports.bill_rows import lost_note
 from gputally.reports.cost_change import length_note
@@ -20,7 +21,7 @@ from gputally.reports.query import COLUMNS
 from gputally.reports.unbilled import MostUnaccounted, note_of
 from gputally.reports.waterfall_rows import bars, name_of
 from gputally.web.report_processes import ReportRunner, ReportUnavailable
-from gputally.web.report_requests import REPORT_PATH, WAITS_PATH, ReportRequest
+from gputally.web.report_requests import ReportRequest
 from gputally.web.turns import TooBusy
 
 FIELDS: Final = {

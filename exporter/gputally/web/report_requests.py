@@ -10,7 +10,6 @@ from gputally.reports.disruptions import FILTERED as VICTIM_FILTERED
 from gputally.reports.query import FILTERED as FILTERED_COLUMNS
 from gputally.reports.waits import FILTERED as WAITED_COLUMNS
 
-REPORT_PATH: Final = "/api/v1/report"
 FORMATS: Final = {
     "json": "application/json",
     "csv": "text/csv",
@@ -80,7 +79,6 @@ def literal(text: str) -> str:
     return _SPECIAL.sub(r"[\g<0>]", text)
 
 
-PREEMPTIONS_PATH: Final = "/api/v1/preemptions"
 PREEMPTIONS_COMMAND: Final = "preemptions"
 PREEMPTION_FORMATS: Final = ("json", "csv", "table")
 """Values of `format`."""
@@ -115,7 +113,6 @@ def preemption_request(query: Mapping[str, Sequence[str]], *, tenants: Collectio
     return ReportRequest(arguments, chosen, limit, offset)
 
 
-WAITS_PATH: Final = "/api/v1/waits"
 WAITS_COMMAND: Final = "waits"
 WAIT_SINGLE: Final = ("by", "window", "cut_off", "top", "time_zone", "hours")
 WAIT_FILTERED: Final = tuple(column for column in WAITED_COLUMNS if column not in WAIT_SINGLE)

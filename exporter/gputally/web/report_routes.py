@@ -10,6 +10,7 @@ from yarl import URL
 
 from gputally.answers.parameters import InvalidRequest
 from gputally.exposition.negotiation import gzip_accepted
+from gputally.model.api.paths import PREEMPTIONS_PATH, REPORT_PATH, WAITS_PATH
 from gputally.web.authentication import TENANTS
 from gputally.web.openapi import NOTHING_MORE, Described, openapi
 from gputally.web.report_page import PAGE_HEADERS, report_page
@@ -17,10 +18,7 @@ from gputally.web.report_processes import ReportRunner, ReportUnavailable
 from gputally.web.report_requests import (
     FORMATS,
     PREEMPTIONS_COMMAND,
-    PREEMPTIONS_PATH,
-    REPORT_PATH,
     WAITS_COMMAND,
-    WAITS_PATH,
     ReportRequest,
     preemption_request,
     wait_request,

@@ -9,8 +9,7 @@ import msgspec
 
 from gputally.model.kube.nodes import Node
 from gputally.model.needs import GangState, Situation
-from gputally.model.verdicts import Obstacle, ObstacleKind, Verdict
-from gputally.placement.gangs import MEMBERS
+from gputally.model.verdicts import MEMBERS, Obstacle, ObstacleKind, Verdict
 from gputally.placement.needs import needs_of, taken_of
 from gputally.placement.node_room import place_of
 from gputally.placement.room import Room

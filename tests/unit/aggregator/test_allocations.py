@@ -8,9 +8,9 @@ import sys
 import msgspec
 
 from gputally.aggregator.settings import Settings
-from gputally.model.api.allocations import PATH, AllocationsDocument
-from gputally.model.api.at_risk import PATH as AT_RISK_PATH
+from gputally.model.api.allocations import AllocationsDocument
 from gputally.model.api.at_risk import AtRiskDocument
+from gputally.model.api.paths import ALLOCATIONS_PATH, AT_RISK_PATH
 from gputally_sim.cluster import SimCluster
 from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.command import Samples, get, run, scrape, sum_of
@@ -20,7 +20,7 @@ from tests.fakes.until import until
 async def test_the_document_agrees_with_the_metrics(settings: Settings, cluster: SimCluster) -> None:
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
-        status, text = await get(f"{url}{PATH}")
+        status, text = await get(f"{url}{ALLOCATIONS_PATH}")
         samples = await scrape(url)
 
     found = msgspec.json.decode(text, type=AllocationsDocument)
@@ -35,11 +35,11 @@ async def test_the_document_agrees_with_the_metrics(settings: Settings, cluster:
 async def test_parameters_filter_pods_and_unknown_ones_are_named(settings: Settings, cluster: SimCluster) -> None:
     async with aggregating(settings, cluster) as (running, url):
         await until_ready(running)
-        _, everything = await get(f"{url}{PATH}")
+        _, everything = await get(f"{url}{ALLOCATIONS_PATH}")
         pods = msgspec.json.decode(everything, type=AllocationsDocument).pods
         chosen = pods[0]
-        _, some = await get(f"{url}{PATH}?tier={chosen.tier}&node={chosen.node}")
-        status, text = await get(f"{url}{PATH}?teir=a")
+        _, some = await get(f"{url}{ALLOCATIONS_PATH}?tier={chosen.tier}&node={chosen.node}")
+        status, text = await get(f"{url}{ALLOCATIONS_PATH}?teir=a")
 
     expected = {pod.uid for pod in pods if (pod.tier, pod.node) == (chosen.tier, chosen.node)}
     assert {pod.uid for pod in msgspec.json.decode(some, type=AllocationsDocument).pods} == expected

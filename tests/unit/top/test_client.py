@@ -12,7 +12,7 @@ from gputally.client.access import Credentials
 from gputally.client.aggregator import AggregatorClient, InvalidQuestion
 from gputally.client.port_forward import Service, forwarded
 from gputally.errors import AggregatorUnreachable, ConfigError
-from gputally.model.api.allocations import PATH
+from gputally.model.api.paths import ALLOCATIONS_PATH
 from tests.unit.top.documents import document
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
@@ -22,7 +22,7 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 async def client(handler: Handler, credentials: Credentials | None = None) -> AsyncIterator[AggregatorClient]:
     """A client of a server that answers with the handler."""
     app = web.Application()
-    app.router.add_get(PATH, handler)
+    app.router.add_get(ALLOCATIONS_PATH, handler)
     runner = web.AppRunner(app)
     await runner.setup()
     try:

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.sqlite.writer import SqliteLedger
+from gputally.model.api.paths import PREEMPTIONS_PATH
 from gputally.model.disruptions import Cause
 from gputally.web.access_policy import AccessPolicy, digest
-from gputally.web.report_requests import PREEMPTIONS_PATH
 from tests.contract.records import DISRUPTION, PREEMPTION, QUEUED, step, us
 from tests.fakes.tenants_ledger import BLUE, RED, tenants_ledger
 from tests.unit.web.test_report_route import ALL, rows, served

@@ -16,13 +16,14 @@ from msgspec.structs import replace
 
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import Gap
+from gputally.model.api.paths import PREEMPTIONS_PATH, REPORT_PATH, WAITS_PATH
 from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import US_PER_DAY
 from gputally.web import report_processes
 from gputally.web.access_policy import AccessPolicy, digest
 from gputally.web.report_processes import ReportRunner
-from gputally.web.report_requests import PREEMPTIONS_PATH, REPORT_PARAMETERS, REPORT_PATH, WAITS_PATH
+from gputally.web.report_requests import REPORT_PARAMETERS
 from gputally.web.report_routes import OPENAPI_PATH, PAGE_PATH, report_routes
 from gputally.web.server import Site, serve
 from tests.contract.records import LOST_WORK, step, us

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from gputally.model.api.paths import WAITS_PATH
 from gputally.web.access_policy import AccessPolicy, digest
-from gputally.web.report_requests import WAITS_PATH
 from tests.fakes.tenants_ledger import BLUE, RED
 from tests.fakes.waits_ledger import waits_ledger
 from tests.unit.web.test_report_route import ALL, served

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gputally.ledger.sqlite.writer import SqliteLedger
+from gputally.model.api.paths import REPORT_PATH
 from gputally.web.access_policy import AccessPolicy, digest
-from gputally.web.report_requests import REPORT_PATH
 from gputally.web.report_routes import PAGE_PATH
 from tests.contract.test_waterfall import fill
 from tests.unit.web.test_report_route import ALL, served

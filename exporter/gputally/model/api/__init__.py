@@ -1,1 +1,1 @@
-"""Responses of the aggregator's HTTP API, one module for each path."""
+"""The aggregator's HTTP API: its paths, and the response of each in a module of its own."""

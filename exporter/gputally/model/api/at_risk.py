@@ -5,7 +5,6 @@ from typing import Final
 
 from msgspec import Struct
 
-PATH: Final = "/api/v1/at-risk"
 VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
 

@@ -34,7 +34,6 @@ class GangEntry(Struct, frozen=True, kw_only=True, gc=False):
     tasks: list[TaskShort] = []
 
 
-PENDING_PATH: Final = "/api/v1/pending"
 PENDING_VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
 

@@ -8,9 +8,8 @@ from msgspec import Struct
 from gputally.model.api.pending import QuotaRefusal
 from gputally.model.api.why import Help, NeededResources, ObstacleText, OccupantPod
 
-WHAT_IF_PATH: Final = "/api/v1/what-if"
 BODY_BYTES: Final = 256 * 1024
-"""The largest manifest that may be sent there, after the values that decide nothing were left out."""
+"""The largest manifest that may be sent to that path, after the values that decide nothing were left out."""
 WHAT_IF_VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
 

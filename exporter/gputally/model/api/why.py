@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from gputally.model.api.pending import GangEntry, PendingPod, PendingWorkload
 
-WHY_PATH: Final = "/api/v1/why"
 WHY_VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
 
