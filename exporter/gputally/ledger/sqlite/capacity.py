@@ -4,12 +4,11 @@ import json
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from gputally.accounting.changes import Changes
 from gputally.ledger.cuts import pieces
 from gputally.ledger.preemption_records import NodeBinding
 from gputally.ledger.price_columns import PRICE, price_of
@@ -19,6 +18,9 @@ from gputally.ledger.sqlite.allocation_views import CLIP_FROM, CLIP_TO, IN_PAGE
 from gputally.ledger.sqlite.rows import Row, Rows, insert_or
 from gputally.ledger.sqlite.segment_pages import older_segments, segment_pages
 from gputally.model.price import Asset, Price, Purchase
+
+if TYPE_CHECKING:  # of the writer alone
+    from gputally.accounting.changes import Changes
 
 _LINEAGE: Final = """
 lineage (node_uid, bound_to) AS (
@@ -99,7 +101,7 @@ INSERT_NODE_END: Final = insert_or(4, "REPLACE INTO node_ends")
 INSERT_REREGISTRATION: Final = insert_or(2, "IGNORE INTO reregistrations")
 
 
-def capacity(changes: Changes) -> Iterator[Row]:
+def capacity(changes: "Changes") -> Iterator[Row]:
     """New facts of nodes."""
     for (uid, from_us), (name, f) in changes.capacity.items():
         offered = (f.physical, f.covered, f.allocatable, f.ready, f.cordoned, f.gpu_model, f.pool)
@@ -107,7 +109,7 @@ def capacity(changes: Changes) -> Iterator[Row]:
         yield uid, from_us, changes.at_us, name, *offered, *asset, f.divided, price_labels(f.asset)
 
 
-def asset_prices(changes: Changes) -> Iterator[Row]:
+def asset_prices(changes: "Changes") -> Iterator[Row]:
     """New prices of capacity."""
     for (a, from_us), price in changes.asset_prices.items():
         asset = (a.instance_type, a.gpu_model, a.pool, a.purchase.value, price_labels(a))
@@ -119,7 +121,7 @@ def price_labels(asset: Asset) -> str:
     return json.dumps(dict(asset.labels), separators=(",", ":"))
 
 
-def node_ends(changes: Changes) -> Iterator[Row]:
+def node_ends(changes: "Changes") -> Iterator[Row]:
     """Deleted nodes, with the latest possible time of deletion if the exact time is unknown."""
     for record in filter(None, changes.nodes.values()):
         if record.gone_us is not None:
@@ -127,7 +129,7 @@ def node_ends(changes: Changes) -> Iterator[Row]:
             yield record.uid, record.name, record.gone_us, by_us if by_us and by_us > record.gone_us else None
 
 
-def reregistrations(changes: Changes) -> Iterator[Row]:
+def reregistrations(changes: "Changes") -> Iterator[Row]:
     """Nodes whose machine had another UID before."""
     return ((node.uid, node.continues) for node in changes.nodes.values() if node and node.continues)
 

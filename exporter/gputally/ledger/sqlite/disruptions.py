@@ -5,15 +5,17 @@ Integers of lost work are text: GPU-time and costs outgrow 64 bits.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from gputally.accounting.changes import Changes
 from gputally.ledger.preemption_records import PendingDeliveries, PendingDelivery, PreemptionRecord, VictimRecords
 from gputally.ledger.sqlite.rows import Row, Rows, insert_or, records_of
 from gputally.model.disruptions import DisruptionRecord, Preemption, Preemptor
 from gputally.model.lost_work import CheckpointSource, LostPod, LostWork
+
+if TYPE_CHECKING:  # of the writer alone
+    from gputally.accounting.changes import Changes
 
 PREEMPTIONS: Final = f"""
 SELECT {", ".join(PreemptionRecord.__struct_fields__)}
@@ -36,7 +38,7 @@ INSERT_PREEMPTION: Final = insert_or(26, "REPLACE INTO preemptions")
 INSERT_DISRUPTION: Final = insert_or(25, "REPLACE INTO disruptions")
 
 
-def preemptions(changes: Changes) -> Iterator[Row]:
+def preemptions(changes: "Changes") -> Iterator[Row]:
     """Preemptions as counted."""
     for p in filter(None, changes.counted_preemptions.values()):
         preemptor = p.preemptor
@@ -63,7 +65,7 @@ def preemptions(changes: Changes) -> Iterator[Row]:
         )
 
 
-def withdrawn_preemptions(changes: Changes) -> Iterator[Row]:
+def withdrawn_preemptions(changes: "Changes") -> Iterator[Row]:
     """Victims of queues that had ended by themselves after all."""
     return ((uid,) for uid, each in changes.counted_preemptions.items() if each is None)
 
@@ -85,14 +87,14 @@ def _workload(preemption: Preemption) -> Row:
     return tenant, by.kind, by.quantity, pods, preemption.queue_rule
 
 
-def disruptions(changes: Changes) -> Iterator[Row]:
+def disruptions(changes: "Changes") -> Iterator[Row]:
     """Disrupted pods, as last known."""
     for each in filter(None, changes.disruptions.values()):
         values = (getattr(each, name) for name in DisruptionRecord.__struct_fields__[1:])
         yield each.victim_uid, changes.at_us, *values
 
 
-def withdrawn_disruptions(changes: Changes) -> Iterator[Row]:
+def withdrawn_disruptions(changes: "Changes") -> Iterator[Row]:
     """Pods that had ended by themselves after all."""
     return ((uid,) for uid, each in changes.disruptions.items() if each is None)
 
@@ -113,7 +115,7 @@ ORDER BY pod_uid
 """
 
 
-def lost_work(changes: Changes) -> Iterator[Row]:
+def lost_work(changes: "Changes") -> Iterator[Row]:
     """New and corrected losses."""
     for each in filter(None, changes.lost_work.values()):
         amounts = str(each.gpu_time), _pairs(each.costs)
@@ -122,19 +124,19 @@ def lost_work(changes: Changes) -> Iterator[Row]:
         yield each.victim_uid, changes.at_us, *amounts, *basis, *others
 
 
-def lost_pods(changes: Changes) -> Iterator[Row]:
+def lost_pods(changes: "Changes") -> Iterator[Row]:
     """The pods of these losses."""
     for each in filter(None, changes.lost_work.values()):
         for pod in each.pods:
             yield pod.uid, each.victim_uid, pod.from_us, pod.to_us, pod.basis.value
 
 
-def revised_lost_work(changes: Changes) -> Iterator[Row]:
+def revised_lost_work(changes: "Changes") -> Iterator[Row]:
     """The victims whose pods are replaced or removed."""
     return ((uid,) for uid in changes.lost_work)
 
 
-def withdrawn_lost_work(changes: Changes) -> Iterator[Row]:
+def withdrawn_lost_work(changes: "Changes") -> Iterator[Row]:
     """The pods that proved to be no victims."""
     return ((uid,) for uid, each in changes.lost_work.items() if each is None)
 
@@ -222,7 +224,7 @@ def read_victims(rows: Rows, job_preemptions: Sequence[str]) -> VictimRecords:
     )
 
 
-def deliveries(changes: Changes) -> Iterator[Row]:
+def deliveries(changes: "Changes") -> Iterator[Row]:
     """New ones. A row that exists stays as it is, unless the preemption was withdrawn and is reported again."""
     for each in filter(None, changes.disruptions.values()):
         if each.announced:

@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gputally.accounting.changes import Changes
 from gputally.ledger.price_columns import PRICE
 from gputally.ledger.records import AllocationRecord, GapSegment, GapSubject, ObservationGap, SegmentRecord, Window
 from gputally.ledger.sqlite import allocation_views
@@ -12,6 +11,9 @@ from gputally.ledger.sqlite.allocation_views import IN_PAGE, POD_COLUMNS
 from gputally.ledger.sqlite.dictionary import TERMS
 from gputally.ledger.sqlite.rows import Row, Rows, insert_or
 from gputally.model.allocation import Gap
+
+if TYPE_CHECKING:  # of the writer alone
+    from gputally.accounting.changes import Changes
 
 ENDED_IN_GAPS: Final = f"""
 SELECT {", ".join(f"s.{name}" for name in POD_COLUMNS)}, s.start_us, s.end_us, quantity, {", ".join(TERMS)},
@@ -62,7 +64,7 @@ def gap_of(record: AllocationRecord, window: Window) -> Iterator[ObservationGap]
 INSERT_INTERRUPTION: Final = insert_or(3, "REPLACE INTO interruptions")
 
 
-def interruptions(changes: Changes) -> Iterator[Row]:
+def interruptions(changes: "Changes") -> Iterator[Row]:
     """Interruptions of watches."""
     return ((kind.value, from_us, to_us) for (kind, from_us), to_us in changes.interruptions.items())
 

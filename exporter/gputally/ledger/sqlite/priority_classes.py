@@ -1,11 +1,13 @@
 """Versions of PriorityClasses as rows."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gputally.accounting.changes import Changes
 from gputally.ledger.records import PriorityClassRecord
 from gputally.ledger.sqlite.rows import Row
+
+if TYPE_CHECKING:  # of the writer alone
+    from gputally.accounting.changes import Changes
 
 _COLUMNS: Final = PriorityClassRecord.__struct_fields__
 INSERT_CLASS_VERSION: Final = "INSERT OR REPLACE INTO priority_classes VALUES (?, ?, ?, ?, ?, ?)"
@@ -16,6 +18,6 @@ ORDER BY name, from_us
 """  # noqa: S608 (literals only)
 
 
-def class_versions(changes: Changes) -> Iterator[Row]:
+def class_versions(changes: "Changes") -> Iterator[Row]:
     """New and ended versions."""
     return (tuple(getattr(each, name) for name in _COLUMNS) for each in changes.priority_classes.values())

@@ -6,9 +6,8 @@ Parameters are the window [:start, :end), the end of accounting :accounted, and 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from gputally.accounting.changes import Changes
 from gputally.ledger.cuts import pieces
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import MeasuredTime, Window
@@ -17,6 +16,9 @@ from gputally.ledger.sqlite.daily_sums import daily_measured
 from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows
 from gputally.model.price import Price
 from gputally.model.usage import AssignmentHour, AssignmentKey, AssignmentRecord, GpuHour, GpuKey, Hour, UnallocatedHour
+
+if TYPE_CHECKING:  # of the writer alone
+    from gputally.accounting.changes import Changes
 
 _ASSIGNMENT: Final = ("node", "gpu", "resource", "share", "seen_us", "after_us", "until_us", "ahead_us", "pod_uid")
 _HOUR: Final = ("from_us", "to_us", "measured", "used", "burst", "memory", "memory_us", "energy")
@@ -75,7 +77,7 @@ UNALLOCATED_IN_WINDOW: Final = (
 )
 
 
-def assignments(changes: Changes) -> Iterator[Row]:
+def assignments(changes: "Changes") -> Iterator[Row]:
     """The latest report of each device assignment, once."""
     latest: dict[AssignmentKey, AssignmentRecord] = {}
     for row in changes.assignment_usage.values():
@@ -90,7 +92,7 @@ def _report_order(assignment: AssignmentRecord) -> tuple[int, bool, bool]:
     return assignment.seen_us, assignment.until_us is not None, assignment.pod_uid is not None
 
 
-def hours(changes: Changes) -> Iterator[Row]:
+def hours(changes: "Changes") -> Iterator[Row]:
     """Latest hours of device assignments; byte·µs as text, since they outgrow 64 bits."""
     for row in changes.assignment_usage.values():
         hour = row.hour
@@ -99,7 +101,7 @@ def hours(changes: Changes) -> Iterator[Row]:
         yield *spans, hour.measured, hour.used, hour.burst, *memory, hour.energy, row.open, *row.assignment.key
 
 
-def unallocated(changes: Changes) -> Iterator[Row]:
+def unallocated(changes: "Changes") -> Iterator[Row]:
     """Latest hours of GPUs outside any allocation."""
     for row in changes.unallocated_usage.values():
         yield *row.key, row.node, row.hour.unattributed, row.hour.energy, row.open

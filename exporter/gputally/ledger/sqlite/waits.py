@@ -4,9 +4,8 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gputally.accounting.changes import Changes
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.sqlite.record_starts import MOVE_WAITS
 from gputally.ledger.sqlite.rows import Row
@@ -14,6 +13,9 @@ from gputally.ledger.wait_records import WaitRecord, WaitTime
 from gputally.model.price import Price
 from gputally.model.verdicts import Reason
 from gputally.model.waits import UncreatedWait, WaitCause, WaitRow
+
+if TYPE_CHECKING:  # of the writer alone
+    from gputally.accounting.changes import Changes
 
 UPSERT_UNCREATED: Final = (
     "INSERT OR REPLACE INTO uncreated_waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -27,17 +29,17 @@ DELETE FROM uncreated_waits WHERE (namespace, workload_uid, from_us) IN (
 """
 
 
-def uncreated_waits(changes: Changes) -> Iterator[Row]:
+def uncreated_waits(changes: "Changes") -> Iterator[Row]:
     """New waits, and those with another end."""
     return (_uncreated_row(each) for each in changes.uncreated_waits.values() if each)
 
 
-def withdrawn_uncreated_waits(changes: Changes) -> Iterator[Row]:
+def withdrawn_uncreated_waits(changes: "Changes") -> Iterator[Row]:
     """Waits that were charged otherwise later."""
     return (key for key, each in changes.uncreated_waits.items() if each is None)
 
 
-def prices_of_waits(changes: Changes) -> Iterator[Price]:
+def prices_of_waits(changes: "Changes") -> Iterator[Price]:
     """The prices of all new waits, those of pods too."""
     for row in filter(None, changes.waits.values()):
         yield from filter(None, (row.wait.price, row.wait.highest))
@@ -80,12 +82,12 @@ _MOST_ROWS: Final = 500
 """Rows that one transaction deletes."""
 
 
-def waits(changes: Changes) -> Iterator[Row]:
+def waits(changes: "Changes") -> Iterator[Row]:
     """New waits, and those with another end."""
     return (_row(each) for each in changes.waits.values() if each)
 
 
-def withdrawn_waits(changes: Changes) -> Iterator[Row]:
+def withdrawn_waits(changes: "Changes") -> Iterator[Row]:
     """Waits that were charged otherwise later."""
     return (key for key, each in changes.waits.items() if each is None)
 
