@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gputally.accounting.jobs.cost import CURRENCY
-from gputally.accounting.prices.book import PriceBook
 from gputally.errors import ConfigError, Problem
+from gputally.model.price import JOB_COST_CURRENCY
 from gputally.model.rules import OPTIONAL_RESOURCES, AgentMarks, MigBasis
 from gputally.model.usage import AgentPod
 from gputally.process.settings import (
@@ -30,6 +29,9 @@ from gputally.process.settings import (
     unknown,
     unknown_entries,
 )
+
+if TYPE_CHECKING:
+    from gputally.accounting.prices.book import PriceBook
 
 
 class Target(NamedTuple):
@@ -252,9 +254,9 @@ def _no_job_cost(values: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem("", "--metrics.training-job-cost", "is served on /metrics/pods; remove --metrics.pods=off")
 
 
-def require_usd(settings: Settings, book: PriceBook | None) -> None:
+def require_usd(settings: Settings, book: "PriceBook | None") -> None:
     """Raises: ConfigError if the cost of jobs is to be exported and the price book has another currency."""
-    if settings.training_job_cost and book and book.currency != CURRENCY:
+    if settings.training_job_cost and book and book.currency != JOB_COST_CURRENCY:
         text = f"needs a price book in USD; {settings.prices} is in {book.currency}"
         raise ConfigError([Problem("", "--metrics.training-job-cost", text)])
 

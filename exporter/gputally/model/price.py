@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from decimal import Decimal
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
+
+JOB_COST_CURRENCY: Final = "USD"
+"""Of the exported cost of training jobs, whose metric has it in its name."""
 
 
 class Purchase(StrEnum):

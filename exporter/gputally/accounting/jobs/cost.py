@@ -11,9 +11,9 @@ from msgspec import Struct
 from gputally.accounting.base.limits import STORED
 from gputally.accounting.base.state_part import StatePart
 from gputally.model.pod_record import PodRecord
+from gputally.model.price import JOB_COST_CURRENCY
 from gputally.model.units import US_PER_HOUR
 
-CURRENCY: Final = "USD"
 KEPT_US: Final = 24 * US_PER_HOUR
 """How long the cost of a job without pods is kept after its last one ended."""
 MOST_KEPT: Final = STORED["job-cost"].most
@@ -143,7 +143,7 @@ def costs_of(record: PodRecord, *, from_us: int, now_us: int) -> Costs:
     """What a pod has cost in USD from `from_us` on; its segments in other currencies do not count."""
     found: Costs = {}
     for each in record.segments:
-        if each.price and each.price.currency == CURRENCY:
+        if each.price and each.price.currency == JOB_COST_CURRENCY:
             end_us = now_us if each.end_us is None else min(each.end_us, now_us)
             cost = each.price.cost(each.quantity * max(0, end_us - max(each.start_us, from_us)))
             payer = each.labels[1], each.labels[2]
