@@ -113,7 +113,7 @@ COMMANDS: Final = (
     Command(
         "import",
         "import jobs of the time before the installation",
-        "gputally.commands.import_jobs:add_import_flags",
+        "gputally.commands.imports:add_import_flags",
     ),
     Command(
         "ledger",

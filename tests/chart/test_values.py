@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gputally.commands.check import check
+from gputally.config.check import check
 from gputally.config.prices import CURRENCIES
 from gputally.config.tiers import PRESETS
 from tests.chart.helm import CHART, IMAGED, RELEASE, Refused, objects, rendered, run

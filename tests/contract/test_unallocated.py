@@ -13,7 +13,8 @@ from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, PICO
 from gputally.reports.capacity import read_capacity_cells
 from gputally.reports.cells import UNALLOCATED, read_cells, read_unallocated
-from gputally.reports.query import Filter, ReportQuery
+from gputally.reports.choices import Filter
+from gputally.reports.query import ReportQuery
 from tests.contract.records import ASSET, FACTS, PRICE, pod, segment, step, us
 
 HOUR = 3600

@@ -13,7 +13,8 @@ from gputally.ledger.records import Window
 from gputally.model.allocation import End, Result, State
 from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, PICO, US_PER_DAY
-from gputally.reports.query import Filter, ReportQuery
+from gputally.reports.choices import Filter
+from gputally.reports.query import ReportQuery
 from gputally.reports.waterfall import read_waterfall_parts
 from tests.contract.records import ALWAYS, LOST_WORK, PRICE, pod, segment, step, us
 from tests.contract.test_measured_time import WHOLE, hour

@@ -15,8 +15,9 @@ from gputally.ledger.records import Window
 from gputally.model.units import US_PER_SECOND
 from gputally.reports.bill import Line, bill_of
 from gputally.reports.cells import read_cells
+from gputally.reports.choices import Filter
 from gputally.reports.explanation import ExplainedPod, ExplainedSums, explain
-from gputally.reports.query import Filter, ReportQuery
+from gputally.reports.query import ReportQuery
 from tests.core.manifests import us
 from tests.property.crashes import with_crashes
 from tests.property.examples import examples

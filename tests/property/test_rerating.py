@@ -10,8 +10,9 @@ from gputally.model.price import Asset
 from gputally.model.units import US_PER_SECOND
 from gputally.reports.bill import bill_of
 from gputally.reports.cells import read_cells
+from gputally.reports.choices import COLUMNS
 from gputally.reports.price_comparison import PriceComparison, compare_prices
-from gputally.reports.query import COLUMNS, ReportQuery
+from gputally.reports.query import ReportQuery
 from gputally.reports.rerating import Books, read_rated
 from tests.core.manifests import us
 from tests.property.examples import examples

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.ledger.records import SegmentRecord, Window
-from gputally.reports.query import Filter, ReportQuery, unmatched
-from gputally.web.report_requests import literal
+from gputally.reports.choices import Filter, literal
+from gputally.reports.query import ReportQuery, unmatched
 from tests.core.ledgers import ALWAYS
 from tests.property.examples import examples
 from tests.property.price_lists import price_lists

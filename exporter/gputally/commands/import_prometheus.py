@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
+from gputally.commands.from_ledger.scope import time_zone
 from gputally.commands.progress import ProgressLine, ending_cleanly
-from gputally.commands.scope import time_zone
 from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
 from gputally.files.credentials import token, trust_authority

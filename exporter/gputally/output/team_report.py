@@ -21,7 +21,7 @@ from gputally.output.report import (
 from gputally.output.scope import Scope, write_notes
 from gputally.reports.bill import TeamBill
 from gputally.reports.bill_rows import BillRows, RowChoice, rows_of
-from gputally.reports.query import COLUMNS
+from gputally.reports.choices import COLUMNS
 
 TOP_JOBS: Final = 5
 _TEAM: Final = COLUMNS["tenant"]

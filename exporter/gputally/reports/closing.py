@@ -26,8 +26,6 @@ from gputally.reports.bill import Bill, bill_of
 from gputally.reports.cells import Cell
 from gputally.reports.windows import days_window
 
-INVOICE_DIMENSIONS: Final = ("tenant", "tier", "queue", "gpu_model", "pool", "resource", "purchase")
-"""What rows of an invoice can stand for."""
 _UNPRICED: Final = ""
 
 

@@ -59,10 +59,6 @@ def _follows(
             yield uid, max(earlier, key=lambda before: (by_uid[before].decided_us, before))
 
 
-FILTERED: Final = ("tier", "tenant", "namespace", "pod", "job_kind", "job", "node")
-"""The columns that a filter can name: those of the victim."""
-
-
 class DisruptionLine(Struct, frozen=True):
     """A disruption, and of a preemption, how it was counted, what it destroyed and what it bought, as far as read.
 

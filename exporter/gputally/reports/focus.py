@@ -22,7 +22,6 @@ from gputally.reports.rounding import rounded
 from gputally.reports.time_dimensions import hours_of
 from gputally.reports.windows import days_window
 
-VERSIONS: Final = ("1.2", "1.3", "1.4")
 _PLACES: Final = 12
 """Decimals of a quantity. Costs are quantity times price, so they add up to the bill beyond its own decimals."""
 _STEP_HOURS: Final = 24

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -13,43 +13,8 @@ from gputally.model.allocation import Outcome
 from gputally.model.price import Purchase
 from gputally.model.verdicts import Reason
 from gputally.model.waits import WaitCause
-from gputally.reports.time_dimensions import TIME_DIMENSIONS, Calendar, Periods, periods_of
-
-COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "tier": ("tier",),
-    "tenant": ("tenant",),
-    "namespace": ("namespace",),
-    "job": ("namespace", "job_kind", "job"),
-    "job_kind": ("job_kind",),
-    "pod": ("namespace", "pod"),
-    "queue": ("queue",),
-    "gpu_model": ("gpu_model",),
-    "node": ("node",),
-    "pool": ("pool",),
-    "resource": ("resource",),
-    "purchase": ("purchase",),
-    "outcome": ("outcome",),
-    "job_outcome": ("job_outcome",),
-    **{dimension: (dimension,) for dimension in TIME_DIMENSIONS},
-}
-"""The columns that identify a line, by each dimension of a report. A job or pod is unique only in its namespace."""
-FILTERED: Final = tuple(dict.fromkeys(column for columns in COLUMNS.values() for column in columns))
-"""The columns that a filter can name."""
-
-
-class Filter(NamedTuple):
-    """Includes the values of a column that match any of the `globs`.
-
-    With `is_limit`, the reader did not ask for it: it is all that the reader may see, and its globs are literal.
-    """
-
-    column: str
-    globs: tuple[str, ...]
-    is_limit: bool = False
-
-    def includes(self, value: str) -> bool:
-        """Whether the filter includes this value of its column."""
-        return any(fnmatchcase(value, glob) for glob in self.globs)
+from gputally.reports.choices import COLUMNS, TIME_DIMENSIONS, Filter
+from gputally.reports.time_dimensions import Calendar, Periods, periods_of
 
 
 class ReportQuery(Struct, frozen=True, kw_only=True):

@@ -7,15 +7,10 @@ from typing import Final
 
 from gputally.reports.bill import Bill, Line, bill_of
 from gputally.reports.cells import Cell, LineJobs, LostCell, UnobservedCell, UsageCell
+from gputally.reports.choices import EVEN, ROWS, TIME_DIMENSIONS
 from gputally.reports.query import ReportQuery
 from gputally.reports.rounding import apportioned
-from gputally.reports.time_dimensions import TIME_DIMENSIONS
 
-ROWS: Final = "rows"
-EVEN: Final = "even"
-WEIGHTED: Final = "weighted"
-SHARINGS: Final = (ROWS, EVEN, WEIGHTED)
-"""Rows of its own, the same share for every row with a cost, or shares in proportion to this cost."""
 OF_CAPACITY: Final = ("gpu_model", "pool", "purchase", *TIME_DIMENSIONS)
 """The columns that also capacity has which nobody held."""
 

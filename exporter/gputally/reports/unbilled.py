@@ -15,8 +15,8 @@ from gputally.model.price import Price
 from gputally.model.unaccounted import KNOWN_GPUS, WORDS, Unaccounted, UnaccountedDay
 from gputally.model.units import GPU
 from gputally.reports.cells import UnobservedCell, labels_of
+from gputally.reports.choices import TIME_DIMENSIONS
 from gputally.reports.query import ReportQuery
-from gputally.reports.time_dimensions import TIME_DIMENSIONS
 
 _OF_THE_POD: Final = ("namespace", "node", "job_kind", "job")
 

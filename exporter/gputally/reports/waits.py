@@ -15,19 +15,11 @@ from gputally.ledger.wait_records import WaitTime
 from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND
 from gputally.model.waits import NOBODY
 from gputally.reports.bill_rows import OTHERS
+from gputally.reports.choices import TIME_DIMENSIONS, WAIT_COLUMNS
 from gputally.reports.query import ReportQuery
 from gputally.reports.rounding import PERCENT_PLACES, apportioned, apportioned_within, rounded
-from gputally.reports.time_dimensions import TIME_DIMENSIONS, Periods, in_order_of_time, periods_of
+from gputally.reports.time_dimensions import Periods, in_order_of_time, periods_of
 
-_OWN: Final = ("tier", "tenant", "namespace", "cause", "reason", "occupying_tier", "occupying_tenant")
-COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    **{column: (column,) for column in _OWN},
-    "pod": ("namespace", "pod"),
-    **{dimension: (dimension,) for dimension in TIME_DIMENSIONS},
-}
-"""The columns that identify a line, by each dimension. A pod is unique only in its namespace."""
-FILTERED: Final = (*_OWN, "pod", *TIME_DIMENSIONS)
-"""The columns that a filter can name."""
 OTHERS_TENANT: Final = "other"
 """Tenants that the reader may not see."""
 Labels = tuple[str, ...]
@@ -46,7 +38,7 @@ class WaitQuery(NamedTuple):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that identify a line, each once."""
-        return tuple(dict.fromkeys(column for dimension in self.by for column in COLUMNS[dimension]))
+        return tuple(dict.fromkeys(column for dimension in self.by for column in WAIT_COLUMNS[dimension]))
 
 
 class Waited(Struct, kw_only=True):

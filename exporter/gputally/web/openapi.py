@@ -26,13 +26,10 @@ from gputally.model.api.paths import (
 from gputally.model.api.pending import PendingDocument
 from gputally.model.api.what_if import WhatIfDocument
 from gputally.model.api.why import WhyDocument
+from gputally.reports.choices import COLUMNS, SHARINGS, VICTIM_FILTERED, WAIT_COLUMNS
 from gputally.reports.disruption_rows import PreemptionRow, TierTotal
-from gputally.reports.disruptions import FILTERED as VICTIM_FILTERED
 from gputally.reports.preemption_records import JobPreemptionRow
-from gputally.reports.query import COLUMNS
-from gputally.reports.unallocated_capacity import SHARINGS
 from gputally.reports.unbilled import MostUnaccounted
-from gputally.reports.waits import COLUMNS as WAIT_COLUMNS
 from gputally.reports.waits import WaitReportRow
 from gputally.web.report_requests import DEFAULT_LIMIT, FORMATS, MAX_LIMIT, REPORT_FILTERED, WAIT_FILTERED
 

@@ -16,8 +16,8 @@ from gputally.ledger.records import Window
 from gputally.model.api.paths import REPORT_PATH, WAITS_PATH
 from gputally.model.units import to_us
 from gputally.reports.bill_rows import lost_note
+from gputally.reports.choices import COLUMNS
 from gputally.reports.cost_change import length_note
-from gputally.reports.query import COLUMNS
 from gputally.reports.unbilled import MostUnaccounted, note_of
 from gputally.reports.waterfall_rows import bars, name_of
 from gputally.web.report_processes import ReportRunner, ReportUnavailable

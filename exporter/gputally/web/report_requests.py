@@ -1,14 +1,13 @@
 """Requests for reports, preemptions and waits: their parameters, as arguments of the commands that answer them."""
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 from gputally.answers.parameters import InvalidRequest, expect_known, number, only
 from gputally.model.disruptions import Cause
-from gputally.reports.disruptions import FILTERED as VICTIM_FILTERED
-from gputally.reports.query import FILTERED as FILTERED_COLUMNS
-from gputally.reports.waits import FILTERED as WAITED_COLUMNS
+from gputally.reports.choices import FILTERED as FILTERED_COLUMNS
+from gputally.reports.choices import VICTIM_FILTERED, literal
+from gputally.reports.choices import WAIT_FILTERED as WAITED_COLUMNS
 
 FORMATS: Final = {
     "json": "application/json",
@@ -25,7 +24,6 @@ REPORT_FILTERED: Final = tuple(column for column in FILTERED_COLUMNS if column n
 REPORT_PARAMETERS: Final = (*REPORT_SINGLE, _WATERFALL, "format", "limit", "offset", *REPORT_FILTERED)
 MAX_LIMIT: Final = 10_000
 DEFAULT_LIMIT: Final = 1_000
-_SPECIAL: Final = re.compile(r"[]*?\[,]")
 
 
 class ReportRequest(NamedTuple):
@@ -72,11 +70,6 @@ def restricted_to(tenants: Collection[str] | None) -> Iterator[str]:
     """The limit for a user who may see only these tenants; none for one who may see all."""
     if tenants is not None:
         yield f"--only-tenants={','.join(sorted(map(literal, tenants)))}"
-
-
-def literal(text: str) -> str:
-    """A pattern of `--where` that matches exactly this text."""
-    return _SPECIAL.sub(r"[\g<0>]", text)
 
 
 PREEMPTIONS_COMMAND: Final = "preemptions"

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.commands.check import check
+from gputally.config.check import check
 from tests.conftest import Golden
 
 HERE = Path(__file__).parent

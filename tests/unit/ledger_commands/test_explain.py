@@ -16,7 +16,7 @@ from gputally.model.kube.meta import Kind
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO
-from gputally.reports.query import COLUMNS
+from gputally.reports.choices import COLUMNS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step, us
 from tests.unit.ledger_commands.sample import CLUSTER, Runner

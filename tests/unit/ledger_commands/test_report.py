@@ -23,7 +23,7 @@ from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import State
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO, US_PER_HOUR, to_datetime, to_us
-from gputally.reports.query import COLUMNS
+from gputally.reports.choices import COLUMNS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
 from tests.contract.test_measured_time import WHOLE, hour

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import US_PER_DAY
-from gputally.reports.query import COLUMNS
-from gputally.reports.time_dimensions import TIME_DIMENSIONS
+from gputally.reports.choices import COLUMNS, TIME_DIMENSIONS
 from tests.contract.records import FACTS, pod, segment, step, us
 from tests.contract.test_measured_time import hour
 from tests.contract.test_usage import reported

@@ -10,17 +10,9 @@ from hypothesis import strategies as st
 
 from gputally.ledger.records import Window
 from gputally.model.units import US_PER_HOUR, to_us
-from gputally.reports.time_dimensions import (
-    BUSINESS_HOURS,
-    TIME_DIMENSIONS,
-    Calendar,
-    Periods,
-    hours_of,
-    in_order_of_time,
-    name_of,
-    parse_hours,
-    periods_of,
-)
+from gputally.reports.choices import TIME_DIMENSIONS
+from gputally.reports.named_hours import BUSINESS_HOURS, name_of, parse_hours
+from gputally.reports.time_dimensions import Calendar, Periods, hours_of, in_order_of_time, periods_of
 from gputally.reports.windows import parse_window
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from gputally.answers.parameters import InvalidRequest
 from gputally.commands.scope import _limit
-from gputally.web.report_requests import ReportRequest, literal
+from gputally.reports.choices import literal
+from gputally.web.report_requests import ReportRequest
 
 
 def test_parameters_become_flags_and_filters() -> None:

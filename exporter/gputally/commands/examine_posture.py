@@ -1,0 +1,74 @@
+"""Reads a cluster or manifests, and a ledger if one is named, and writes the posture."""
+
+import asyncio
+import sys
+from collections import Counter
+from datetime import UTC
+from pathlib import Path
+
+from msgspec import Struct
+
+from gputally.commands.posture_sources import read_cluster, read_manifests
+from gputally.config.rules_file import default_rules, read_rules
+from gputally.errors import ConfigError, Problem
+from gputally.kube.connection import Choice, connect
+from gputally.model.rules import Rules
+from gputally.output.posture import write_posture
+from gputally.posture.document import posture_of
+from gputally.posture.objects import PostureInput
+from gputally.posture.preemptions import PreemptionHistory
+
+
+class PostureOptions(Struct, frozen=True, kw_only=True):
+    """The flags of the command; without `files`, the cluster is read, without `ledger`, nothing was observed."""
+
+    files: tuple[Path, ...]
+    kubeconfig: str
+    context: str
+    configuration: Path | None
+    ledger: str
+    window: str
+    output: str
+    exit_zero: bool
+
+
+def posture(options: PostureOptions) -> int:
+    """Write the posture. Returns the exit status: 1 for errors and warnings. Raises: GputallyError."""
+    if options.files and (options.kubeconfig or options.context):
+        flag = "--kubeconfig" if options.kubeconfig else "--context"
+        raise ConfigError([Problem("", flag, "cannot be combined with files; omit one of them")])
+    rules = read_rules(options.configuration) if options.configuration else default_rules()
+    read = read_manifests(options.files) if options.files else asyncio.run(_read_cluster(options, rules))
+    found = posture_of(read, rules, _history(options))
+    write_posture(sys.stdout, found, output=options.output)
+    sys.stdout.flush()
+    return int(found.fails and not options.exit_zero)
+
+
+def _history(options: PostureOptions) -> PreemptionHistory | None:
+    """What the ledger has, if one is named. Raises: LedgerError, and ConfigError for a wrong window."""
+    if not options.ledger:
+        return None
+    return _read_history(options.ledger, options.window)
+
+
+def _read_history(ledger: str, window: str) -> PreemptionHistory:
+    """The accounted part of the window. Raises: LedgerError, and ConfigError for a wrong or empty window."""
+    from gputally.commands.from_ledger.scope import accounted, window_of  # noqa: PLC0415 - SQLite, only where a ledger is named
+    from gputally.ledger.open import reading_once  # noqa: PLC0415 - as above
+
+    with reading_once(ledger) as reader:
+        state = reader.state()
+        period = accounted(window_of(window, state, UTC), state)
+        if period.start_us >= period.end_us:
+            problem = f"nothing is accounted in '{window}'; choose a period after the start of the ledger"
+            raise ConfigError([Problem("", "--window", problem)])
+        preemptions = reader.preemptions(period)
+        by_priority = (each for each in preemptions if each.queue_rule is None and not each.preemptor_kind)
+        counts = Counter((each.victim_tier, each.preemptor_tier) for each in by_priority)
+        return PreemptionHistory(window=period, counts=counts, classes=reader.priority_classes(period))
+
+
+async def _read_cluster(options: PostureOptions, rules: Rules) -> PostureInput:
+    async with connect(Choice(kubeconfig=options.kubeconfig, context=options.context)) as api:
+        return await read_cluster(api, rules)
