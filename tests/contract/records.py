@@ -20,7 +20,7 @@ from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset, Basis, Price, Purchase
 from gputally.model.units import GPU, PICO, US_PER_SECOND
 from gputally.model.verdicts import Reason
-from gputally.model.waits import Occupant, Wait, WaitCause
+from gputally.model.waits import Occupant, PendingSegment, WaitCause
 
 OPENED_S = 1000
 ACCOUNTED_S = 5000
@@ -98,7 +98,7 @@ LOST_WORK = LostWork(
     at_intervals=((600_000_000, 1), (1_800_000_000, 2), (3_600_000_000, 3)),
     is_final=True,
 )
-WAIT = Wait(
+WAIT = PendingSegment(
     reason=Reason.CAPACITY,
     cause=WaitCause.IDLE_ALLOCATION,
     tier="low",

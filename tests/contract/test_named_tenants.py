@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.protocol import Ledger, LedgerReader
-from gputally.model.waits import WaitRow
+from gputally.model.waits import PendingSegmentRow
 from tests.contract.records import DISRUPTION, WAIT, pod, segment, step
 from tests.fakes.waits_ledger import QUOTA
 
-WAITED = WaitRow(uid="w", namespace="lab", name="waits", wait=replace(WAIT, tenant="green"))
+WAITED = PendingSegmentRow(uid="w", namespace="lab", name="waits", wait=replace(WAIT, tenant="green"))
 LACKING = replace(QUOTA, tenant="blue", job="missing")
 LOST = replace(DISRUPTION, victim_tenant="black", node="gone", victim_name="victim")
 

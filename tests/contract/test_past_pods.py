@@ -6,15 +6,15 @@ from gputally.answers.past_pods import last_pod, last_victims, pods_from_us
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.disruptions import Cause
 from gputally.model.units import US_PER_DAY
-from gputally.model.waits import WaitRow
+from gputally.model.waits import PendingSegmentRow
 from tests.contract.records import ALWAYS, DISRUPTION, OPENED_S, PREEMPTION, WAIT, pod, segment, step, us
 
 
-def row(uid: str, *, from_us: int, to_us: int, name: str = "train") -> WaitRow:
-    return WaitRow(uid=uid, namespace="ml", name=name, wait=replace(WAIT, from_us=from_us, to_us=to_us))
+def row(uid: str, *, from_us: int, to_us: int, name: str = "train") -> PendingSegmentRow:
+    return PendingSegmentRow(uid=uid, namespace="ml", name=name, wait=replace(WAIT, from_us=from_us, to_us=to_us))
 
 
-def rows(*found: WaitRow) -> dict[tuple[str, int], WaitRow | None]:
+def rows(*found: PendingSegmentRow) -> dict[tuple[str, int], PendingSegmentRow | None]:
     return {(each.uid, each.wait.from_us): each for each in found}
 
 

@@ -16,7 +16,7 @@ from gputally.model.kube.meta import Kind
 from gputally.model.node_record import NodeRecord
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from gputally.model.verdicts import Reason
-from gputally.model.waits import WaitRow
+from gputally.model.waits import PendingSegmentRow
 from tests.contract.records import (
     ACCOUNTED_S,
     ALWAYS,
@@ -223,7 +223,7 @@ def test_versions_of_priority_classes_in_a_window_are_returned_whole(ledger: Led
 def test_waits_are_returned_as_last_charged_and_not_once_they_were_withdrawn(
     ledger: Ledger, reader: LedgerReader
 ) -> None:
-    first = WaitRow(uid="a", namespace="ml", name="pod-a", wait=WAIT)
+    first = PendingSegmentRow(uid="a", namespace="ml", name="pod-a", wait=WAIT)
     ended = replace(first, wait=replace(WAIT, to_us=20))
     second = replace(first, wait=replace(WAIT, from_us=20, occupant=None, price=None, reason=Reason.SCHEDULABLE))
     ledger.write(step(at=1000, waits={("a", 7): first, ("b", 7): replace(first, uid="b")}))
@@ -237,7 +237,7 @@ def test_waits_are_returned_as_last_charged_and_not_once_they_were_withdrawn(
     assert list(reader.waits(Window(0, 20))) == expected[:1]
 
 
-def _recorded(row: WaitRow) -> WaitRecord:
+def _recorded(row: PendingSegmentRow) -> WaitRecord:
     wait, (tier, tenant) = row.wait, row.wait.occupant or ("", "")
     return WaitRecord(
         pod_uid=row.uid,

@@ -11,7 +11,7 @@ from gputally.ledger.protocol import Ledger
 from gputally.model.price import Basis, Price, Purchase
 from gputally.model.units import GPU, PICO
 from gputally.model.verdicts import Reason
-from gputally.model.waits import UncreatedWait, WaitCause, WaitRow
+from gputally.model.waits import PendingSegmentRow, UncreatedPodsSegment, WaitCause
 from tests.contract.conftest import BackEnd
 from tests.contract.records import LOST_WORK, PRICE, WAIT, pod, segment, step, us
 
@@ -25,7 +25,7 @@ CHEAP = Price(
 )
 ALL_0 = dict.fromkeys(RECONCILED, (0, 0))
 LASTS = replace(WAIT, from_us=us(1100), quantity=3 * GPU)
-UNCREATED = UncreatedWait(
+UNCREATED = UncreatedPodsSegment(
     namespace="ml",
     uid="job-1",
     kind="Job",
@@ -44,9 +44,9 @@ UNCREATED = UncreatedWait(
 )
 
 
-def row(uid: str, **changed: Any) -> dict[tuple[str, int], WaitRow]:  # noqa: ANN401 - any field of a wait
+def row(uid: str, **changed: Any) -> dict[tuple[str, int], PendingSegmentRow]:  # noqa: ANN401 - any field of a wait
     wait = replace(LASTS, **changed)
-    return {(uid, wait.from_us): WaitRow(uid=uid, namespace="ml", name=uid, wait=wait)}
+    return {(uid, wait.from_us): PendingSegmentRow(uid=uid, namespace="ml", name=uid, wait=wait)}
 
 
 def differences(ledger: Ledger, live: Lines, **changes: Any) -> Lines:  # noqa: ANN401 - any field of the changes
@@ -68,7 +68,7 @@ def test_waits_that_last_end_and_are_withdrawn_count_with_their_cost(ledger: Led
     ends = row("a", to_us=us(1160), price=CHEAP)
     final = {Total.PENDING: (ended, 0), Total.PENDING_COST: (3 * GPU * us(60) * CHEAP.rate, 0)}
     assert differences(ledger, final, waits=ends) == ALL_0
-    withdrawn: dict[tuple[str, int], WaitRow | None] = dict.fromkeys((*row("a"), *row("b"), *row("unknown")))
+    withdrawn: dict[tuple[str, int], PendingSegmentRow | None] = dict.fromkeys((*row("a"), *row("b"), *row("unknown")))
     assert differences(ledger, {}, waits=withdrawn) == ALL_0
 
 

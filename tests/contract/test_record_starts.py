@@ -14,7 +14,7 @@ from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import IMPORTED, Records, Window
 from gputally.model.units import US_PER_DAY
 from gputally.model.usage import UnallocatedHour
-from gputally.model.waits import WaitRow
+from gputally.model.waits import PendingSegmentRow
 from tests.contract.conftest import BackEnd, sqlite
 from tests.contract.records import (
     ALWAYS,
@@ -40,9 +40,9 @@ def starts(reader: LedgerReader) -> dict[Records, int | None]:
     return {each: reader.state().records_from_us(each) for each in Records}
 
 
-def waits(*from_s: int) -> dict[tuple[str, int], WaitRow | None]:
+def waits(*from_s: int) -> dict[tuple[str, int], PendingSegmentRow | None]:
     found = (replace(WAIT, from_us=us(each), to_us=us(each) + 1) for each in from_s)
-    return {("a", each.from_us): WaitRow(uid="a", namespace="ml", name="pod-a", wait=each) for each in found}
+    return {("a", each.from_us): PendingSegmentRow(uid="a", namespace="ml", name="pod-a", wait=each) for each in found}
 
 
 def test_a_new_ledger_has_all_records_from_its_accounting_start_on(ledger: Ledger, reader: LedgerReader) -> None:
@@ -110,7 +110,7 @@ LISTS: Final[Mapping[str, tuple[Records, Callable[[LedgerReader, Window], Iterab
         lambda reader, window: [replace(each, pods=()) for each in reader.lost_work(window).values()],
     ),
     "waits of pods": (Records.WAITS, lambda reader, window: reader.waits(window)),
-    "waits": (Records.WAITS, lambda reader, window: reader.wait_times(window)),
+    "waits": (Records.WAITS, lambda reader, window: reader.pending_times(window)),
 }
 """All lists of single records, each with the kind that says from when on it has them."""
 

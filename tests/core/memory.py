@@ -19,7 +19,7 @@ from gputally.model.node_record import NodeRecord
 from gputally.model.observation import Checkpoint
 from gputally.model.pod_record import PodRecord
 from gputally.model.usage import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
-from gputally.model.waits import UncreatedWait, WaitRow
+from gputally.model.waits import PendingSegmentRow, UncreatedPodsSegment
 
 HISTORY: Final = (
     *("counted_preemptions", "disruptions", "lost_work", "jobs", "progress"),
@@ -59,8 +59,8 @@ class Memory:
         self.known_values = dict[Value, KnownValue]()
         self.resumes = dict[Kind, Checkpoint]()
         self.interruptions = dict[tuple[Kind, int], int]()
-        self.waits = dict[tuple[str, int], WaitRow]()
-        self.uncreated_waits = dict[tuple[str, str, int], UncreatedWait]()
+        self.waits = dict[tuple[str, int], PendingSegmentRow]()
+        self.uncreated_waits = dict[tuple[str, str, int], UncreatedPodsSegment]()
         self.history: dict[str, dict[Any, object]] = {name: {} for name in HISTORY}
 
     def write(self, changes: Changes) -> None:

@@ -10,7 +10,7 @@ from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.disruptions import Cause, Preemptor
 from gputally.model.units import GPU_HOUR
-from gputally.model.waits import Occupant, WaitRow
+from gputally.model.waits import Occupant, PendingSegmentRow
 from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, PRICE, WAIT, pod, segment, step, us
 from tests.core.closings import close
 from tests.fakes.tenants_ledger import CLUSTER
@@ -48,7 +48,7 @@ def named_ledger(folder: Path, name: str) -> Path:
                 disruptions={"a": lost},
                 lost_work={"a": replace(LOST_WORK, gpu_time=GPU_HOUR)},
                 counted_preemptions={"a": replace(PREEMPTION, **victim, decided_us=us(DAY), preemptor=preemptor)},
-                waits={("b", wait.from_us): WaitRow(uid="b", namespace=name, name=name, wait=wait)},
+                waits={("b", wait.from_us): PendingSegmentRow(uid="b", namespace=name, name=name, wait=wait)},
                 uncreated_waits={(name, lacking.uid, lacking.from_us): lacking},
             )
         )

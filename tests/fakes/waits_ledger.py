@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import GPU
 from gputally.model.verdicts import Reason
-from gputally.model.waits import Occupant, UncreatedWait, Wait, WaitCause, WaitRow
+from gputally.model.waits import Occupant, PendingSegment, PendingSegmentRow, UncreatedPodsSegment, WaitCause
 from tests.contract.records import PRICE, WAIT, step, us
 from tests.fakes.tenants_ledger import BLUE, CLUSTER, HOUR, RED
 
-QUOTA: Final = UncreatedWait(
+QUOTA: Final = UncreatedPodsSegment(
     namespace="ml",
     uid="job-1",
     kind="Job",
@@ -33,7 +33,9 @@ QUOTA: Final = UncreatedWait(
 OTHER: Final = replace(WAIT, reason=Reason.SCHEDULABLE, cause=WaitCause.OTHER, occupant=None, price=None)
 
 
-def _wait(start_h: float, end_h: float | None, gpus: int, base: Wait = WAIT, *, tenant: str = RED) -> Wait:
+def _wait(
+    start_h: float, end_h: float | None, gpus: int, base: PendingSegment = WAIT, *, tenant: str = RED
+) -> PendingSegment:
     end_us = None if end_h is None else us(int(end_h * HOUR))
     return replace(base, tenant=tenant, quantity=gpus * GPU, from_us=us(int(start_h * HOUR)), to_us=end_us)
 
@@ -51,7 +53,7 @@ def waits_ledger(folder: Path) -> Path:
     """Red waits for 12.5 GPU-hours, and lacks pods for 40 or more; blue waits for 4 that red holds, without a price."""
     path = folder / "l.db"
     rows = {
-        (uid, each.from_us): WaitRow(uid=uid, namespace="ml", name=f"pod-{uid}", wait=each)
+        (uid, each.from_us): PendingSegmentRow(uid=uid, namespace="ml", name=f"pod-{uid}", wait=each)
         for uid, waits in WAITS.items()
         for each in waits
     }

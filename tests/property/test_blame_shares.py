@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.meta import Kind
 from gputally.model.units import GPU, GPU_SECOND
-from gputally.model.waits import NOBODY, Occupant, PodWait, Wait
+from gputally.model.waits import NOBODY, Occupant, PendingHistory, PendingSegment
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 from tests.property.examples import LONG, examples
@@ -159,7 +159,7 @@ def older_pods_come_first(world: World) -> None:
         assert all(is_full for *_, is_full in sorted(found)[:-1])
 
 
-def lasting(world: World) -> list[tuple[PodWait, Wait]]:
+def lasting(world: World) -> list[tuple[PendingHistory, PendingSegment]]:
     known = world.replay.fleet.waiting.book.known.values()
     return [(pod, pod.waits[-1]) for pod in known if pod.waits and pod.waits[-1].to_us is None]
 

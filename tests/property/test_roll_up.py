@@ -26,7 +26,7 @@ from gputally.model.lost_work import CheckpointSource, LostPod, LostWork
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
 from gputally.model.usage import AssignmentHour
-from gputally.model.waits import WaitRow
+from gputally.model.waits import PendingSegmentRow
 from tests.contract.records import BALANCED, LOST_WORK, OPENED_S, PRICE, WAIT, line, pod, segment, step, us
 from tests.contract.test_measured_time import WHOLE, hour
 from tests.contract.test_record_starts import LISTS, listed
@@ -232,7 +232,7 @@ def all_waits(draw: st.DrawFn) -> Changes:
     return step(
         at=(DAYS + 1) * DAY,
         live=None,
-        waits={key: WaitRow(uid="a", namespace="ml", name="pod-a", wait=each) for key, each in found.items()},
+        waits={key: PendingSegmentRow(uid="a", namespace="ml", name="pod-a", wait=each) for key, each in found.items()},
         uncreated_waits={
             ("ml", QUOTA.uid, at_us): replace(QUOTA, from_us=at_us, to_us=to_us) for at_us, to_us in lacking
         },

@@ -81,7 +81,7 @@ def reasons_by_form(told: Told) -> set[Unaccounted]:
 
 def weighed(record: PodRecord, replay: Replay) -> int:
     """µGPU of its whole request on its node as it is now."""
-    history = replay.fleet.nodes.home_of(record).history
+    history = replay.fleet.nodes.pod_node_of(record).history
     return sum(quantity for _, quantity in quantities_on(record.units, sharing_labels(history[-1][1]), RULES))
 
 

@@ -19,7 +19,7 @@ from gputally.model.kube.workloads import Job
 from gputally.model.price import Basis
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
-from gputally.model.waits import UncreatedWait, Wait
+from gputally.model.waits import PendingSegment, UncreatedPodsSegment
 from tests.core.manifests import Json, NodeForm, PodForm, as_pod, us
 from tests.core.refusals import parallel_job
 from tests.core.replay import Replay
@@ -135,7 +135,7 @@ def test_however_much_others_ask_for_a_wait_costs_the_same(
     late: bool,  # noqa: FBT001 - drawn: whether the nodes are listed last
 ) -> None:
     """Prices are looked up in turn, which take many rounds here."""
-    with patch("gputally.accounting.wait_book.prices.MOST_LOOKS", 1):
+    with patch("gputally.accounting.wait_book.prices.MOST_NODE_CHECKS", 1):
         alone, attacked = (played(rules, nodes, honest, each, late=late) for each in ((), many))
     assert priced(attacked, "ml") == priced(alone, "ml")
 
@@ -199,7 +199,7 @@ def job_of(name: str, waits: Waits, namespace: str) -> Job:
 
 def priced(replay: Replay, namespace: str) -> Counter[tuple[object, ...]]:
     """µGPU·µs by pod or Job and its prices."""
-    waits: list[tuple[str, Wait | UncreatedWait, int]] = [
+    waits: list[tuple[str, PendingSegment | UncreatedPodsSegment, int]] = [
         (row.uid, row.wait, row.wait.quantity) for row in replay.memory.waits.values() if row.namespace == namespace
     ]
     waits += [
@@ -224,7 +224,9 @@ def see_all(replay: Replay, pods: Sequence[Waits], *, at: int) -> None:
 
 def charged_since(replay: Replay, at: int) -> set[tuple[int, tuple[int | None, int | None]]]:
     """The prices of the waits of each pod and Job after that time."""
-    waits: list[tuple[str, Wait | UncreatedWait]] = [(row.uid, row.wait) for row in replay.memory.waits.values()]
+    waits: list[tuple[str, PendingSegment | UncreatedPodsSegment]] = [
+        (row.uid, row.wait) for row in replay.memory.waits.values()
+    ]
     waits += [(each.uid, each) for each in replay.memory.uncreated_waits.values()]
     return {(int(uid[-1]), _prices(each)) for uid, each in waits if each.to_us is None or each.to_us > us(at)}
 
@@ -245,7 +247,7 @@ def of_jobs(replay: Replay) -> list[tuple[int | None, int | None]]:
     return [_prices(known[key]) for key in sorted(known)]
 
 
-def _prices(wait: Wait | UncreatedWait) -> tuple[int | None, int | None]:
+def _prices(wait: PendingSegment | UncreatedPodsSegment) -> tuple[int | None, int | None]:
     lowest, highest = (None if each is None else int(each.per_gpu_hour) for each in (wait.price, wait.highest))
     return lowest, highest
 

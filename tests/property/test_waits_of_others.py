@@ -13,7 +13,7 @@ from gputally.errors import MalformedObject
 from gputally.model.kube.meta import Kind
 from gputally.model.rules import OPTIONAL_RESOURCES
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_DAY
-from gputally.model.waits import UncreatedWait, Wait
+from gputally.model.waits import PendingSegment, UncreatedPodsSegment
 from tests.core.manifests import us
 from tests.core.refusals import parallel_job
 from tests.core.replay import Replay
@@ -103,9 +103,9 @@ def takes_blame(replay: Replay) -> bool:
     return any(row.wait.occupied for row in replay.memory.waits.values() if row.namespace == NAMESPACE)
 
 
-def waits_of_others(replay: Replay, *, has_blame: bool) -> Mapping[str, Sequence[Wait]]:
+def waits_of_others(replay: Replay, *, has_blame: bool) -> Mapping[str, Sequence[PendingSegment]]:
     """The waits of each pod, by time; without blame, for a reason as long as it lasts, whoever held the GPUs."""
-    found: dict[str, list[Wait]] = {}
+    found: dict[str, list[PendingSegment]] = {}
     for (uid, _), row in sorted(replay.memory.waits.items(), key=lambda each: each[0]):
         if row.namespace == NAMESPACE:
             continue
@@ -117,7 +117,7 @@ def waits_of_others(replay: Replay, *, has_blame: bool) -> Mapping[str, Sequence
     return found
 
 
-def uncreated_of_others(replay: Replay) -> Mapping[tuple[str, str, int], UncreatedWait]:
+def uncreated_of_others(replay: Replay) -> Mapping[tuple[str, str, int], UncreatedPodsSegment]:
     return {key: wait for key, wait in replay.memory.uncreated_waits.items() if wait.namespace != NAMESPACE}
 
 

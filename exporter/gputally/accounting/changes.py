@@ -25,7 +25,7 @@ from gputally.model.pod_record import PodRecord
 from gputally.model.price import Asset, Price
 from gputally.model.units import US_PER_SECOND
 from gputally.model.usage import AssignmentHour, AssignmentKey, GpuKey, UnallocatedHour
-from gputally.model.waits import UncreatedWait, WaitRow
+from gputally.model.waits import PendingSegmentRow, UncreatedPodsSegment
 
 
 class Known(NamedTuple):
@@ -79,8 +79,8 @@ class Changes(Struct, frozen=True, kw_only=True):
     jobs: dict[str, JobRecord] = field(default_factory=dict)
     progress: dict[ProgressKey, PodProgress] = field(default_factory=dict)
     priority_classes: dict[tuple[str, int], ClassVersion] = field(default_factory=dict)
-    waits: dict[tuple[str, int], WaitRow | None] = field(default_factory=dict)
-    uncreated_waits: dict[tuple[str, str, int], UncreatedWait | None] = field(default_factory=dict)
+    waits: dict[tuple[str, int], PendingSegmentRow | None] = field(default_factory=dict)
+    uncreated_waits: dict[tuple[str, str, int], UncreatedPodsSegment | None] = field(default_factory=dict)
     series: dict[tuple[Total, Labels], Series | None] = field(default_factory=dict)
     known_values: dict[Value, KnownValue | None] = field(default_factory=dict)
     resumes: dict[Kind, Checkpoint] = field(default_factory=dict)

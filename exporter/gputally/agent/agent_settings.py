@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from gputally.errors import ConfigError
-from gputally.process.settings import Setting, addresses, beyond, file, missing, no_addresses, not_a_number, unknown
+from gputally.process.settings import (
+    Setting,
+    addresses,
+    file,
+    missing,
+    no_addresses,
+    not_a_number,
+    outside_range,
+    unknown,
+)
 
 DEFAULT_ADDRESS: Final = ":9837"
 KUBELET: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -66,10 +75,10 @@ class AgentSettings:
 def agent_settings_from(values: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> AgentSettings:
     """Convert parsed flags, by setting name. Raises: ConfigError that lists all invalid values."""
     problems = [
-        *beyond(values, "interval", 5, ": allocations from the kubelet are valid for 10 s"),
+        *outside_range(values, "interval", 5, ": allocations from the kubelet are valid for 10 s"),
         *missing(values, "kubelet.socket"),
         *missing(values, "host.proc"),
-        *beyond(values, "journal", 72, ""),
+        *outside_range(values, "journal", 72, ""),
         *no_addresses(values, "web.listen-address"),
         *not_a_number(values, "web.max-requests"),
         *unknown(values, "log.level", ("debug", "info", "warning", "error")),

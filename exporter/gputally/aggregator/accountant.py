@@ -43,7 +43,7 @@ class Accountant:
         self._updated = asyncio.Event()
         self._warned_nodes: set[str] = set()
         self._warned_conflicts: set[tuple[str, LabelConflict]] = set()
-        self._beyond_limits = Once(logger, "a limit is reached")
+        self._limit_overflow = Once(logger, "a limit is reached")
         self._warned_reasons: set[Unaccounted] = set()
         self._malformed = Once(logger, "excluded from the accounting")
         self._unaccounted = Once(logger, "not accounted")
@@ -133,9 +133,9 @@ class Accountant:
 
     def _warn_beyond_limits(self, snapshot: Snapshot) -> None:
         """Log each kind and namespace once of which not all objects are kept."""
-        for kind, beyond in snapshot.beyond_limits.items():
-            if beyond.count:
-                self._beyond_limits.warn(f"not all {kind} of the namespace {beyond.namespace} are kept")
+        for kind, overflow in snapshot.limit_overflow.items():
+            if overflow.count:
+                self._limit_overflow.warn(f"not all {kind} of the namespace {overflow.namespace} are kept")
 
     def _warn_of_faulty_agents(self) -> None:
         """Log each agent with implausible usage once."""

@@ -35,7 +35,7 @@ def _same_nodes(one: Needs, other: Needs) -> bool:
     return (one.gpus, one.node_selector, one.node_terms) == (other.gpus, other.node_selector, other.node_terms)
 
 
-MOST_LOOKS: Final = 300_000
+MOST_NODE_CHECKS: Final = 300_000
 """Nodes, or groups of them, after which further pods are left out; each takes some microseconds."""
 MOST_PLACED: Final = 1_000
 """Pods after which further ones are left out."""
@@ -43,7 +43,7 @@ _HELD_BACK: Final = NOT_ADMITTED | {Reason.CLAIM, Reason.GANG, Reason.UNKNOWN, R
 """Reasons of pods that wait for something else than the nodes."""
 
 
-class WaitingFirst:
+class QueueSimulation:
     """A room in which the pods of the `queue` take places, in its order; it `is_complete` unless they were too many."""
 
     def __init__(self, queue: Sequence[WaitingPod], room: Room) -> None:
@@ -71,7 +71,7 @@ class WaitingFirst:
 
     def _may_go_on(self) -> bool:
         looked_at = self.room.answers.looked_at - self._looked_at
-        return looked_at < MOST_LOOKS and len(self._placed) < MOST_PLACED
+        return looked_at < MOST_NODE_CHECKS and len(self._placed) < MOST_PLACED
 
     def _next(self) -> Sequence[WaitingPod]:
         """The first pod of the queue, and those behind it that are alike."""
@@ -90,7 +90,7 @@ class WaitingFirst:
         return seat(needs, self.room, len(alike), key=key)
 
 
-def waiting_first(now: PendingNow, viewer: Viewer, *, least: int) -> WaitingFirst | None:
+def queue_simulation(now: PendingNow, viewer: Viewer, *, least: int) -> QueueSimulation | None:
     """The pods with at least that priority, by priority and then by age; None if there are none.
 
     Those that the reader may not know stay out.
@@ -98,7 +98,7 @@ def waiting_first(now: PendingNow, viewer: Viewer, *, least: int) -> WaitingFirs
     waiting = [each for each in now.waiting if viewer.sees(each.tenant) and _waits_for_nodes(each)]
     ahead = [each for each in waiting if _needs(each).priority >= least]
     queue = sorted(ahead, key=lambda each: (-_needs(each).priority, each.since_us, each.record.uid))
-    return WaitingFirst(queue, now.room.copy()) if queue else None
+    return QueueSimulation(queue, now.room.copy()) if queue else None
 
 
 def _is_alike(one: WaitingPod, other: WaitingPod) -> bool:

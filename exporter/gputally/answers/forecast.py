@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.fleet.pending_now import PendingNow, not_considered, tenant_of
 from gputally.accounting.terms.tier import serves, tier_labels, tier_of
-from gputally.answers.competing_pods import WaitingFirst, others_waiting, waiting_first
+from gputally.answers.competing_pods import QueueSimulation, others_waiting, queue_simulation
 from gputally.answers.helps import RelatedPods, deadlocked, helps_of
 from gputally.answers.occupants import Rank, decimal_text, limited, occupants
 from gputally.answers.parameters import InvalidRequest
@@ -163,7 +163,7 @@ def forecast(
         now = now._replace(classes=list({each.name: each for each in (*now.classes, *classes)}.values()))
     candidates = candidates_of(now, list(planned), viewer)
     quotas = PodQuotas(each for each in now.policy.quotas if viewer.sees(now.policy.tenants[each.namespace]))
-    first = waiting_first(now, viewer, least=min(each.needs.priority for each in candidates))
+    first = queue_simulation(now, viewer, least=min(each.needs.priority for each in candidates))
     found: list[PodForecast] = []
     left = MOST_EVALUATED
     for index, each in enumerate(candidates):
@@ -225,7 +225,7 @@ def _tried(needs: Needs, room: Room, count: int) -> WhatIf:
     return replace(found, verdict=None) if is_cut else found
 
 
-def _after_waiting(candidate: Candidate, first: WaitingFirst, now: _Outcome, *, key: str) -> AfterWaiting:
+def _after_waiting(candidate: Candidate, first: QueueSimulation, now: _Outcome, *, key: str) -> AfterWaiting:
     """The result for the pods if the waiting pods that precede them are placed first."""
     first.place_before(candidate.needs)
     found = _tried(candidate.needs, first.room, now.bound)

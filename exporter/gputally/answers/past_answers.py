@@ -21,7 +21,7 @@ from gputally.model.api.why import PastWait, PreemptedBy, PreemptedPod, WhyAnswe
 from gputally.model.disruptions import Preemption
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
-from gputally.model.waits import Wait
+from gputally.model.waits import PendingSegment
 
 
 def why_waited(
@@ -58,9 +58,9 @@ def why_gone(now: PendingNow, gone: PastPod, viewer: Viewer) -> WhyDocument:
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
 
 
-def past_waits(waits: Iterable[Wait | WaitRecord], now_us: int) -> list[PastWait]:
+def past_waits(waits: Iterable[PendingSegment | WaitRecord], now_us: int) -> list[PastWait]:
     """Parts with one reason, however often their occupants changed."""
-    merged: list[Wait | WaitRecord] = []
+    merged: list[PendingSegment | WaitRecord] = []
     spans: list[tuple[int, int | None]] = []
     for each in waits:
         if merged and merged[-1].reason is each.reason and spans[-1][1] == each.from_us:

@@ -80,7 +80,7 @@ def shown_verdict(verdict: Verdict, viewer: Viewer) -> Verdict:
     return verdict if viewer.sees_nodes else replace(verdict, node="", victims=())
 
 
-class WaitLine(NamedTuple):
+class ReasonTotal(NamedTuple):
     """Some pods that wait for the same reason; all but `uncharged_pods` are charged, for `charged` µGPU in all."""
 
     reason: Reason
@@ -101,16 +101,16 @@ class WaitLine(NamedTuple):
         return self.prices.highest.rate * self.charged if self.prices.highest else None
 
 
-def _line(waiting: WaitingPod) -> WaitLine:
+def _line(waiting: WaitingPod) -> ReasonTotal:
     charged = waiting.charged
     prices = waiting.waits[-1].prices if waiting.waits else PriceRange()
     uncharged_pods = 0 if charged or not waiting.quantity else 1
-    return WaitLine(waiting.verdict.reason, 1, uncharged_pods, charged, prices, waiting.since_us)
+    return ReasonTotal(waiting.verdict.reason, 1, uncharged_pods, charged, prices, waiting.since_us)
 
 
-def reason_sums(lines: Iterable[WaitLine]) -> list[PendingReason]:
+def reason_sums(lines: Iterable[ReasonTotal]) -> list[PendingReason]:
     """The sums of each reason, those with the most GPUs first."""
-    by_reason: dict[Reason, list[WaitLine]] = {}
+    by_reason: dict[Reason, list[ReasonTotal]] = {}
     for each in lines:
         by_reason.setdefault(each.reason, []).append(each)
     sums = [PendingReason(reason=key.value, meaning=MEANING[key], **_sums(found)) for key, found in by_reason.items()]
@@ -119,7 +119,7 @@ def reason_sums(lines: Iterable[WaitLine]) -> list[PendingReason]:
 
 def _tenants(found: Iterable[WaitingPod]) -> list[PendingTenant]:
     """The sums of each tenant, those with the most GPUs first."""
-    by_tenant: dict[str, list[WaitLine]] = {}
+    by_tenant: dict[str, list[ReasonTotal]] = {}
     for each in found:
         by_tenant.setdefault(each.tenant, []).append(_line(each))
     sums = [
@@ -129,7 +129,7 @@ def _tenants(found: Iterable[WaitingPod]) -> list[PendingTenant]:
     return sorted(sums, key=lambda each: (-each.gpus, each.tenant))
 
 
-def _sums(lines: Sequence[WaitLine]) -> dict[str, Any]:
+def _sums(lines: Sequence[ReasonTotal]) -> dict[str, Any]:
     """The fields that reasons and tenants have in common."""
     rates = [(rate, each.highest_rate or rate) for each in lines if (rate := each.rate) is not None]
     lowest, highest = (sum(column) for column in zip(*rates, strict=True)) if rates else (None, None)

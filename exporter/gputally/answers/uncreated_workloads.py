@@ -7,7 +7,7 @@ from gputally.accounting.fleet.active_pods import ANY
 from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.answers.allocations import hourly_text
 from gputally.answers.help_words import ACTOR_WORDS
-from gputally.answers.pending_pods import WaitLine, reason_sums
+from gputally.answers.pending_pods import ReasonTotal, reason_sums
 from gputally.answers.pending_requests import Filters, matches, workload_values
 from gputally.answers.quota_words import quota_refusal
 from gputally.answers.viewer import Viewer
@@ -133,7 +133,7 @@ def workload_reasons(found: Iterable[UncreatedWorkload]) -> list[PendingReason]:
     return reason_sums(_line(each) for each in found if each.quantity)
 
 
-def _line(workload: UncreatedWorkload) -> WaitLine:
+def _line(workload: UncreatedWorkload) -> ReasonTotal:
     """All its missing pods."""
     pods, uncharged_pods = workload.pods, workload.uncharged_pods
-    return WaitLine(workload.reason, pods, uncharged_pods, workload.charged, workload.prices, workload.since_us)
+    return ReasonTotal(workload.reason, pods, uncharged_pods, workload.charged, workload.prices, workload.since_us)

@@ -9,7 +9,7 @@ from gputally.answers.allocations import hourly_text
 from gputally.answers.occupants import cost_text
 from gputally.model.api.pending import CostRange
 from gputally.model.price import Asset
-from gputally.model.waits import Wait
+from gputally.model.waits import PendingSegment
 from gputally.placement.candidates import assets_for
 
 BEYOND_NODES: Final = "more GPUs than any node ever had, and than waits.ceiling_gpus_per_pod"
@@ -18,7 +18,7 @@ IMPOSSIBLE: Final = f"it asks for {BEYOND_NODES}, so its wait is not charged"
 _NO_NODE: Final = "no node has the labels that it selects"
 
 
-class WaitedCost(NamedTuple):
+class CostToDate(NamedTuple):
     """What waits have cost at least and, unless that is the same, at most: decimals, None without a price."""
 
     lowest: str | None = None
@@ -57,19 +57,19 @@ def unpriced_reason(now: PendingNow, waiting: WaitingPod) -> str:
     return NO_PRICE
 
 
-def waited_cost(found: Iterable[Sequence[Wait]], now_us: int) -> WaitedCost:
+def waited_cost(found: Iterable[Sequence[PendingSegment]], now_us: int) -> CostToDate:
     """What these waits have cost so far; None if any part has no price, or there is none."""
     lowest, highest, parts = 0, 0, [part for each in found for part in each]
     for each in parts:
         if each.price is None:
-            return WaitedCost()
+            return CostToDate()
         end_us = now_us if each.to_us is None else each.to_us
         gpu_time = each.quantity * max(0, end_us - each.from_us)
         lowest += each.price.cost(gpu_time)
         highest += (each.highest or each.price).cost(gpu_time)
     if not parts:
-        return WaitedCost()
-    return WaitedCost(cost_text(lowest), cost_text(highest) if highest != lowest else None)
+        return CostToDate()
+    return CostToDate(cost_text(lowest), cost_text(highest) if highest != lowest else None)
 
 
 def _range(now: PendingNow, assets: Iterable[Asset], *, tier: str, quantity: int) -> CostRange | None:

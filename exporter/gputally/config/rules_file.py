@@ -18,6 +18,7 @@ from gputally.config.tiers import Tiers, tiers
 from gputally.config.values import label_key, member, object_name, pattern, template, tenant_name, text, whole
 from gputally.model.rules import (
     AgentMarks,
+    ChargeCeilings,
     CheckpointRule,
     HamiBasis,
     KaiNames,
@@ -28,7 +29,6 @@ from gputally.model.rules import (
     TenantRule,
     TenantSource,
     TimeLimit,
-    WaitCeilings,
 )
 from gputally.model.units import US_PER_DAY, US_PER_SECOND, seconds_of
 
@@ -256,10 +256,10 @@ def _limits(field: Field) -> Limits:
     return Limits(**{name: section.read(name, value(_LIMIT), limit) for name, limit in default.items()})
 
 
-def _waits(field: Field) -> WaitCeilings:
-    default = WaitCeilings()
+def _waits(field: Field) -> ChargeCeilings:
+    default = ChargeCeilings()
     section = field.section("ceiling_gpus", "ceiling_gpus_per_pod")
-    return WaitCeilings(
+    return ChargeCeilings(
         gpus=section.read("ceiling_gpus", value(_CEILING), default.gpus),
         gpus_per_pod=section.read("ceiling_gpus_per_pod", value(_CEILING), default.gpus_per_pod),
     )
@@ -267,6 +267,6 @@ def _waits(field: Field) -> WaitCeilings:
 
 def _with_digest(found: Rules) -> Rules:
     """The rules with their digest, which excludes what does not affect the classification of pods."""
-    plain = replace(found, serving=(), waits=WaitCeilings(), checkpoints=(), time_limits=(), closing=None, budgets=())
+    plain = replace(found, serving=(), waits=ChargeCeilings(), checkpoints=(), time_limits=(), closing=None, budgets=())
     plain = replace(plain, what_if_checkpoints_us=(), watched=())
     return replace(found, digest=digest(plain))

@@ -77,7 +77,7 @@ class Bounds(NamedTuple):
         return Bounds(max(self.low_us - slack_us, by.low_us), min(self.high_us + slack_us, by.high_us), by.at_us)
 
 
-class Doubt(Struct):
+class UnconfirmedTime(Struct):
     """A time reported by responses since `since_us` (monotonic) that is not confirmed yet."""
 
     bounds: Bounds
@@ -105,7 +105,7 @@ class ServerTime:
         self._monotonic = monotonic
         self._offset_us = wall() - monotonic()
         self._bounds: Bounds | None = None
-        self._doubt: Doubt | None = None
+        self._unconfirmed: UnconfirmedTime | None = None
 
     def now_us(self) -> int:
         """Microseconds since the epoch, UTC."""
@@ -127,9 +127,9 @@ class ServerTime:
     def _accept(self, bounds: Bounds) -> None:
         if self._bounds and self._bounds.contradicts(bounds):
             logger.warning("the API server's clock was changed by %+d s", _seconds(self._bounds, bounds))
-        if self._doubt and self._doubt.bounds.contradicts(bounds):
-            self._reject(self._doubt, bounds)
-        self._doubt = None
+        if self._unconfirmed and self._unconfirmed.bounds.contradicts(bounds):
+            self._reject(self._unconfirmed, bounds)
+        self._unconfirmed = None
         self.doubted.clear()
         self._bounds = bounds
         wall_us = self._wall() - self._monotonic()
@@ -139,25 +139,29 @@ class ServerTime:
 
     def _confirmed(self, reported: Bounds, answer: Answer) -> Bounds | None:
         """The confirmed bounds of a time that nothing else supports; None while it is in doubt."""
-        doubt = self._doubt
-        if doubt is None or doubt.bounds.contradicts(reported):
-            if doubt:
-                self._reject(doubt, reported)
-            self._doubt = Doubt(reported, reported.at_us)
+        unconfirmed = self._unconfirmed
+        if unconfirmed is None or unconfirmed.bounds.contradicts(reported):
+            if unconfirmed:
+                self._reject(unconfirmed, reported)
+            self._unconfirmed = UnconfirmedTime(reported, reported.at_us)
             self.doubted.set()
             return None
-        doubt.bounds = doubt.bounds.narrowed(reported)
-        doubt.answers += 1
+        unconfirmed.bounds = unconfirmed.bounds.narrowed(reported)
+        unconfirmed.answers += 1
         enough_us = CONFIRMED_US if self._bounds else FIRST_US
-        return doubt.bounds if answer.on_new_connection and answer.asked_us - doubt.since_us >= enough_us else None
+        return (
+            unconfirmed.bounds
+            if answer.on_new_connection and answer.asked_us - unconfirmed.since_us >= enough_us
+            else None
+        )
 
-    def _reject(self, doubt: Doubt, bounds: Bounds) -> None:
+    def _reject(self, unconfirmed: UnconfirmedTime, bounds: Bounds) -> None:
         if not self.health.rejected:
             logger.warning(
                 "a response of the API server was %+d s off and is rejected; check the clocks of its machines",
-                _seconds(bounds, doubt.bounds),
+                _seconds(bounds, unconfirmed.bounds),
             )
-        self.health.rejected += doubt.answers
+        self.health.rejected += unconfirmed.answers
 
     def _wall_bounds(self, at_us: int) -> Bounds:
         wall_us = self._wall() - self._monotonic()

@@ -28,7 +28,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
-from gputally.ledger.wait_records import WaitRecord, WaitTime
+from gputally.ledger.wait_records import PendingTime, WaitRecord
 from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.price import Price
@@ -167,9 +167,9 @@ class JoinedReader:
         """See `LedgerReader.waits`; nothing is known of the waits of imported jobs."""
         return self._live.waits(window, pod_uid=pod_uid, named=named)
 
-    def wait_times(self, window: Window) -> Iterator[WaitTime]:
-        """See `LedgerReader.wait_times`; nothing is known of the waits of imported jobs."""
-        return self._live.wait_times(window)
+    def pending_times(self, window: Window) -> Iterator[PendingTime]:
+        """See `LedgerReader.pending_times`; nothing is known of the waits of imported jobs."""
+        return self._live.pending_times(window)
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`; an imported job may have begun before the window."""

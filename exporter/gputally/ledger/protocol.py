@@ -21,7 +21,7 @@ from gputally.ledger.records import (
     SegmentRecord,
     Window,
 )
-from gputally.ledger.wait_records import WaitRecord, WaitTime
+from gputally.ledger.wait_records import PendingTime, WaitRecord
 from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay
@@ -216,7 +216,7 @@ class LedgerReader(Protocol):
         Those of one pod, of all pods that were `named` so (namespace and name), or of all.
         """
 
-    def wait_times(self, window: Window) -> Iterator[WaitTime]:
+    def pending_times(self, window: Window) -> Iterator[PendingTime]:
         """All waits that overlap the window with their prices, not clipped; then those for pods that do not exist.
 
         Those of one pod, or of one workload, follow each other in chronological order.

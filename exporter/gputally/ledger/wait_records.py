@@ -34,7 +34,7 @@ class WaitRecord(Struct, frozen=True, kw_only=True, gc=False):
     highest_price_key: str | None = None
 
 
-class WaitTime(NamedTuple):
+class PendingTime(NamedTuple):
     """A part of a wait without changes, at the lowest price of the nodes that are selected, None without one.
 
     It is that of one pod; or unless `is_created`, that of a workload for `pods` pods that do not exist, with its UID

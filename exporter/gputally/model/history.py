@@ -13,7 +13,7 @@ CHAPTER = 64
 """Entries of a chapter; the open chapter at the end has up to twice as many."""
 
 
-class Chapters(Sequence[Entry]):
+class ChunkedHistory(Sequence[Entry]):
     """A long history: immutable whole chapters, and the open entries at the end."""
 
     __slots__ = ("open", "whole")
@@ -67,18 +67,18 @@ def grown(history: Sequence[Entry], kept: int, more: Iterable[Entry]) -> Sequenc
         if len(short) < CHAPTER:
             return short
         history, kept, more = short, len(short), ()
-    whole = history.whole[: kept // CHAPTER] if isinstance(history, Chapters) else ()
+    whole = history.whole[: kept // CHAPTER] if isinstance(history, ChunkedHistory) else ()
     tail = (*history[len(whole) * CHAPTER : kept], *more)
     closed = max(0, len(tail) // CHAPTER - 1)
     whole += tuple(tail[i * CHAPTER : (i + 1) * CHAPTER] for i in range(closed))
-    return Chapters(whole, tail[closed * CHAPTER :]) if whole else tail
+    return ChunkedHistory(whole, tail[closed * CHAPTER :]) if whole else tail
 
 
 def alike(old: Sequence[Entry], new: Sequence[Entry]) -> int:
     """The number of equal entries at the beginning of both."""
     if old is new:
         return len(old)
-    shared = _shared(old, new) * CHAPTER if isinstance(old, Chapters) and isinstance(new, Chapters) else 0
+    shared = _shared(old, new) * CHAPTER if isinstance(old, ChunkedHistory) and isinstance(new, ChunkedHistory) else 0
     pairs = zip(old[shared:], new[shared:], strict=False) if shared else zip(old, new, strict=False)
     for index, (before, after) in enumerate(pairs, shared):
         if before is not after and before != after:
@@ -86,7 +86,7 @@ def alike(old: Sequence[Entry], new: Sequence[Entry]) -> int:
     return min(len(old), len(new))
 
 
-def _shared(old: Chapters[Entry], new: Chapters[Entry]) -> int:
+def _shared(old: ChunkedHistory[Entry], new: ChunkedHistory[Entry]) -> int:
     """The number of shared chapters: if a chapter is shared, so are all before it."""
     count = min(len(old.whole), len(new.whole))
     while count and old.whole[count - 1] is not new.whole[count - 1]:

@@ -98,7 +98,7 @@ class Limits(Struct, frozen=True, kw_only=True, cache_hash=True):
     idle_hours: int = 24
 
 
-class WaitCeilings(Struct, frozen=True, kw_only=True, cache_hash=True):
+class ChargeCeilings(Struct, frozen=True, kw_only=True, cache_hash=True):
     """What a wait may be charged for, in GPUs, even if the cluster never had as many: its pools scale from zero.
 
     `gpus` are those of all pods that one workload lacks, `gpus_per_pod` those of one pod.
@@ -194,7 +194,7 @@ class Rules(Struct, frozen=True, kw_only=True, cache_hash=True):
     hami_basis: HamiBasis = HamiBasis.MEMORY
     kai: KaiNames = KaiNames()
     limits: Limits = Limits()
-    waits: WaitCeilings = WaitCeilings()
+    waits: ChargeCeilings = ChargeCeilings()
     agents: AgentMarks = AgentMarks()
     checkpoints: tuple[CheckpointRule, ...] = ()
     placeholders: Placeholders = Placeholders()

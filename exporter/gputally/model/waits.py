@@ -77,8 +77,8 @@ class Occupant(NamedTuple):
     tenant: str
 
 
-class Wait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """A part of a pod's wait without changes, from `from_us` until `to_us`, None while it lasts.
+class PendingSegment(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A segment of a pod's pending time, charged alike from `from_us` until `to_us`, None while it lasts.
 
     `tier` and `tenant` are those of the waiting pod, `occupant` of the pods that hold what it waits for, if any do.
     `shown` are the exported tiers of both. `quantity` is µGPU, 0 of an impossible request, of which `occupied` are
@@ -121,28 +121,28 @@ class Wait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
             return (((tier, by, cause), self.quantity),)
         return ((tier, by, cause), occupied), ((tier, NOBODY, cause), self.quantity - occupied)
 
-    def equals_but_for_time(self, other: "Wait") -> bool:
+    def equals_but_for_time(self, other: "PendingSegment") -> bool:
         """Whether both are the same wait at different times."""
         return replace(self, from_us=other.from_us, to_us=other.to_us) == other
 
 
-class PodWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """The latest waits of one pod, in order and without gaps; `holders` are the UIDs of those it is charged to now."""
+class PendingHistory(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """The latest segments of one pod, in order and without gaps; `holders` are the UIDs that it is charged to now."""
 
     uid: str
     namespace: str
     name: str
-    waits: tuple[Wait, ...] = ()
+    waits: tuple[PendingSegment, ...] = ()
     holders: tuple[str, ...] = ()
 
 
-class WaitRow(Struct, frozen=True, kw_only=True, gc=False):
-    """One wait of a pod, as a ledger keeps it."""
+class PendingSegmentRow(Struct, frozen=True, kw_only=True, gc=False):
+    """One segment of a pod, as a ledger keeps it."""
 
     uid: str
     namespace: str
     name: str
-    wait: Wait
+    wait: PendingSegment
 
 
 def key_of(namespace: str, uid: str) -> str:
@@ -150,7 +150,7 @@ def key_of(namespace: str, uid: str) -> str:
     return f"{namespace}/{uid}"
 
 
-class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class UncreatedPodsSegment(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A time without changes in which a workload lacked `pods` pods, of `quantity` µGPU each; `to_us` None: it lasts.
 
     `uid`, `kind` and `name` are those of the object that would create the pods, for the job of `job_kind` and `job`; of
@@ -201,7 +201,7 @@ class UncreatedWait(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
         """µGPU of all pods that it lacks."""
         return self.pods * self.quantity
 
-    def equals_but_for_time(self, other: "UncreatedWait") -> bool:
+    def equals_but_for_time(self, other: "UncreatedPodsSegment") -> bool:
         """Whether both are the same wait at different times."""
         return replace(self, from_us=other.from_us, to_us=other.to_us) == other
 

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 from gputally.formatting.html_pages import HtmlTable, tables_page
 from gputally.formatting.tables import title, write_document, write_rows, write_table
 from gputally.output.scope import Scope, document_head, write_notes
-from gputally.reports.waits import PENDING, UNCREATED, WaitQuery, WaitReportRow, WaitRows
+from gputally.reports.waits import PENDING, UNCREATED, CurrencyRows, WaitQuery, WaitReportRow
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
@@ -36,7 +36,7 @@ class WaitReport(Struct, frozen=True, kw_only=True):
 
     scope: Scope
     query: WaitQuery
-    found: Sequence[WaitRows]
+    found: Sequence[CurrencyRows]
 
 
 def write_waits(file: TextIO, report: WaitReport, *, output: str) -> None:
@@ -87,11 +87,11 @@ def _values(row: WaitReportRow) -> dict[str, Any]:
     return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
 
 
-def _caption(found: WaitRows) -> str:
+def _caption(found: CurrencyRows) -> str:
     return _CAPTIONS[found.total.pods]
 
 
-def _table(found: WaitRows, columns: Sequence[str]) -> tuple[list[str], list[list[object]]]:
+def _table(found: CurrencyRows, columns: Sequence[str]) -> tuple[list[str], list[list[object]]]:
     """The columns for people; the last row is the total."""
     has = {name: bool(getattr(found.total, name)) for name in ("unpriced", "at_least")}
     has["cost"] = bool(found.total.currency)  # no price is no cost of 0.00

@@ -126,7 +126,7 @@ def _gpus_of(needs: Needs, amounts: Mapping[str, int]) -> int:
     return sum(amounts.get(gpu, 0) for gpu in needs.gpus)
 
 
-class WaitingGang(NamedTuple):
+class GangDemand(NamedTuple):
     """A gang that waits for so many pods of each request, and the node and UID of each pod that it has."""
 
     waiting: tuple[tuple[Needs, int], ...]
@@ -138,12 +138,12 @@ class WaitingGang(NamedTuple):
         return sum(count for _, count in self.waiting)
 
 
-def stuck(gangs: Mapping[str, WaitingGang], room: Room) -> dict[str, WaitingGang]:
+def stuck(gangs: Mapping[str, GangDemand], room: Room) -> dict[str, GangDemand]:
     """The gangs that do not fit now: only they can wait for each other."""
     return {key: each for key, each in gangs.items() if not _fits(each, room)}
 
 
-def served_by(key: str, gangs: Mapping[str, WaitingGang], room: Room) -> frozenset[str]:
+def served_by(key: str, gangs: Mapping[str, GangDemand], room: Room) -> frozenset[str]:
     """The other gangs, of these that are `stuck`, that would fit without the pods of this one.
 
     The room is the same afterwards.
@@ -180,7 +180,7 @@ def _reached(key: str, serves: Mapping[str, Collection[str]]) -> set[str]:
     return found
 
 
-def _fits(gang: WaitingGang, room: Room) -> bool:
+def _fits(gang: GangDemand, room: Room) -> bool:
     """Whether all pods that it waits for fit at once; of one that takes too long to place, nobody says that not."""
     found = fitting(gang.waiting, room, gang.missing)
     return found is None or found >= gang.missing

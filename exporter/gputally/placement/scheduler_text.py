@@ -24,7 +24,7 @@ class Topic(StrEnum):
     OTHER = "other"
 
 
-class Saying(NamedTuple):
+class MessagePart(NamedTuple):
     """A part of the text, about so many nodes; None if it is about the pod."""
 
     topic: Topic
@@ -57,24 +57,24 @@ _HEAD: Final = re.compile(r"0/[0-9]+ nodes are available: ?")
 _COUNT: Final = re.compile(r"([0-9]{1,9}) (.*)", re.DOTALL)
 _PREEMPTION: Final = "preemption: "
 _MAX_LENGTH: Final = 4096
-_MAX_SAYING: Final = 200
+_MAX_PART: Final = 200
 
 
 @lru_cache(maxsize=1024)
-def sayings(text: str) -> tuple[Saying, ...]:
+def message_parts(text: str) -> tuple[MessagePart, ...]:
     """The parts of the text in front of what it says about preemption; at most 200 characters of each."""
     filtered = text[:_MAX_LENGTH].partition(_PREEMPTION)[0]
     filtered = _HEAD.sub("", filtered, count=1).strip().rstrip(".")
-    return tuple([_saying(part.strip()) for part in filtered.split(", ") if part.strip()])
+    return tuple([_message_part(part.strip()) for part in filtered.split(", ") if part.strip()])
 
 
-def unmodelled(text: str) -> tuple[Saying, ...]:
+def unmodelled(text: str) -> tuple[MessagePart, ...]:
     """What the text says that is not modelled."""
-    return tuple([each for each in sayings(text) if each.topic is not Topic.MODELLED])
+    return tuple([each for each in message_parts(text) if each.topic is not Topic.MODELLED])
 
 
-def _saying(part: str) -> Saying:
+def _message_part(part: str) -> MessagePart:
     counted = _COUNT.fullmatch(part)
     said = counted[2] if counted else part
     topic = next((topic for pattern, topic in _TOPICS if pattern.match(said)), Topic.OTHER)
-    return Saying(topic, said[:_MAX_SAYING], int(counted[1]) if counted else None)
+    return MessagePart(topic, said[:_MAX_PART], int(counted[1]) if counted else None)

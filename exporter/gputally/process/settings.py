@@ -111,7 +111,7 @@ def not_a_number(values: Mapping[str, Any], name: str) -> list[Problem]:
     return [Problem("", f"--{name}", f"'{text}' is not a whole number above 0; use a number such as 15")]
 
 
-def beyond(values: Mapping[str, Any], name: str, most: int, why: str, *, least: int = 1) -> list[Problem]:
+def outside_range(values: Mapping[str, Any], name: str, most: int, why: str, *, least: int = 1) -> list[Problem]:
     """The value is not a whole number from `least` to `most`."""
     text = str(values[name])
     if text.isascii() and text.isdigit() and least <= int(text) <= most:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, field
 
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.wait_records import WaitTime
+from gputally.ledger.wait_records import PendingTime
 from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND
 from gputally.model.waits import NOBODY
 from gputally.reports.bill_rows import OTHERS
@@ -41,7 +41,7 @@ class WaitQuery(NamedTuple):
         return tuple(dict.fromkeys(column for dimension in self.by for column in WAIT_COLUMNS[dimension]))
 
 
-class Waited(Struct, kw_only=True):
+class LineSums(Struct, kw_only=True):
     """Waits of a line: GPU-time (µs·µGPU) and its lowest and `highest` cost by currency, "" for what has no price.
 
     `at_least` is the part, always without a price, of workloads that may have lacked more pods than are known.
@@ -57,27 +57,27 @@ class Waited(Struct, kw_only=True):
     pods: int = 0
 
 
-class Waits(NamedTuple):
+class SumsByLabels(NamedTuple):
     """The lines by their labels, and all of them together: of pods, or of pods that do not exist."""
 
     is_created: bool
-    lines: dict[Labels, Waited]
-    total: Waited
+    lines: dict[Labels, LineSums]
+    total: LineSums
 
-    def line(self, labels: Labels) -> Waited:
+    def line(self, labels: Labels) -> LineSums:
         """The line of these labels."""
         if (found := self.lines.get(labels)) is None:
-            found = self.lines[labels] = Waited()
+            found = self.lines[labels] = LineSums()
         return found
 
 
-def read_waits(reader: LedgerReader, query: WaitQuery) -> tuple[Waits, Waits]:
+def read_waits(reader: LedgerReader, query: WaitQuery) -> tuple[SumsByLabels, SumsByLabels]:
     """The waits of pods, and those for pods that do not exist. Raises: LedgerError."""
-    found = Waits(True, {}, Waited()), Waits(False, {}, Waited())  # noqa: FBT003 - a field
+    found = SumsByLabels(True, {}, LineSums()), SumsByLabels(False, {}, LineSums())  # noqa: FBT003 - a field
     named = (*query.by, *(each.column for each in query.scope.filters))
     times = tuple(dict.fromkeys(each for each in named if each in TIME_DIMENSIONS))
     periods = periods_of(times, query.scope.window, query.scope.calendar)
-    parts = reader.wait_times(query.scope.window)
+    parts = reader.pending_times(query.scope.window)
     for (is_created, *_), own in groupby(parts, key=lambda each: (each.is_created, each.namespace, each.uid)):
         _add(found[not is_created], own, query, periods)
     return found
@@ -90,14 +90,14 @@ class _Own(Struct):
     pods: int = 0
 
 
-def _add(found: Waits, own: Iterator[WaitTime], query: WaitQuery, periods: Periods) -> None:
+def _add(found: SumsByLabels, own: Iterator[PendingTime], query: WaitQuery, periods: Periods) -> None:
     """Add the waits of one pod or workload."""
     sums, whole = defaultdict[Labels, _Own](_Own), _Own()
     for part in own:
         for shares, span_us in _pieces(part, query, periods):
             for labels, quantity in shares.items():
-                for waited in (found.line(labels), found.total):
-                    _count(waited, part, quantity, span_us)
+                for line_sums in (found.line(labels), found.total):
+                    _count(line_sums, part, quantity, span_us)
             for each in (*(sums[labels] for labels in shares), whole):
                 each.span_us += span_us
                 each.pods = max(each.pods, part.pods)
@@ -109,16 +109,16 @@ def _add(found: Waits, own: Iterator[WaitTime], query: WaitQuery, periods: Perio
         found.total.pods += whole.pods
 
 
-def _count(waited: Waited, part: WaitTime, quantity: int, span_us: int) -> None:
+def _count(line_sums: LineSums, part: PendingTime, quantity: int, span_us: int) -> None:
     gpu_time, currency = part.pods * quantity * span_us, part.price.currency if part.price else ""
-    waited.time[currency] += gpu_time
-    waited.at_least += gpu_time * part.is_at_least
+    line_sums.time[currency] += gpu_time
+    line_sums.at_least += gpu_time * part.is_at_least
     if part.price:
-        waited.cost[currency] += part.price.cost(gpu_time)
-        waited.highest[currency] += (part.highest or part.price).cost(gpu_time)
+        line_sums.cost[currency] += part.price.cost(gpu_time)
+        line_sums.highest[currency] += (part.highest or part.price).cost(gpu_time)
 
 
-def _pieces(part: WaitTime, query: WaitQuery, periods: Periods) -> Iterator[tuple[Mapping[Labels, int], int]]:
+def _pieces(part: PendingTime, query: WaitQuery, periods: Periods) -> Iterator[tuple[Mapping[Labels, int], int]]:
     """The µGPU of a wait by line in each period that it overlaps, and how long it does, as far as the filters go."""
     window = query.scope.window
     starts, ends = (window.start_us, *periods.cuts), (*periods.cuts, window.end_us)
@@ -129,7 +129,7 @@ def _pieces(part: WaitTime, query: WaitQuery, periods: Periods) -> Iterator[tupl
             yield shares, span_us
 
 
-def _shares(part: WaitTime, names: Mapping[str, str], query: WaitQuery) -> dict[Labels, int]:
+def _shares(part: PendingTime, names: Mapping[str, str], query: WaitQuery) -> dict[Labels, int]:
     """What is charged to the occupying tenant, and what to nobody, in µGPU by line."""
     found: dict[Labels, int] = {}
     for quantity, is_occupied in ((part.occupied, True), (part.quantity - part.occupied, False)):
@@ -140,7 +140,7 @@ def _shares(part: WaitTime, names: Mapping[str, str], query: WaitQuery) -> dict[
     return found
 
 
-def _values(part: WaitTime, *, is_occupied: bool, own_tenants: bool) -> dict[str, str]:
+def _values(part: PendingTime, *, is_occupied: bool, own_tenants: bool) -> dict[str, str]:
     tenant = part.occupying_tenant if is_occupied else NOBODY
     if own_tenants and is_occupied and part.occupying_tenant != part.tenant:
         tenant = OTHERS_TENANT
@@ -187,14 +187,14 @@ class WaitReportRow(Struct, frozen=True, kw_only=True):
     currency: str
 
 
-class WaitRows(NamedTuple):
+class CurrencyRows(NamedTuple):
     """The rows of pending or uncreated pods in one currency, and their total."""
 
     rows: tuple[WaitReportRow, ...]
     total: WaitReportRow
 
 
-class _WaitLine(NamedTuple):
+class _CurrencyLine(NamedTuple):
     """One line in one currency, in GPU-hours and units of the currency."""
 
     labels: Labels
@@ -203,10 +203,12 @@ class _WaitLine(NamedTuple):
     at_least: Fraction
     cost: Fraction
     highest_cost: Fraction
-    waited: Waited | None
+    line_sums: LineSums | None
 
 
-def wait_rows(found: Waits, *, places: int, top: int | None, time_columns: Sequence[int] = ()) -> list[WaitRows]:
+def wait_rows(
+    found: SumsByLabels, *, places: int, top: int | None, time_columns: Sequence[int] = ()
+) -> list[CurrencyRows]:
     """The rows by currency; time without a price belongs to the only currency, or has rows of its own.
 
     The rows with the highest cost come first, in the order of time if there are columns of it; those beyond the `top`
@@ -226,26 +228,28 @@ def wait_rows(found: Waits, *, places: int, top: int | None, time_columns: Seque
     return result
 
 
-def _line(labels: Labels, waited: Waited, currency: str, *, has_unpriced: bool) -> _WaitLine:
-    unpriced = waited.time.get("", 0) if has_unpriced else 0
-    time = (waited.time.get(currency, 0) if currency else 0) + unpriced
-    at_least = waited.at_least if has_unpriced else 0
+def _line(labels: Labels, line_sums: LineSums, currency: str, *, has_unpriced: bool) -> _CurrencyLine:
+    unpriced = line_sums.time.get("", 0) if has_unpriced else 0
+    time = (line_sums.time.get(currency, 0) if currency else 0) + unpriced
+    at_least = line_sums.at_least if has_unpriced else 0
     amounts = [Fraction(each, GPU_HOUR) for each in (time, unpriced, at_least)]
-    costs = [Fraction(each.get(currency, 0), COST_UNIT) for each in (waited.cost, waited.highest)]
-    return _WaitLine._make((labels, *amounts, *costs, waited))
+    costs = [Fraction(each.get(currency, 0), COST_UNIT) for each in (line_sums.cost, line_sums.highest)]
+    return _CurrencyLine._make((labels, *amounts, *costs, line_sums))
 
 
-def _shown(lines: Sequence[_WaitLine], top: int | None, time_columns: Sequence[int]) -> list[_WaitLine]:
+def _shown(lines: Sequence[_CurrencyLine], top: int | None, time_columns: Sequence[int]) -> list[_CurrencyLine]:
     first, rest = list(lines[:top]), lines[top:] if top is not None else ()
     if time_columns:
         first.sort(key=lambda each: [in_order_of_time(each.labels[column]) for column in time_columns])
     if rest:
         amounts = (sum((getattr(each, name) for each in rest), Fraction()) for name in _AMOUNTS)
-        first.append(_WaitLine._make(((OTHERS,) * len(rest[0].labels), *amounts, None)))
+        first.append(_CurrencyLine._make(((OTHERS,) * len(rest[0].labels), *amounts, None)))
     return first
 
 
-def _rounded(lines: Sequence[_WaitLine], total: _WaitLine, currency: str, pods: str, places: int) -> WaitRows:
+def _rounded(
+    lines: Sequence[_CurrencyLine], total: _CurrencyLine, currency: str, pods: str, places: int
+) -> CurrencyRows:
     """The amounts of the rows add up to those of the total."""
     base = "cost" if total.cost else "gpu_hours"
     whole, every = getattr(total, base), (*lines, total)
@@ -254,12 +258,12 @@ def _rounded(lines: Sequence[_WaitLine], total: _WaitLine, currency: str, pods: 
     columns["share"] = _decimals(shares, PERCENT_PLACES)
     rows = []
     for place, each in enumerate(every):
-        values: dict[str, Any] = {name: column[place] for name, column in columns.items()} | _durations(each.waited)
+        values: dict[str, Any] = {name: column[place] for name, column in columns.items()} | _durations(each.line_sums)
         rows.append(WaitReportRow(labels=each.labels, pods=pods, currency=currency, **values))
-    return WaitRows(tuple(rows[:-1]), rows[-1])
+    return CurrencyRows(tuple(rows[:-1]), rows[-1])
 
 
-def _amounts(every: Sequence[_WaitLine], places: int) -> dict[str, list[Decimal]]:
+def _amounts(every: Sequence[_CurrencyLine], places: int) -> dict[str, list[Decimal]]:
     """The rounded amounts of the lines and, last, of their total: parts within GPU-hours, no cost above the highest."""
     found = {name: _decimals([getattr(each, name) for each in every], places) for name in ("gpu_hours", "cost")}
     limits = [int(each.scaleb(places)) for each in found["gpu_hours"]]
@@ -277,10 +281,10 @@ def _decimals(amounts: Sequence[Fraction], places: int, limits: Sequence[int] | 
     return [Decimal(each).scaleb(-places) for each in (*found, whole)]
 
 
-def _durations(waited: Waited | None) -> dict[str, Any]:
-    if waited is None or not waited.spans:
+def _durations(line_sums: LineSums | None) -> dict[str, Any]:
+    if line_sums is None or not line_sums.spans:
         return dict.fromkeys(("count", "p50_seconds", "p90_seconds", "max_seconds"))
-    spans = sorted(waited.spans)
+    spans = sorted(line_sums.spans)
     of = {f"p{percent}_seconds": spans[-(-len(spans) * percent // 100) - 1] for percent in (50, 90)}
     of["max_seconds"] = spans[-1]
-    return {"count": waited.pods} | {name: rounded(Fraction(us, US_PER_SECOND)) for name, us in of.items()}
+    return {"count": line_sums.pods} | {name: rounded(Fraction(us, US_PER_SECOND)) for name, us in of.items()}

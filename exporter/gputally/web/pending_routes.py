@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.fleet.pending_now import PendingNow, WaitsUnexplained
+from gputally.accounting.fleet.pending_now import PendingNow, VerdictsDisabled
 from gputally.answers.fits import FitsRequest, fits_document
 from gputally.answers.forecast import forecast, forecast_of_manifest
 from gputally.answers.parameters import InvalidRequest, expect_known
@@ -158,7 +158,7 @@ def _guarded(handler: Handler) -> Handler:
             return _said(HTTPStatus.BAD_REQUEST, str(error))
         except NoSuchPods as error:
             return _said(HTTPStatus.NOT_FOUND, str(error), {NOT_FOUND_HEADER: "true"})
-        except WaitsUnexplained:
+        except VerdictsDisabled:
             return _said(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "waits are not explained; start the aggregator with --pending.reasons=on",

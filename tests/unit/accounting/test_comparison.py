@@ -37,7 +37,7 @@ def a_pod(uid: str, *, since: int = 900, until: int | None = None) -> PodRecord:
 def compared(pods: list[PodRecord], assignments: list[AssignmentRecord]) -> tuple[int, int]:
     """GPUs that the API alone, and a kubelet alone, knows."""
     known = {each.uid: each for each in pods}
-    found = difference(known, assignments, pool="p", told_us=us(TOLD_S), at_us=7)
+    found = difference(known, assignments, pool="p", reported_us=us(TOLD_S), at_us=7)
     assert found == Difference(pool="p", at_us=7, api_only=found.api_only, device_only=found.device_only)
     return found.api_only // GPU, found.device_only // GPU
 

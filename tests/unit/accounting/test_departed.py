@@ -34,12 +34,12 @@ def test_once_the_agent_has_told_of_later_times_those_it_does_not_name_are_forgo
     departed.add(A, at_us=us(20))
     departed.add(B, at_us=us(20))
 
-    departed.forget("n1", told_us=us(79), needed=["b"])
+    departed.forget("n1", reported_us=us(79), needed=["b"])
     assert uids(departed) == ["a", "b"]
-    departed.forget("n1", told_us=us(81), needed=["b"])
+    departed.forget("n1", reported_us=us(81), needed=["b"])
     assert uids(departed) == ["b"]
-    departed.forget("n1", told_us=us(81), needed=[])
-    departed.forget("n1", told_us=us(82), needed=[])
+    departed.forget("n1", reported_us=us(81), needed=[])
+    departed.forget("n1", reported_us=us(82), needed=[])
     assert uids(departed) == []
 
 
@@ -61,7 +61,7 @@ def test_what_changed_is_told_once_for_the_ledger() -> None:
     assert departed.drain() == {"b": replace(B, remembered_us=us(20))}
     assert departed.drain() == {}
 
-    departed.forget("n1", told_us=us(100), needed=["b"])
+    departed.forget("n1", reported_us=us(100), needed=["b"])
     assert departed.drain() == {"a": None}
 
 
@@ -71,7 +71,7 @@ def test_a_pod_of_whose_node_nothing_is_told_is_remembered_for_an_hour_or_until_
     departed.add(B, at_us=us(30), agent=True, labels=True)
     departed.add(pod("c", segment(10, 20)), at_us=us(30), agent=False)
 
-    departed.forget("n1", told_us=us(200), needed=[])
+    departed.forget("n1", reported_us=us(200), needed=[])
     departed.advance(us(20) + US_PER_HOUR)
     assert uids(departed) == ["a", "b"]
     departed.advance(us(20) + US_PER_HOUR + US_PER_SECOND)

@@ -99,7 +99,7 @@ def test_what_somebody_puts_on_a_node_counts_from_then_on(key: str) -> None:
     replay = Replay(rules=Rules(pool_labels=("pool",)))
     replay.see(relabelled({}), POD, at=2)
     replay.see(relabelled({key: "reserved"}), at=62)
-    history = replay.fleet.nodes.home_of(replay.fleet.pods.records["uid-a"]).history
+    history = replay.fleet.nodes.pod_node_of(replay.fleet.pods.records["uid-a"]).history
 
     assert [at_us for at_us, _ in history] == [us(0), us(62)]
 

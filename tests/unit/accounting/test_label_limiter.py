@@ -73,7 +73,7 @@ def test_a_value_of_which_nothing_is_left_gives_way_at_once() -> None:
 
 def test_what_is_asked_for_again_stays_until_a_look_has_told_whether_it_grows() -> None:
     limiter = LabelLimiter(TWO, {("tenant", value): KnownValue(1) for value in "ab"}, now_us=DAYS)
-    limiter.look(used("a", "b"))
+    limiter.record_growth(used("a", "b"))
 
     assert [limiter.limit("tenant", value) for value in "abc"] == ["a", "b", "other"]
     limiter.advance(DAYS + HOUR, used("a", "b", grown="a"))
@@ -83,7 +83,7 @@ def test_what_is_asked_for_again_stays_until_a_look_has_told_whether_it_grows() 
 
 def test_what_grows_by_the_books_of_the_process_before_gives_way_to_nothing() -> None:
     limiter = LabelLimiter(TWO, {("tenant", value): KnownValue(1) for value in "ab"}, now_us=DAYS)
-    limiter.look(used("a", "b", grown="a"))
+    limiter.record_growth(used("a", "b", grown="a"))
 
     assert [limiter.limit("tenant", value) for value in "cd"] == ["c", "other"]
     assert sorted(limiter.values["tenant"]) == ["a", "c"]

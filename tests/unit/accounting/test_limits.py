@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct, structs
 
 from gputally.accounting.base import limits
-from gputally.accounting.base.limits import KEPT, NONE, STORED, Beyond, Limit, NamespaceLimit
+from gputally.accounting.base.limits import KEPT, NONE, STORED, Limit, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import DOCUMENTS, StatePart
 from gputally.accounting.disruptions import kueue_preemptors, preemptors
 from gputally.accounting.nodes.most_capacity import MOST_MODELS, MostCapacity
@@ -138,8 +138,8 @@ def test_beyond_its_limit_a_kind_is_counted_and_no_other_namespace_loses_anythin
         assert len(kept_names((part,), "evil") | kept_names((part,), "worse")) <= 5, part.name
     assert kept_names(parts, "evil")
     assert kept_names(parts, "worse")
-    assert replay.fleet.beyond_limits()[kind].count >= 30
-    assert replay.fleet.beyond_limits()[kind].namespace in ("evil", "worse")
+    assert replay.fleet.limit_overflow()[kind].count >= 30
+    assert replay.fleet.limit_overflow()[kind].namespace in ("evil", "worse")
 
 
 @pytest.mark.usefixtures("small")
@@ -257,7 +257,7 @@ def test_of_huge_objects_only_short_texts_are_kept(kind: Kind) -> None:
     assert max(map(len, found)) <= 2048
     assert sum(map(len, found)) <= 40_000
     if kind is not Kind.KUEUE_WORKLOADS:
-        assert replay.fleet.beyond_limits()[kind] == Beyond(1, "ml")
+        assert replay.fleet.limit_overflow()[kind] == LimitOverflow(1, "ml")
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.booleans()), max_size=60))
@@ -267,7 +267,7 @@ def test_no_namespace_loses_a_key_to_one_with_more(steps: list[tuple[str, int, b
     kept: dict[str, list[str]] = {each: [] for each in "abc"}
     for namespace, number, is_removed in steps:
         key, own = str(number), kept[namespace]
-        before, beyond = {name: len(keys) for name, keys in kept.items()}, limit.beyond
+        before, overflow = {name: len(keys) for name, keys in kept.items()}, limit.overflow
         dropped.clear()
         if is_removed:
             limit.remove(namespace, key)
@@ -280,9 +280,9 @@ def test_no_namespace_loses_a_key_to_one_with_more(steps: list[tuple[str, int, b
         if key not in own and is_kept:
             own.append(key)
         assert is_kept == (key in own)
-        assert limit.beyond.count == beyond.count + (bool(dropped) or not is_kept)
-        if limit.beyond != beyond:
-            assert limit.beyond.namespace == (dropped[0][0] if dropped else namespace)
+        assert limit.overflow.count == overflow.count + (bool(dropped) or not is_kept)
+        if limit.overflow != overflow:
+            assert limit.overflow.namespace == (dropped[0][0] if dropped else namespace)
         assert len(own) <= 4
         assert sum(map(len, kept.values())) <= 7
         assert is_kept or len(own) == 4 or sum(before.values()) == 7

@@ -3,8 +3,8 @@
 import gc
 from dataclasses import replace
 
-from gputally.accounting.waiting.verdicts import MOST_CLASSES, MOST_LOOKS
-from gputally.accounting.waiting.waiting import Waiting
+from gputally.accounting.waiting.verdicts import MOST_CLASSES, MOST_NODE_CHECKS
+from gputally.accounting.waiting.waiting import WaitingPods
 from gputally.model.kube.meta import Kind
 from gputally.model.needs import Needs
 from gputally.model.observation import Deleted
@@ -45,7 +45,7 @@ def test_a_renewal_looks_at_some_nodes_and_a_pod_that_waits_for_its_turn_keeps_i
     pods = [replace(WAITS, name=f"b{n}", uid=f"uid-b{n}", node_selector={"serial": str(n)}) for n in range(count)]
     replay.see(*pods, at=21)
     waiting = replay.fleet.waiting
-    assert max(looks_until_done(waiting)) < MOST_LOOKS + 20 * count
+    assert max(looks_until_done(waiting)) < MOST_NODE_CHECKS + 20 * count
     assert {each.verdict.reason for each in waiting.pods()} == {Reason.CAPACITY}
 
     for number in range(count):
@@ -57,7 +57,7 @@ def test_a_renewal_looks_at_some_nodes_and_a_pod_that_waits_for_its_turn_keeps_i
     assert {each.verdict.reason for each in waiting.pods()} == {Reason.SCHEDULABLE}
 
 
-def looks_until_done(waiting: Waiting) -> list[int]:
+def looks_until_done(waiting: WaitingPods) -> list[int]:
     found = []
     while waiting.is_behind:
         before = waiting.room.answers.looked_at

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from gputally.accounting.waiting.gang_deadlocks import MOST_GANGS, MOST_OF_TENANT
-from gputally.accounting.waiting.snapshot import WaitingNow
+from gputally.accounting.waiting.snapshot import PendingSums
 from gputally.model.kube.meta import Kind
 from gputally.model.partial_gangs import NotCompared, PartialGang, PartialSum
 from gputally.model.rules import Rules
@@ -32,7 +32,7 @@ def gang(name: str, *, bound: int, pending: int, at: int = 10, gpus: int = 1) ->
     return [replace(running if i < bound else form, name=f"{name}-{i}") for i in range(bound + pending)]
 
 
-def waits(replay: Replay, at: float = 40) -> WaitingNow:
+def waits(replay: Replay, at: float = 40) -> PendingSums:
     """Twice, since gangs are compared after the requests of their pods were read."""
     replay.scrape(at - 5)
     found = replay.scrape(at).waits

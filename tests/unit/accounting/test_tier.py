@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 from msgspec import structs
 
-from gputally.accounting.facts.lifetime import born
+from gputally.accounting.facts.lifetime import new_record
 from gputally.accounting.terms.tier import tier_labels, tier_of, tier_of_pod
 from gputally.model.rules import Rules, TierRule
 from tests.core.manifests import NodeForm, PodForm, as_pod
@@ -102,7 +102,7 @@ def test_a_rule_with_class_and_label_needs_both() -> None:
 
 
 def test_only_the_labels_that_tier_rules_read_are_looked_at() -> None:
-    record = born(as_pod(PodForm(tier="low", labels={"workload-type": "inference", "app": "x"})), (), at_us=0)
+    record = new_record(as_pod(PodForm(tier="low", labels={"workload-type": "inference", "app": "x"})), (), at_us=0)
     labelled = structs.replace(record, labels=(("app", "x"), ("workload-type", "inference")))
 
     assert tier_labels(by_label()) == {"workload-type"}

@@ -14,7 +14,7 @@ from gputally.catalog.aggregator.wait_metrics import NOT_CHARGED, REASON_GPUS, R
 from gputally.catalog.metric import Row
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.workloads import Job
-from gputally.model.rules import Rules, WaitCeilings
+from gputally.model.rules import ChargeCeilings, Rules
 from gputally.model.units import GPU_SECOND, to_datetime
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.refusals import parallel_job
@@ -29,8 +29,8 @@ H100 = {"nvidia.com/gpu.product": "H100"}
 NODE = NodeForm(name="n1", gpus=8, labels=H100)
 HUGE: Final = 10**9
 MOST_PARALLEL: Final = 2**31 - 1
-SMALL = Rules(waits=WaitCeilings(gpus=64, gpus_per_pod=16), known_tiers=("train",))
-UNLIMITED = Rules(waits=WaitCeilings(gpus=10**19, gpus_per_pod=10**10), known_tiers=("train",))
+SMALL = Rules(waits=ChargeCeilings(gpus=64, gpus_per_pod=16), known_tiers=("train",))
+UNLIMITED = Rules(waits=ChargeCeilings(gpus=10**19, gpus_per_pod=10**10), known_tiers=("train",))
 """As earlier versions charged."""
 BOOK = book_of(Prices(models={"H100": ((0, Fraction(3)),)}, tiers={}))
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 from unittest.mock import patch
 
 from gputally.accounting.totals.total import Total
-from gputally.accounting.wait_book.prices import MOST_LOOKS
-from gputally.accounting.waiting.waiting import Waiting
+from gputally.accounting.wait_book.prices import MOST_NODE_CHECKS
+from gputally.accounting.waiting.waiting import WaitingPods
 from gputally.model.kube.meta import Kind
 from gputally.model.needs import Needs
 from gputally.model.observation import Bookmark
@@ -28,7 +28,7 @@ def test_verdicts_take_nothing_from_the_looks_for_prices() -> None:
     replay = new_replay(book=book(h100=36))
     waiting, found = replay.fleet.waiting, replay.fleet.waiting.book.terms.prices
     found.renew()
-    waiting.room.answers.looked_at += 2 * MOST_LOOKS  # by verdicts on pods that all differ
+    waiting.room.answers.looked_at += 2 * MOST_NODE_CHECKS  # by verdicts on pods that all differ
 
     prices_of_one = found.of(Needs(namespace="ml", amounts=((GPU_NAME, 1),), gpus=(GPU_NAME,)), "lead")
     assert prices_of_one
@@ -41,7 +41,7 @@ def test_a_pod_whose_turn_comes_late_costs_the_same_since_it_began_to_wait() -> 
     replay.relist(Kind.NODES, *POOLS, at=1, since=None)
     replay.relist(Kind.PODS, at=2, since=None)
     replay.see(*(replace(WAITS, name=f"h{number}", priority=number) for number in range(20)), at=20)
-    with patch("gputally.accounting.wait_book.prices.MOST_LOOKS", 1):
+    with patch("gputally.accounting.wait_book.prices.MOST_NODE_CHECKS", 1):
         replay.scrape(21)
         replay.see(replace(WAITS, gpus=1, tier="gold"), at=21)
         replay.scrape(22)
@@ -54,7 +54,7 @@ def test_a_pod_whose_turn_comes_late_costs_the_same_since_it_began_to_wait() -> 
     assert prices(replay, "b")[0] == 36
 
 
-def judged(waiting: Waiting, *, at: int) -> int:
+def judged(waiting: WaitingPods, *, at: int) -> int:
     """Judge until nothing is left to do; returns in how many steps."""
     steps = 0
     while waiting.is_behind:
@@ -66,7 +66,7 @@ def judged(waiting: Waiting, *, at: int) -> int:
 def test_many_jobs_that_all_differ_are_all_priced_since_they_were_seen() -> None:
     replay = Replay(rules=Rules(known_tiers=("train",)), opened=0, book=BY_POOL)
     replay.relist(Kind.NODES, *POOLS, at=1, since=None)
-    with patch("gputally.accounting.wait_book.prices.MOST_LOOKS", 1):
+    with patch("gputally.accounting.wait_book.prices.MOST_NODE_CHECKS", 1):
         jobs = (parallel_job(f"j{number}", gpus=1 + number % 8, queue="q", suspend=True) for number in range(8))
         replay.relist_objects(Kind.JOBS, *jobs, at=10)
         for _ in range(20):

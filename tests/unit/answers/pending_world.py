@@ -22,7 +22,7 @@ from gputally.model.price import Basis, Price, Purchase
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, PICO
 from gputally.model.verdicts import Reason, Verdict
-from gputally.model.waits import CAUSE_OF, PodWait, Wait
+from gputally.model.waits import CAUSE_OF, PendingHistory, PendingSegment
 from gputally.placement.needs import needs_of, taken_of
 from gputally.placement.node_room import place_of
 from gputally.placement.room import Room
@@ -57,7 +57,7 @@ def world(
     at: float = 3600,
     situations: Mapping[str, Situation] | None = None,
     classes: Sequence[PriorityChoice] = (),
-    finished: Sequence[PodWait] = (),
+    finished: Sequence[PendingHistory] = (),
 ) -> PendingNow:
     """The state at `at`; `situations` by the name of a pod."""
     replay = Replay(rules=RULES, book=BOOK)
@@ -126,8 +126,8 @@ def _waiting(form: PodForm, record: PodRecord, room: Room, situation: Situation)
     )
 
 
-def wait(reason: Reason, from_us: int, to_us: int | None, form: PodForm) -> Wait:
-    return Wait(
+def wait(reason: Reason, from_us: int, to_us: int | None, form: PodForm) -> PendingSegment:
+    return PendingSegment(
         reason=reason,
         cause=CAUSE_OF[reason],
         tier=form.tier,

@@ -17,7 +17,7 @@ from gputally.model.needs import QuotaState
 from gputally.model.price import PriceRange
 from gputally.model.units import GPU
 from gputally.model.verdicts import Reason
-from gputally.model.waits import CAUSE_OF, Uncharged, UncreatedWait, UncreatedWorkload
+from gputally.model.waits import CAUSE_OF, Uncharged, UncreatedPodsSegment, UncreatedWorkload
 from gputally.web.pending_pages import pending_page
 from tests.core.manifests import us
 from tests.unit.answers.pending_world import PRICE, Past, holds, node, waits, world
@@ -61,9 +61,9 @@ def now(*workloads: UncreatedWorkload) -> PendingNow:
     return world([node("n1")], pods)._replace(uncreated=Workloads(known, tenants, by_key))
 
 
-def wait_of(workload: UncreatedWorkload) -> UncreatedWait:
+def wait_of(workload: UncreatedWorkload) -> UncreatedPodsSegment:
     """As it is charged."""
-    return UncreatedWait(
+    return UncreatedPodsSegment(
         namespace=workload.owner.namespace,
         uid=workload.owner.reference.uid,
         kind=workload.owner.reference.kind,

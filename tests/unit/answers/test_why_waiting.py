@@ -15,7 +15,7 @@ from gputally.model.advice import PriorityChoice
 from gputally.model.api.why import WhyAnswer, WhyDocument
 from gputally.model.needs import QuotaState, Situation
 from gputally.model.verdicts import Reason
-from gputally.model.waits import PodWait
+from gputally.model.waits import PendingHistory
 from tests.core.manifests import PodForm, us
 from tests.unit.answers.pending_world import Past, holds, node, past_pod, wait, waited, waits, world
 
@@ -117,10 +117,10 @@ def test_pods_of_other_tenants_are_not_compared_with_for_a_restricted_reader() -
     assert why(now, viewer=Viewer({"ml"})).answers[0].similar is None
 
 
-def finished(name: str, gpus: int, *, waited: int) -> PodWait:
+def finished(name: str, gpus: int, *, waited: int) -> PendingHistory:
     form = waits(name, gpus)
     last = wait(Reason.CAPACITY, us(600), us(600 + waited), form)
-    return PodWait(uid=f"uid-{name}", namespace="ml", name=name, waits=(last,))
+    return PendingHistory(uid=f"uid-{name}", namespace="ml", name=name, waits=(last,))
 
 
 def test_a_pod_that_runs_says_how_long_it_waited_and_for_what() -> None:

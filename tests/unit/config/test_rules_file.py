@@ -5,7 +5,16 @@ import pytest
 from gputally.accounting.terms.tier import serves, tier_of
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError
-from gputally.model.rules import HamiBasis, KaiNames, Limits, MigBasis, ResourceRule, Rules, TenantSource, WaitCeilings
+from gputally.model.rules import (
+    ChargeCeilings,
+    HamiBasis,
+    KaiNames,
+    Limits,
+    MigBasis,
+    ResourceRule,
+    Rules,
+    TenantSource,
+)
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "config.yaml"
 
@@ -196,8 +205,8 @@ def test_pools_mig_and_limits_are_read(tmp_path: Path) -> None:
 def test_ceilings_of_waits_are_read_and_change_nothing_about_the_classification(tmp_path: Path) -> None:
     found = rules("waits: {ceiling_gpus: 64}", tmp_path)
 
-    assert found.waits == WaitCeilings(gpus=64)
-    assert rules("waits: {ceiling_gpus_per_pod: 16}", tmp_path).waits == WaitCeilings(gpus_per_pod=16)
+    assert found.waits == ChargeCeilings(gpus=64)
+    assert rules("waits: {ceiling_gpus_per_pod: 16}", tmp_path).waits == ChargeCeilings(gpus_per_pod=16)
     assert found.digest == default_rules().digest
 
 

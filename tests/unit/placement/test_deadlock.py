@@ -2,15 +2,15 @@
 
 import pytest
 
-from gputally.placement.gangs import WaitingGang, deadlocks, served_by, stuck
+from gputally.placement.gangs import GangDemand, deadlocks, served_by, stuck
 from tests.unit.placement.cluster import needs, place, room, taken
 
 
 def test_a_gang_that_fits_now_is_not_stuck() -> None:
     nodes = room(place(gpu=4), a0=("n1", taken(gpu=2)))
     gangs = {
-        "fits": WaitingGang(((needs(gpu=1), 2),), [("n1", "a0")]),
-        "waits": WaitingGang(((needs(gpu=1), 3),), []),
+        "fits": GangDemand(((needs(gpu=1), 2),), [("n1", "a0")]),
+        "waits": GangDemand(((needs(gpu=1), 3),), []),
     }
 
     assert stuck(gangs, nodes).keys() == {"waits"}
@@ -19,9 +19,9 @@ def test_a_gang_that_fits_now_is_not_stuck() -> None:
 def test_gangs_serve_those_that_fit_without_them_and_the_room_is_as_before() -> None:
     nodes = room(place(gpu=4), a0=("n1", taken(gpu=2)), b0=("n1", taken(gpu=2)))
     gangs = {
-        "a": WaitingGang(((needs(gpu=1), 2),), [("n1", "a0")]),
-        "b": WaitingGang(((needs(gpu=2), 1),), [("n1", "b0")]),
-        "large": WaitingGang(((needs(gpu=4), 1),), []),
+        "a": GangDemand(((needs(gpu=1), 2),), [("n1", "a0")]),
+        "b": GangDemand(((needs(gpu=2), 1),), [("n1", "b0")]),
+        "large": GangDemand(((needs(gpu=4), 1),), []),
     }
     before = dict(nodes.nodes["n1"].free)
     assert stuck(gangs, nodes) == gangs

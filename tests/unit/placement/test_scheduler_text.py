@@ -1,6 +1,6 @@
 import pytest
 
-from gputally.placement.scheduler_text import Topic, sayings, unmodelled
+from gputally.placement.scheduler_text import Topic, message_parts, unmodelled
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ def test_what_is_not_modelled_has_a_topic(said: str, topic: Topic) -> None:
 
 
 def test_each_part_has_its_number_of_nodes() -> None:
-    found = sayings("0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable.")
+    found = message_parts("0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable.")
 
     assert [each.nodes for each in found] == [2, 3]
 
 
 def test_a_text_without_an_end_is_cut() -> None:
-    (found,) = sayings("x" * 100_000)
+    (found,) = message_parts("x" * 100_000)
 
     assert len(found.text) == 200
 
 
 def test_no_text_says_nothing() -> None:
-    assert sayings("") == ()
+    assert message_parts("") == ()

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession
 from msgspec.structs import replace
 
-from gputally.accounting.fleet.pending_now import PendingNow, WaitsUnexplained
+from gputally.accounting.fleet.pending_now import PendingNow, VerdictsDisabled
 from gputally.model.advice import PriorityChoice
 from gputally.model.api.what_if import BODY_BYTES
 from gputally.model.api.why import NOT_FOUND_HEADER
@@ -202,7 +202,7 @@ async def test_a_wrong_parameter_is_named(path: str, parameters: dict[str, str],
 
 async def test_without_verdicts_the_answer_says_how_to_turn_them_on() -> None:
     def off(*, with_room: bool) -> PendingNow:
-        raise WaitsUnexplained(with_room)
+        raise VerdictsDisabled(with_room)
 
     async with served(read=off) as client:
         for path in ("/api/v1/pending", "/api/v1/why?namespace=a&pod=b", "/pending"):

@@ -75,19 +75,19 @@ SELECTOR_CHARACTERS: Final = 4_096
 """Most characters of the keys and values of a label selector, or of the scopes of a quota; longer ones are not kept."""
 
 
-class Beyond(Struct, frozen=True):
+class LimitOverflow(Struct, frozen=True):
     """How often something was not kept because of a limit, and the last namespace of which it was not."""
 
     count: int = 0
     namespace: str = ""
 
-    def and_one_of(self, namespace: str) -> "Beyond":
+    def plus_one(self, namespace: str) -> "LimitOverflow":
         """One more, of this namespace."""
-        return Beyond(self.count + 1, namespace)
+        return LimitOverflow(self.count + 1, namespace)
 
 
 class NamespaceLimit:
-    """Which keys are kept within a limit; `beyond` counts, each time, those that are not.
+    """Which keys are kept within a limit; `overflow` counts, each time, those that are not.
 
     A namespace cannot displace keys of one with fewer: at its own limit, its new ones are not kept. At the limit of
     all, the namespace with most keys loses its latest, and `drop` is called for it, unless the new one would have as
@@ -95,7 +95,7 @@ class NamespaceLimit:
     """
 
     def __init__(self, limit: Limit, drop: Callable[[str, str], None]) -> None:
-        self.beyond = Beyond()
+        self.overflow = LimitOverflow()
         self._limit = limit
         self._drop = drop
         self._kept: dict[str, dict[str, None]] = {}
@@ -124,7 +124,7 @@ class NamespaceLimit:
 
     def refuse(self, namespace: str) -> None:
         """Count an object of the namespace that is not kept."""
-        self.beyond = self.beyond.and_one_of(namespace)
+        self.overflow = self.overflow.plus_one(namespace)
 
     def remove(self, namespace: str, key: str) -> None:
         """The key is not kept any more, if it was."""

@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Generic, TypeVar, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import Beyond
+from gputally.accounting.base.limits import LimitOverflow
 from gputally.model.kube.meta import Kind, Object
 
 Document = TypeVar("Document", bound=Struct)
@@ -33,9 +33,9 @@ class StatePart(Generic[Document]):
                 DOCUMENTS[cls.name] = document
 
     @property
-    def beyond_limits(self) -> Beyond:
+    def limit_overflow(self) -> LimitOverflow:
         """How often an object was not kept because of a limit."""
-        return Beyond()
+        return LimitOverflow()
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """An object was added or modified. Raises: MalformedObject, without any change, if the object is invalid."""

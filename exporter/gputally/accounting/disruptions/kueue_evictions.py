@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from gputally.accounting.base.limits import STORED, Beyond, NamespaceLimit
+from gputally.accounting.base.limits import STORED, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.kueue_workload_names import WORKLOAD, Name, PodWorkloads, WorkloadName, name_of
 from gputally.accounting.facts.node_clock import OFF_US
@@ -50,9 +50,9 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
         self._limit = NamespaceLimit(STORED[self.name], lambda _, uid: self.gone(uid, at_us=0))
 
     @property
-    def beyond_limits(self) -> Beyond:
-        """See `StatePart.beyond_limits`."""
-        return self._limit.beyond
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self._limit.overflow
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`. Kueue withdraws the condition as it admits the Workload again; the eviction stays."""

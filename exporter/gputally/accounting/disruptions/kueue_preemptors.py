@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import STORED, Beyond
+from gputally.accounting.base.limits import STORED, LimitOverflow
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.kueue_workload_names import WORKLOAD, PodWorkloads, WorkloadName, name_of
 from gputally.accounting.terms.tenant import relevant_labels
@@ -67,12 +67,12 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
         self._in_namespace: dict[str, dict[str, None]] = {}
         """UIDs by namespace, the oldest first."""
         self._left: dict[str, int] = {}
-        self._beyond = Beyond()
+        self._overflow = LimitOverflow()
 
     @property
-    def beyond_limits(self) -> Beyond:
-        """See `StatePart.beyond_limits`."""
-        return self._beyond
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self._overflow
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""
@@ -151,7 +151,7 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
         if len(self.known) > MOST:
             fullest = max(self._in_namespace, key=lambda each: len(self._in_namespace[each]))
             self._drop(next(iter(self._in_namespace[fullest])))
-            self._beyond = self._beyond.and_one_of(fullest)
+            self._overflow = self._overflow.plus_one(fullest)
 
     def _drop(self, uid: str) -> None:
         self._left.pop(uid, None)

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import Beyond
+from gputally.accounting.base.limits import LimitOverflow
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.kueue_preemptors import QueuePreemptors, by_queue
 from gputally.accounting.disruptions.preemptors import (
@@ -194,9 +194,9 @@ class Preemptions(KeyedPart[Preemption]):
         return known.preemptor.uid == pod_uid or pod_uid in known.preemptor_pods
 
     @property
-    def beyond_limits(self) -> Beyond:
-        """See `StatePart.beyond_limits`."""
-        return self.events.beyond_limits
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self.events.limit_overflow
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """Store the preemptor of an Event `Preempted`, pods that are nominated to a node, and groups that wait.

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import KEPT, Beyond
+from gputally.accounting.base.limits import KEPT, LimitOverflow
 from gputally.accounting.facts.outcome import is_preemption
 from gputally.errors import MalformedObject
 from gputally.model.disruptions import Preemptor
@@ -108,7 +108,7 @@ class PreemptedEvents:
         self._by_namespace: dict[str, dict[str, _Named]] = {}
         """By namespace, oldest first."""
         self._count = 0
-        self.beyond_limits = Beyond()
+        self.limit_overflow = LimitOverflow()
         """Events that the limit has displaced."""
 
     def __len__(self) -> int:
@@ -133,7 +133,7 @@ class PreemptedEvents:
         if self._count >= MOST_EVENTS:
             fullest = max(self._by_namespace, key=lambda each: len(self._by_namespace[each]))
             self._drop(fullest, next(iter(self._by_namespace[fullest])))
-            self.beyond_limits = self.beyond_limits.and_one_of(fullest)
+            self.limit_overflow = self.limit_overflow.plus_one(fullest)
         self._by_namespace.setdefault(namespace, {})[victim_uid] = _Named(at_us, sent_us, preemptor)
         self._count += 1
 

@@ -100,12 +100,12 @@ class UnusedGpus:
         found, nodes = Counter[str](), existing() if self._nodes else ()
         for name, node in self._nodes.items():
             if node.is_new:
-                self._look(name, node)
+                self._add_bound_pods(name, node)
             for each in node.freed.values():
                 found[each.tier] += each.left if each.node_uid in nodes else 0
         return found
 
-    def _look(self, name: str, node: _Node) -> None:
+    def _add_bound_pods(self, name: str, node: _Node) -> None:
         """Look at the pods that were bound before the release was known."""
         for record in self._on_node(name):
             self._is_taker(node, record)

@@ -34,7 +34,7 @@ _IMMEDIATE_US = 2 * US_PER_SECOND
 _MOST_RELIABLE_FIRST = tuple(End)
 
 
-def born(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodRecord:
+def new_record(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> PodRecord:
     """A new record of a pod that requests `units`, with its immutable fields."""
     meta, labels = pod.metadata, pod.metadata.labels or {}
     said = None if meta.annotations == NO_ANNOTATIONS else meta.annotations  # most pods say nothing

@@ -69,7 +69,7 @@ def cut(history: History, from_us: int) -> History:
     return (*before, (from_us, before[-1][1]), *history[len(before) :])
 
 
-def followed(history: History, facts: NodeFacts, *, from_us: int) -> History:
+def with_facts(history: History, facts: NodeFacts, *, from_us: int) -> History:
     """`history` with new `facts` from `from_us` on, but not before its last entry."""
     from_us = max(from_us, history[-1][0])
     return (*(entry for entry in history if entry[0] < from_us), (from_us, facts))

@@ -85,7 +85,7 @@ class NodeLife(NamedTuple):
         return start_us
 
 
-class Home(NamedTuple):
+class PodNode(NamedTuple):
     """A pod's node: its identity, its history including successors, its influence on the pod's end, and its creation.
 
     The last entry of `history` has the maximum that the node offered under any of these identities.

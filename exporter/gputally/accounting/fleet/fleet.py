@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from gputally.accounting.base.coverage import Coverage
-from gputally.accounting.base.limits import KEPT, NONE, Beyond
+from gputally.accounting.base.limits import KEPT, NONE, LimitOverflow
 from gputally.accounting.base.state_part import DOCUMENTS, StatePart
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.disruptions.counters import STEP_BOUNDS_S, STEPS
@@ -38,10 +38,10 @@ from gputally.accounting.totals.totals import Totals
 from gputally.accounting.uncreated.uncreated import Uncreated
 from gputally.accounting.usage.usage import Usage
 from gputally.accounting.wait_book.book import WaitBook
-from gputally.accounting.wait_book.prices import WaitPrices
-from gputally.accounting.wait_book.terms import WaitTerms
+from gputally.accounting.wait_book.prices import CandidateNodePrices
+from gputally.accounting.wait_book.terms import ChargeTerms
 from gputally.accounting.waiting.live_room import LiveRoom
-from gputally.accounting.waiting.waiting import Waiting
+from gputally.accounting.waiting.waiting import WaitingPods
 from gputally.accounting.watched.agents import Agents
 from gputally.accounting.watched.unaccounted_pods import UNACCOUNTED_READING, UnaccountedDays
 from gputally.model.disruptions import Preemption
@@ -139,11 +139,13 @@ class Fleet:
         self.pricing = Pricing(book, now_us=saved.at_us)
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
-        prices = WaitPrices(Room(), rules, self.pricing)
-        waits = WaitBook(self.totals, WaitTerms(rules, self.limiter, prices, self.nodes.most), is_on=explains_waits)
+        prices = CandidateNodePrices(Room(), rules, self.pricing)
+        waits = WaitBook(self.totals, ChargeTerms(rules, self.limiter, prices, self.nodes.most), is_on=explains_waits)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs, waits), self.limiter, self.nodes)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
-        self.waiting = Waiting(self.pods, self.nodes, waits, rules, self.usage.is_idle, is_resumed=bool(saved.resumes))
+        self.waiting = WaitingPods(
+            self.pods, self.nodes, waits, rules, self.usage.is_idle, is_resumed=bool(saved.resumes)
+        )
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter, self.coverage)
         cluster = ClusterState(self.nodes, self.jobs, self.coverage, self.policy)
@@ -161,7 +163,7 @@ class Fleet:
         self._pods_digest = f"{rules.digest} {UNACCOUNTED_READING}"
         self.spoiled: tuple[tuple[Total, Labels], ...] = ()
         """The counters that the restore has reset."""
-        self.limiter.look(self.totals.growth)
+        self.limiter.record_growth(self.totals.growth)
         restore(self, saved)
 
     @property
@@ -275,12 +277,12 @@ class Fleet:
         self.observe(observation)
         self.reconcile()
 
-    def beyond_limits(self) -> dict[Kind, Beyond]:
+    def limit_overflow(self) -> dict[Kind, LimitOverflow]:
         """How often objects of each watched kind with a limit were not kept, by the part that kept the fewest."""
         unwatched = {*OPTIONAL_RESOURCES} - {*self.rules.watched}
         kinds = [kind for kind, limit in KEPT.items() if limit != NONE and kind not in unwatched]
-        found = {kind: [part.beyond_limits for part in self._parts_of[kind]] for kind in kinds}
-        return {kind: max(each, key=attrgetter("count"), default=Beyond()) for kind, each in found.items()}
+        found = {kind: [part.limit_overflow for part in self._parts_of[kind]] for kind in kinds}
+        return {kind: max(each, key=attrgetter("count"), default=LimitOverflow()) for kind, each in found.items()}
 
     def reconcile(self) -> None:
         """Account pending pod updates; runs before any other kind of observation and before each read."""
@@ -313,7 +315,7 @@ class Fleet:
             case Bookmark(kind=kind, version=version):
                 self._save_checkpoint(kind, version, observation.since_us)
             case _:
-                self._apply_beside(observation)
+                self._apply_response(observation)
 
     def advance(self, now_us: int) -> None:
         """Advance the time: apply price changes and expired deadlines."""
@@ -326,7 +328,7 @@ class Fleet:
             self.pods.advance(self.now_us)
         if self._is_due(self.pricing.next_us):
             changed_us = self.pricing.advance()
-            self.nodes.outdate_all(since_us=changed_us)
+            self.nodes.invalidate_all(since_us=changed_us)
             self.pods.reprice(at_us=self.now_us, since_us=changed_us)
         if self.now_us < self._next_round_us:
             return
@@ -434,7 +436,7 @@ class Fleet:
         self.progress.pod_deleted(record)
         self.usage.left(record, at_us=at_us, has_agent=self.agents.is_on(record.node))
 
-    def _apply_beside(self, observation: Observation) -> None:
+    def _apply_response(self, observation: Observation) -> None:
         match observation:
             case WorkloadResolved():
                 self.uncreated.resolved(observation)

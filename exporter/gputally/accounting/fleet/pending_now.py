@@ -19,7 +19,7 @@ from gputally.model.partial_gangs import NotCompared, PartialGang
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.unaccounted import UnaccountedEntry, UnaccountedPod
-from gputally.model.waits import PodWait
+from gputally.model.waits import PendingHistory
 from gputally.placement.disruption_budgets import NO_BUDGETS, Budgets
 from gputally.placement.fits_now import Size
 from gputally.placement.quotas import PodQuota
@@ -82,7 +82,7 @@ def _why(fleet: Fleet, kind: Kind) -> str:
     return f"they are not watched; start the aggregator with --watch={kind.value}"
 
 
-class WaitsUnexplained(Exception):
+class VerdictsDisabled(Exception):
     """The aggregator runs without verdicts on waiting pods."""
 
 
@@ -109,7 +109,7 @@ class PendingNow(NamedTuple):
     namespaces: Collection[str]
     running: RunningPods
     preemptions: Mapping[str, Preemption]
-    finished: Sequence[PodWait]
+    finished: Sequence[PendingHistory]
     room: Room
     classes: Sequence[PriorityChoice]
     default_class: str
@@ -135,10 +135,10 @@ def tenant_of(now: PendingNow, record: PodRecord) -> str:
 def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
     """The state at `now_us`; with a copy of the room only for what would help, as that takes milliseconds.
 
-    Raises: WaitsUnexplained.
+    Raises: VerdictsDisabled.
     """
     if not fleet.waiting.is_on:
-        raise WaitsUnexplained
+        raise VerdictsDisabled
     fleet.reconcile()
     fleet.advance(now_us)
     fleet.waiting.judge(at_us=fleet.now_us)

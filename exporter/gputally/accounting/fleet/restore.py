@@ -37,7 +37,7 @@ def restore(fleet: "Fleet", saved: Saved) -> None:
     fleet.totals.begin_purchases(segments, at_us=saved.at_us)
     fleet.waiting.pods_restored(at_us=saved.at_us)
     fleet.uncreated.pods_restored(fleet.pods.records.values(), at_us=saved.at_us)
-    fleet.nodes.outdate_all(since_us=saved.at_us)
+    fleet.nodes.invalidate_all(since_us=saved.at_us)
     fleet.nodes.catch_up(at_us=saved.at_us)
     fleet.pods.reprice(at_us=saved.at_us, since_us=saved.at_us)
     fleet.usage.restore(saved, has_agent=fleet.agents.is_on)

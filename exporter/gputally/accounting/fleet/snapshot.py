@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.base.limits import Beyond
+from gputally.accounting.base.limits import LimitOverflow
 from gputally.accounting.disruptions.preemptions import Preempting, preempting
 from gputally.accounting.fleet.active_pods import PendingShown
 from gputally.accounting.fleet.fleet import Fleet
@@ -19,7 +19,7 @@ from gputally.accounting.totals.series import Published
 from gputally.accounting.totals.total import COSTS, GPU_TIMES, RECONCILED, Lines, Total
 from gputally.accounting.totals.totals import Totals, capacity_by_state, offered_capacity
 from gputally.accounting.uncreated.snapshot import UncreatedNow
-from gputally.accounting.waiting.snapshot import WaitingNow
+from gputally.accounting.waiting.snapshot import PendingSums
 from gputally.accounting.watched.unaccounted_pods import UnaccountedNow
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.policy import ClassVersion, QuotaUse
@@ -81,7 +81,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     inventory: Inventory
     clock_skews: Mapping[str, int]
     refusals: Mapping[str, int]
-    beyond_limits: Mapping[Kind, Beyond]
+    limit_overflow: Mapping[Kind, LimitOverflow]
     differences: Mapping[str, int]
     cost_differences: Mapping[str, int]
     allocation_differences: Mapping[tuple[str, str], int]
@@ -91,7 +91,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     priority_classes: tuple[tuple[str, ClassVersion], ...] = ()
     quotas: Mapping[tuple[str, str], QuotaUse] = {}
     unused_after_preemption: Mapping[str, int] = {}
-    waits: WaitingNow | None = None
+    waits: PendingSums | None = None
     uncreated: UncreatedNow | None = None
     starting: Mapping[tuple[str, str], int] = {}
     book: PriceBook | None = None
@@ -122,7 +122,7 @@ def publish(fleet: Fleet, *, now_us: int, ledger: Lines) -> Snapshot:
         inventory=fleet.nodes.inventory(at_us=evaluated_us),
         clock_skews=fleet.pods.index.clocks.worst(fleet.nodes.has),
         refusals=dict(fleet.limiter.refusals),
-        beyond_limits=fleet.beyond_limits(),
+        limit_overflow=fleet.limit_overflow(),
         differences=_differences(fleet.totals, totals, ledger),
         cost_differences=_cost_differences(fleet.totals, totals, ledger),
         allocation_differences=fleet.usage.allocation_differences(now_us),

@@ -79,8 +79,8 @@ class GangMembers(Struct):
     """The existing pods of a gang by UID, and how many are at each stage.
 
     `waiting` are the creation times of those that have not started, in order of arrival. `stated` is the size that
-    pods state, 0 for none, `latest_us` the latest start. `has_lost` says that a pod is over. `told_us` is when the gang
-    was complete, as the pods know it. `names` are the PodGroup objects that its pods name, "" for none;
+    pods state, 0 for none, `latest_us` the latest start. `has_lost` says that a pod is over. `known_complete_us` is
+    when the gang was complete, as the pods know it. `names` are the PodGroup objects that its pods name, "" for none;
     `needs_object` says that the group is no gang unless its object says so. `tasks` are the first ones
     of its pods, with the number of these that have ever started, also of earlier pods: whoever creates pods may name
     another task in each.
@@ -95,7 +95,7 @@ class GangMembers(Struct):
     latest_us: int = 0
     has_leader: bool = False
     has_lost: bool = False
-    told_us: int | None = None
+    known_complete_us: int | None = None
     names: tuple[str, ...] = ()
     needs_object: bool = False
     tasks: Counter[str] = field(default_factory=Counter)

@@ -163,7 +163,7 @@ class GangStates(KeyedPart[GangRecord]):
         gang.put(record)
         if is_old:
             self._store(key, replace(self.known[key], complete_us=_LONG_AGO))
-        gang.told_us = self.known[key].complete_us
+        gang.known_complete_us = self.known[key].complete_us
         self._mark(gang)
 
     def _until_us(self, before: PodRecord | None, record: PodRecord, at_us: int) -> int | None:
@@ -253,12 +253,12 @@ class GangStates(KeyedPart[GangRecord]):
             complete_us = together_us(records, size, gang.required(known.tasks))
             if complete_us is not None:
                 self._store(gang.key, replace(known, complete_us=max(complete_us, known.not_before_us)))
-        if self.known[gang.key].complete_us != gang.told_us:
-            gang.told_us = self.known[gang.key].complete_us
-            self._outdate(gang, at_us)
+        if self.known[gang.key].complete_us != gang.known_complete_us:
+            gang.known_complete_us = self.known[gang.key].complete_us
+            self._invalidate(gang, at_us)
         self._mark(gang)
 
-    def _outdate(self, gang: GangMembers, at_us: int) -> None:
+    def _invalidate(self, gang: GangMembers, at_us: int) -> None:
         self._outdated.update((uid, at_us) for uid, stage in gang.stages.items() if stage >= Stage.RUNNING)
 
     def _mark(self, gang: GangMembers) -> None:
@@ -290,7 +290,7 @@ class GangStates(KeyedPart[GangRecord]):
         """A gang may have another size."""
         if gang := self.members.get(key):
             self._check(gang, at_us=at_us)
-            self._outdate(gang, at_us)
+            self._invalidate(gang, at_us)
 
     def _forget_if_empty(self, key: str) -> None:
         """Reset a gang without pods, so that its next pods count as a new start; forget it if it has no Jobs either."""

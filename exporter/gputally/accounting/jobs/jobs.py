@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
+from gputally.accounting.base.limits import KEPT, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.jobs.cost import JobCosts
@@ -51,9 +51,9 @@ class Jobs(StatePart[JobRecord]):
         self._limit = NamespaceLimit(KEPT[Kind.JOBS], self._displace)
 
     @property
-    def beyond_limits(self) -> Beyond:
-        """See `StatePart.beyond_limits`."""
-        return self._limit.beyond
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self._limit.overflow
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""

@@ -105,7 +105,7 @@ class AtRisk:
         self._overdue: dict[Labels, int] = {}
         self._next_overdue_us = 0
 
-    def outdate(self, uid: str) -> None:
+    def invalidate(self, uid: str) -> None:
         """A pod is new or has changed."""
         self._outdated.add(uid)
 

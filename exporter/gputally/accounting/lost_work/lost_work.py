@@ -174,7 +174,7 @@ class LostWorkPart(StatePart[PodLoss]):
         self._known[uid] = record
         if before is None or before.labels != record.labels:
             self.groups.put(record)
-        self.at_risk.outdate(uid)
+        self.at_risk.invalidate(uid)
         if record.end_us is None and uid in self.losses:  # its node, with which it had ended, has registered again
             self.book.withdraw(uid, at_us=self._now_us)
             self._withdraw(uid)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gputally.accounting.facts.node_history import classes
-from gputally.accounting.facts.release import Home, NodeLife
+from gputally.accounting.facts.release import NodeLife, PodNode
 from gputally.accounting.nodes.capacity import CapacityTerms, extend, slices_of
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Netting, Totals
@@ -51,16 +51,16 @@ class NodeAccount:
         self._price: Price | None = None
         self._physical: tuple[_Span, ...] = ()
         self._totals = totals
-        self._home: tuple[NodeRecord, Home] | None = None
+        self._pod_node: tuple[NodeRecord, PodNode] | None = None
 
     @property
-    def home(self) -> Home:
-        """The `Home` of its pods; computed once for all of them."""
+    def pod_node(self) -> PodNode:
+        """The `PodNode` of its pods; computed once for all of them."""
         record = self.record
-        if self._home is None or self._home[0] is not record:
+        if self._pod_node is None or self._pod_node[0] is not record:
             life = NodeLife(record.gone_us, record.gone_by_us, record.unready)
-            self._home = record, Home(record.uid, record.name, classes(record.facts), life, record.created_us)
-        return self._home[1]
+            self._pod_node = record, PodNode(record.uid, record.name, classes(record.facts), life, record.created_us)
+        return self._pod_node[1]
 
     @property
     def existed(self) -> NodeRecord:
@@ -72,10 +72,10 @@ class NodeAccount:
 
     def observe(self, record: NodeRecord) -> None:
         """Replace the facts of the node."""
-        self.outdate(_changed_us(self.record, record))
+        self.invalidate(_changed_us(self.record, record))
         self.record = record
 
-    def outdate(self, since_us: int) -> None:
+    def invalidate(self, since_us: int) -> None:
         """Facts or prices may have changed: recompute everything from `since_us` on."""
         self._stale_us = since_us if self._stale_us is None else min(self._stale_us, since_us)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.base.compact import shared
 from gputally.accounting.facts.gpu_model import gpu_model_of
-from gputally.accounting.facts.node_history import cut, followed, most, with_readiness
+from gputally.accounting.facts.node_history import cut, most, with_facts, with_readiness
 from gputally.accounting.nodes.labels import (
     INSTANCE_TYPE,
     First,
@@ -210,7 +210,7 @@ def _stated(record: NodeRecord, node: Node, facts: NodeFacts, *, at_us: int, sin
     if not facts.covered:
         facts = replace(facts, divided=is_never_offered(facts.physical, facts.offered))
     if facts != history[-1][1]:
-        history = followed(history, facts, from_us=at_us)
+        history = with_facts(history, facts, from_us=at_us)
     return replace(record, facts=history)
 
 

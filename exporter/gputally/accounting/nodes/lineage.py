@@ -14,7 +14,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from gputally.accounting.facts.node_history import chained, classes
-from gputally.accounting.facts.release import Home, NodeLife
+from gputally.accounting.facts.release import NodeLife, PodNode
 from gputally.accounting.nodes.capacity_account import NodeAccount
 from gputally.model.allocation import Segment
 from gputally.model.node_record import NodeRecord, Span
@@ -71,14 +71,14 @@ class Lineage:
             found.append(self._accounts[uid])
         return found
 
-    def home_of(self, uid: str) -> Home:
-        """The `Home` of pods on the incarnation, including all that continue it."""
+    def pod_node_of(self, uid: str) -> PodNode:
+        """The `PodNode` of pods on the incarnation, including all that continue it."""
         accounts = self.of(uid)
         first = accounts[0]
         if len(accounts) == 1:
-            return first.home
+            return first.pod_node
         records = [account.record for account in accounts]
-        return first.home._replace(history=classes(chained(records)), life=_life_of(records))
+        return first.pod_node._replace(history=classes(chained(records)), life=_life_of(records))
 
     def shares(self, uid: str, before: Iterable[Segment], after: Iterable[Segment]) -> Iterator[Share]:
         """Split the change between two states of a pod by the incarnations that it was on."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.facts.gpu_model import ModelNames
 from gputally.accounting.facts.node_history import Reclassified, as_one, reclassified_us
-from gputally.accounting.facts.release import Home, NodeLife
+from gputally.accounting.facts.release import NodeLife, PodNode
 from gputally.accounting.nodes.capacity import CapacityTerms
 from gputally.accounting.nodes.capacity_account import NodeAccount
 from gputally.accounting.nodes.facts import (
@@ -139,7 +139,7 @@ class Nodes:
         records = [lapsed(each.record, rules=self._rules, price_labels=keys, at_us=upto_us) for each in accounts]
         return [each for each in map(self._renewed, accounts, records) if each]
 
-    def has_told_all(self, record: PodRecord) -> bool:
+    def are_labels_final(self, record: PodRecord) -> bool:
         """Whether labels of its node can no longer change an ended pod; true for an unknown node."""
         if record.node_uid not in self.accounts or is_stand_in(record.node_uid):
             return True
@@ -184,11 +184,11 @@ class Nodes:
             self.accounts[record.uid] = NodeAccount(record, self._totals, since_us=self._finalized_us)
         return self.accounts[record.uid]
 
-    def home_of(self, record: PodRecord) -> Home:
-        """The `Home` of a bound pod."""
+    def pod_node_of(self, record: PodRecord) -> PodNode:
+        """The `PodNode` of a bound pod."""
         uid = self.of_pod(record).record.uid
-        home = self.lineage.home_of(uid)
-        return home._replace(life=self._stand_in_life(record)) if is_stand_in(uid) else home
+        pod_node = self.lineage.pod_node_of(uid)
+        return pod_node._replace(life=self._stand_in_life(record)) if is_stand_in(uid) else pod_node
 
     def reclassified(self, record: PodRecord, changed: Reclassified) -> PodRecord:
         """A pod with its node's present facts; unchanged if its node is another one by now, or forgotten."""
@@ -196,7 +196,7 @@ class Nodes:
             return record
         if changed.uid not in {account.record.uid for account in self.lineage.of(record.node_uid)}:
             return record
-        history = self.lineage.home_of(record.node_uid).history
+        history = self.lineage.pod_node_of(record.node_uid).history
         since_us = max(changed.since_us, history[0][0])
         return on_node(record, history, self._rules, since_us=since_us, limit=self._limiter.limit_pod)
 
@@ -255,10 +255,10 @@ class Nodes:
             self.accounts[uid].rebuild(terms, at_us=at_us)
         self._stale.clear()
 
-    def outdate_all(self, *, since_us: int) -> None:
+    def invalidate_all(self, *, since_us: int) -> None:
         """Recompute the capacity of all nodes, after a change of prices from `since_us` on."""
         for account in self.accounts.values():
-            account.outdate(since_us)
+            account.invalidate(since_us)
         self._stale.update(self.accounts)
         self._inventory = None
 

@@ -56,12 +56,12 @@ class Departed:
         """The deleted pods of `node`."""
         return (self._records[uid] for uid in self._on_node.get(node, ()))
 
-    def forget(self, node: str, *, told_us: int, needed: Iterable[str | None]) -> None:
+    def forget(self, node: str, *, reported_us: int, needed: Iterable[str | None]) -> None:
         """Drop pods of `node` that are not `needed`, once its agent has reported past their deletion."""
         if node in self._on_node:
             needed_uids = set(needed)
             for uid in [uid for uid in self._on_node[node] if uid not in needed_uids]:
-                if self._agents.get(uid, told_us) < told_us - _LATE_US:
+                if self._agents.get(uid, reported_us) < reported_us - _LATE_US:
                     self._release(uid, self._agents)
 
     def described(self, node: str, is_complete: Callable[[PodRecord], bool]) -> None:

@@ -169,7 +169,7 @@ class Pods:
     def reprice(self, *, at_us: int, since_us: int) -> None:
         """Reaccount the pods whose price changes at `since_us`."""
         for record in tuple(self.records.values()):
-            if self._pricing.outdates(record, since_us):
+            if self._pricing.has_new_price(record, since_us):
                 self._derive(record, at_us=at_us, since_us=since_us)
 
     def account_others(self, *, at_us: int) -> None:
@@ -191,7 +191,7 @@ class Pods:
 
     def nominee(self, pod: Pod, at_us: int) -> Preemptor:
         """A pod as a preemptor, also one that requests no GPU."""
-        record, labels = lifetime.born(pod, (), at_us=at_us), kept_labels(pod.metadata.labels, self._rules)
+        record, labels = lifetime.new_record(pod, (), at_us=at_us), kept_labels(pod.metadata.labels, self._rules)
         return preemptor_from(replace(record, labels=labels), self._rules, self.namespaces)
 
     def forget_departed(self, now_us: int) -> None:
@@ -226,7 +226,7 @@ class Pods:
         if pod.metadata.uid in self._recently_deleted:
             return None
         units = effective_units(pod, self._rules)
-        return lifetime.born(pod, units, at_us=at_us) if units else None
+        return lifetime.new_record(pod, units, at_us=at_us) if units else None
 
     def _with_newest(self, record: PodRecord, pod: Pod, at_us: int) -> PodRecord:
         """Set labels and marks from the state observed last; versions go back when etcd is restored."""
@@ -265,9 +265,9 @@ class Pods:
         if record.scheduled_us is None:
             record = self.gangs.updated(before, released(record), at_us=at_us)
         else:
-            home = self._nodes.home_of(record)
-            record = self.gangs.updated(before, placed(record, home, self._rules, limit=self._limit), at_us=at_us)
-            record = self._classified(record, home.history, tenant, at_us=at_us, amends=amends)
+            pod_node = self._nodes.pod_node_of(record)
+            record = self.gangs.updated(before, placed(record, pod_node, self._rules, limit=self._limit), at_us=at_us)
+            record = self._classified(record, pod_node.history, tenant, at_us=at_us, amends=amends)
             record = self._accounted(before, record, at_us=at_us, since_us=since_us)
             if not record.accepted:
                 self.unaccepted.put(record, at_us=at_us)

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, Beyond, NamespaceLimit
+from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.model.disruptions import Cause, Disrupted
 from gputally.model.kube.meta import Kind, Object, Selector, characters_of, selects
@@ -117,9 +117,9 @@ class DisruptionBudgets(StatePart[Struct]):
             self._known[uid] = self.in_namespace.setdefault(history.namespace, {})[uid] = history
 
     @property
-    def beyond_limits(self) -> Beyond:
-        """See `StatePart.beyond_limits`."""
-        return self._limit.beyond
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self._limit.overflow
 
     def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`."""

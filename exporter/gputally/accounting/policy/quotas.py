@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, Beyond, NamespaceLimit
+from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.priority_classes import ClassVersions
 from gputally.accounting.terms.tenant import Namespaces
@@ -255,9 +255,9 @@ class AdmissionQuotas(StatePart[Struct]):
         self._limit = NamespaceLimit(KEPT[Kind.QUOTAS], self._drop)
 
     @property
-    def beyond_limits(self) -> Beyond:
-        """See `StatePart.beyond_limits`."""
-        return self._limit.beyond
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self._limit.overflow
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.seen`."""

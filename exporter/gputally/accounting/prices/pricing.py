@@ -44,7 +44,7 @@ class Pricing:
         until_us = self.now_us + 1 if until_us is None else min(until_us, self.now_us + 1)
         return self.book.steps(terms.asset, tier=terms.tier, from_us=from_us, until_us=until_us)
 
-    def outdates(self, record: PodRecord, since_us: int) -> bool:
+    def has_new_price(self, record: PodRecord, since_us: int) -> bool:
         """Whether the allocation of `record` has another price than was posted, from `since_us` on."""
         if not record.segments:
             return False

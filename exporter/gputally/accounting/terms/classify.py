@@ -8,7 +8,7 @@ from operator import itemgetter
 from msgspec.structs import replace
 
 from gputally.accounting.facts.node_history import History, sharing_labels
-from gputally.accounting.facts.release import Home, released
+from gputally.accounting.facts.release import PodNode, released
 from gputally.accounting.frameworks.pod_group import GROUP_LABEL_KEYS
 from gputally.accounting.terms.job import JOB_LABEL_KEYS
 from gputally.accounting.terms.tenant import Namespaces, relevant_labels
@@ -104,15 +104,15 @@ def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str
     return None
 
 
-def placed(record: PodRecord, home: Home, rules: Rules, *, limit: LimitLabels) -> PodRecord:
+def placed(record: PodRecord, pod_node: PodNode, rules: Rules, *, limit: LimitLabels) -> PodRecord:
     """A bound pod moved to its real node, which existed when it was bound, with that node's influence on its end."""
-    if (record.scheduled_us or 0) < home.born_us:  # within a second, see `Lineage.at`
-        record = replace(record, scheduled_us=home.born_us)
-    if record.node_uid != home.uid:
-        record = replace(record, node=home.name, node_uid=home.uid)
-        record = on_node(record, home.history, rules, since_us=0, limit=limit)
-    most = limited(record.units, home.history[-1][1].offered, rules)
-    return released(record if most == record.limited else replace(record, limited=most), home.life)
+    if (record.scheduled_us or 0) < pod_node.born_us:  # within a second, see `Lineage.at`
+        record = replace(record, scheduled_us=pod_node.born_us)
+    if record.node_uid != pod_node.uid:
+        record = replace(record, node=pod_node.name, node_uid=pod_node.uid)
+        record = on_node(record, pod_node.history, rules, since_us=0, limit=limit)
+    most = limited(record.units, pod_node.history[-1][1].offered, rules)
+    return released(record if most == record.limited else replace(record, limited=most), pod_node.life)
 
 
 def with_present_terms(  # noqa: PLR0913 - all that terms follow from

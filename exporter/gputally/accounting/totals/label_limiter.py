@@ -16,7 +16,7 @@ from gputally.model.waits import NOBODY
 OTHER: Final = "other"
 _UNBOUNDED: Final = (OTHER, NOBODY, "unknown")
 """Placeholders, which take no room."""
-_LOOK_US: Final = 60 * US_PER_SECOND
+_GROWTH_CHECK_US: Final = 60 * US_PER_SECOND
 _NOTED_US: Final = 600 * US_PER_SECOND
 """How often the last growth of values is recorded."""
 _NEVER: Final = 0
@@ -58,13 +58,13 @@ class LabelLimiter:
         self._pinned: set[Value] = set()
         self._asked: set[Value] = set()
         self._asked_by_pods: set[PodLabels] = set()
-        """Values of pods since the last `look`; the next one shows whether they grow."""
+        """Values of pods since the last `record_growth`; the next one shows whether they grow."""
         self._full: set[str] = set()
-        """Labels without room for a value since the last `look`."""
+        """Labels without room for a value since the last `record_growth`."""
         self._refused: set[str] = set(self.values)
         """Labels with values that may be exported as `other`, possibly since an earlier process."""
         self._now_us = now_us
-        self._next_look_us = 0
+        self._next_growth_check_us = 0
         for (label, value), each in sorted((saved or {}).items(), key=lambda pair: pair[1].evicted_us or 0):
             kept = self.values if each.evicted_us is None else self._evicted
             kept[label][value] = each.grew_us
@@ -132,9 +132,9 @@ class LabelLimiter:
     def advance(self, now_us: int, growth: Growth) -> bool:
         """Advance the time, and record growth now and then; returns whether refused values have room now."""
         self._now_us = max(self._now_us, now_us)
-        if now_us < self._next_look_us:
+        if now_us < self._next_growth_check_us:
             return False
-        self.look(growth)
+        self.record_growth(growth)
         self._full.clear()
         relieved = {label for label in self._refused if self.has_room(label)}
         self._refused -= relieved
@@ -145,9 +145,9 @@ class LabelLimiter:
         fresh, self.fresh = self.fresh, {}
         return fresh
 
-    def look(self, growth: Growth) -> None:
+    def record_growth(self, growth: Growth) -> None:
         """Record growth before any value can be evicted, also growth from an earlier process."""
-        self._next_look_us = self._now_us + _LOOK_US
+        self._next_growth_check_us = self._now_us + _GROWTH_CHECK_US
         grown, there = growth()
         for label, known in self.values.items():
             for value, grew_us in tuple(known.items()):

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
+from gputally.accounting.base.limits import KEPT, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.uncreated.missing_pods import Key, Lacking, Lacks, lacking_of_template
 from gputally.model.kube.kueue import KueueWorkload
@@ -62,9 +62,9 @@ class QueuedWorkloads(StatePart[Struct]):
         self._now_us = 0
 
     @property
-    def beyond_limits(self) -> Beyond:
-        """See `StatePart.beyond_limits`."""
-        return self._limit.beyond
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self._limit.overflow
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""

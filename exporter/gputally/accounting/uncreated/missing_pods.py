@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
+from gputally.accounting.base.limits import KEPT, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.facts.gpu_model import gpu_model_selected
 from gputally.accounting.terms.job import job_of
@@ -166,9 +166,9 @@ class UncreatedJobs(StatePart[Struct]):
             self._lacks(key, lacking, at_us=at_us)
 
     @property
-    def beyond_limits(self) -> Beyond:
-        """See `StatePart.beyond_limits`."""
-        return self._limit.beyond
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self._limit.overflow
 
     def gone(self, uid: str, *, at_us: int) -> None:
         """See `StatePart.gone`."""

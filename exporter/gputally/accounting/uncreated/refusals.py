@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import KEPT, Beyond
+from gputally.accounting.base.limits import KEPT, LimitOverflow
 from gputally.accounting.policy.quotas import is_gpu
 from gputally.model.kube.events import Event
 from gputally.model.kube.meta import Kind, Owner, OwnerReference, can_exist
@@ -131,7 +131,7 @@ class FailedCreates:
         self._rules = rules
         self._by_namespace: dict[str, dict[str, tuple[Owner, Refusal]]] = {}
         self._count = 0
-        self.beyond_limits = Beyond()
+        self.limit_overflow = LimitOverflow()
         """Refusals that the limit has displaced."""
 
     def __len__(self) -> int:
@@ -196,6 +196,6 @@ class FailedCreates:
         if self._count >= MOST:
             fullest = max(self._by_namespace, key=lambda each: len(self._by_namespace[each]))
             self.drop(fullest, next(iter(self._by_namespace[fullest])))
-            self.beyond_limits = self.beyond_limits.and_one_of(fullest)
+            self.limit_overflow = self.limit_overflow.plus_one(fullest)
         self._by_namespace.setdefault(owner.namespace, {})[uid] = owner, refusal
         self._count += 1

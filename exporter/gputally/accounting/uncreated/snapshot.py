@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.uncreated.missing_pods import Key
 from gputally.model.price import PriceRange
-from gputally.model.waits import Uncharged, UncreatedWait, UncreatedWorkload, key_of
+from gputally.model.waits import Uncharged, UncreatedPodsSegment, UncreatedWorkload, key_of
 
 K = TypeVar("K", bound=Hashable)
 TierReason = tuple[str, str]
@@ -103,7 +103,7 @@ class Workloads(NamedTuple):
 
     known: Mapping[Key, UncreatedWorkload] = {}
     tenants: Mapping[tuple[str, Labels], str] = {}
-    waits: Mapping[str, UncreatedWait] = {}
+    waits: Mapping[str, UncreatedPodsSegment] = {}
 
     def described(self) -> list[UncreatedWorkload]:
         """With their tenants and charged prices, the oldest first; at the end those of which no request is known."""

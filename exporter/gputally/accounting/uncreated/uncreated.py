@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.coverage import Coverage
-from gputally.accounting.base.limits import Beyond
+from gputally.accounting.base.limits import LimitOverflow
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.terms.tenant import Namespaces
@@ -20,7 +20,7 @@ from gputally.accounting.uncreated.kueue_workloads import QueuedWorkloads
 from gputally.accounting.uncreated.missing_pods import Key, Lacking, UncreatedJobs, lacking_of_workload
 from gputally.accounting.uncreated.refusals import KEPT_US, RETRIED_US, FailedCreates
 from gputally.accounting.uncreated.snapshot import Sums, UncreatedNow, Workloads
-from gputally.accounting.uncreated.waits import UncreatedWaits
+from gputally.accounting.uncreated.waits import UncreatedPodsBook
 from gputally.accounting.wait_book.book import WaitBook
 from gputally.model.kube.events import Event
 from gputally.model.kube.meta import Kind, Object, Owner
@@ -29,7 +29,7 @@ from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 from gputally.model.verdicts import Reason
-from gputally.model.waits import Uncharged, UncreatedWait, UncreatedWorkload
+from gputally.model.waits import Uncharged, UncreatedPodsSegment, UncreatedWorkload
 
 if TYPE_CHECKING:
     from gputally.model.needs import Needs
@@ -54,7 +54,7 @@ class Uncreated(StatePart[Struct]):
         totals: Totals,
     ) -> None:
         self.is_on = waits.is_on
-        self.waits = UncreatedWaits(totals, is_on=waits.is_on)
+        self.waits = UncreatedPodsBook(totals, is_on=waits.is_on)
         self.failed = FailedCreates(rules)
         self._jobs = UncreatedJobs(self.lacks, rules)
         self._queued = QueuedWorkloads(self.lacks, self._explained, rules)
@@ -85,9 +85,9 @@ class Uncreated(StatePart[Struct]):
         self._now_us = self._renewed_us = 0
 
     @property
-    def beyond_limits(self) -> Beyond:
-        """See `StatePart.beyond_limits`."""
-        return self.failed.beyond_limits
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self.failed.limit_overflow
 
     @property
     def parts(self) -> tuple[StatePart[Any], ...]:
@@ -101,7 +101,7 @@ class Uncreated(StatePart[Struct]):
             return
         self._renew_before_change((found.metadata.namespace, found.involved_object.uid), before_us=at_us)
         if owner := self.failed.seen(found, at_us=at_us):
-            self._outdate(key_of(owner), at_us=at_us)
+            self._invalidate(key_of(owner), at_us=at_us)
             if kind_of(owner) in READABLE:
                 self._wanted.add(owner)
 
@@ -114,7 +114,7 @@ class Uncreated(StatePart[Struct]):
             return
         else:
             self._forget(key)
-        self._outdate(key, at_us=at_us)
+        self._invalidate(key, at_us=at_us)
 
     def pod_changed(self, record: PodRecord, *, at_us: int) -> None:
         """A pod with GPUs is new or has changed: whatever refused it before has admitted it."""
@@ -122,7 +122,7 @@ class Uncreated(StatePart[Struct]):
             self._renew_before_change(key, before_us=at_us)
             self._evaluation.pods.put(key, record.created_us)
             if self.failed.of(*key):
-                self._outdate(key, at_us=at_us)
+                self._invalidate(key, at_us=at_us)
 
     def pods_restored(self, records: Iterable[PodRecord], *, at_us: int) -> None:
         """The pods of an earlier process."""
@@ -135,7 +135,7 @@ class Uncreated(StatePart[Struct]):
         key = key_of(answer.owner)
         if not answer.is_known:
             self._evaluation.unreadable.add(key)
-            self._outdate(key, at_us=answer.at_us)
+            self._invalidate(key, at_us=answer.at_us)
         elif self.failed.of(*key):
             found = answer.found
             lacking = lacking_of_workload(answer.owner, found, self._rules) if found else None
@@ -156,9 +156,9 @@ class Uncreated(StatePart[Struct]):
         self._started_us = self._started_us or now_us
         if now_us >= self._renewed_us + _RENEW_US:  # prices change
             self._renewed_us = now_us
-            self._outdate(*self._known, at_us=now_us)
+            self._invalidate(*self._known, at_us=now_us)
         for owner in self.failed.silent(now_us - RETRIED_US):
-            self._outdate(key_of(owner), at_us=now_us)
+            self._invalidate(key_of(owner), at_us=now_us)
         self._evaluation.pods.forget(now_us - KEPT_US)
         self._renew()  # silence pauses a wait before it ends one
         for owner in self.failed.silent(now_us - KEPT_US):
@@ -214,7 +214,7 @@ class Uncreated(StatePart[Struct]):
         self._forget(key)
         if kind_of(owner) in READABLE:
             self._lacking.pop(key, None)
-        self._outdate(key, at_us=self._now_us)
+        self._invalidate(key, at_us=self._now_us)
 
     def _forget(self, key: Key) -> None:
         self.failed.drop(*key)
@@ -222,9 +222,9 @@ class Uncreated(StatePart[Struct]):
 
     def _explained(self, key: Key, *, at_us: int) -> None:
         if key in self._lacking or self.failed.of(*key):
-            self._outdate(key, at_us=at_us)
+            self._invalidate(key, at_us=at_us)
 
-    def _outdate(self, *keys: Key, at_us: int) -> None:
+    def _invalidate(self, *keys: Key, at_us: int) -> None:
         """The workloads may have changed at that time."""
         for key in keys:
             self._outdated.setdefault(key, at_us)
@@ -237,21 +237,21 @@ class Uncreated(StatePart[Struct]):
     def _renew(self) -> None:
         if self._class_changes != self._policy.classes.changes:
             self._class_changes = self._policy.classes.changes
-            self._outdate(*self._lacking, *self._known, at_us=self._now_us)
+            self._invalidate(*self._lacking, *self._known, at_us=self._now_us)
         if self._jobs.listed_us and self._jobs_listed_us is None:
             self._jobs_listed_us = self._jobs.listed_us
-            self._outdate(*(key_of(owner) for owner, _ in self.failed), at_us=self._jobs_listed_us)
+            self._invalidate(*(key_of(owner) for owner, _ in self.failed), at_us=self._jobs_listed_us)
         if self._namespace_changes != self._namespaces.changes:
             self._namespace_changes = self._namespaces.changes
-            self._outdate(*self._known, at_us=self._now_us)
+            self._invalidate(*self._known, at_us=self._now_us)
         if self._price_changes != (changes := self._terms.prices.renew()):
             self._price_changes = changes
-            self._outdate(*self._known, at_us=self._now_us)
+            self._invalidate(*self._known, at_us=self._now_us)
         if not self._knows_pods and self._started_us and self._coverage.complete_us(Kind.PODS) >= self._started_us:
             self._knows_pods = True
-            self._outdate(*self._known, at_us=self._now_us)
+            self._invalidate(*self._known, at_us=self._now_us)
         for namespace in self._policy.quotas.drain_changed():
-            self._outdate(*map(key_of, self.failed.in_namespace(namespace)), at_us=self._now_us)
+            self._invalidate(*map(key_of, self.failed.in_namespace(namespace)), at_us=self._now_us)
         self._ask_for_prices()
         self._renew_all()
 
@@ -263,8 +263,8 @@ class Uncreated(StatePart[Struct]):
 
     def _ask_for_prices(self) -> None:
         """Whoever waits for the longest time comes first."""
-        for key in tuple(self._unpriced) if self._terms.prices.may_look else ():
-            if not self._terms.prices.may_look:
+        for key in tuple(self._unpriced) if self._terms.prices.can_check_nodes else ():
+            if not self._terms.prices.can_check_nodes:
                 return
             self._renew_one(key, self._outdated.get(key, self._now_us))
 
@@ -340,7 +340,7 @@ class Uncreated(StatePart[Struct]):
 
     def _wait(
         self, key: Key, workload: UncreatedWorkload, *, is_queued: bool, is_urgent: bool = False
-    ) -> UncreatedWait:
+    ) -> UncreatedPodsSegment:
         """With the prices that were charged last, as long as those of now are not found out."""
         last, asked = self.waits.of(key), (workload.needs, workload.tier)
         prices = self._terms.prices.of(*asked, is_urgent=is_urgent)

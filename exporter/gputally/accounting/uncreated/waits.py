@@ -15,7 +15,7 @@ from gputally.accounting.totals.totals import Netting, Totals, post_priced
 from gputally.accounting.uncreated.missing_pods import Key
 from gputally.model.price import PriceRange
 from gputally.model.units import US_PER_HOUR
-from gputally.model.waits import UncreatedWait, key_of
+from gputally.model.waits import UncreatedPodsSegment, key_of
 
 RowKey = tuple[str, str, int]
 """Namespace and UID of the workload, and the begin of the wait."""
@@ -23,7 +23,7 @@ _PAUSED_US: Final = US_PER_HOUR
 """How long a paused wait can be confirmed: as long as the API server keeps the Event that refused the pods."""
 
 
-class UncreatedWaits(KeyedPart[UncreatedWait]):
+class UncreatedPodsBook(KeyedPart[UncreatedPodsSegment]):
     """The latest wait of each workload that lacks pods: it lasts, or is paused. The counters have what all amount to.
 
     Every change begins a new wait where the last one ends, so no second is charged twice.
@@ -38,11 +38,11 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         self._is_on = is_on
         self._lines = Netting()
         self._at_least = Netting()
-        self._rows: dict[RowKey, UncreatedWait | None] = {}
+        self._rows: dict[RowKey, UncreatedPodsSegment | None] = {}
         self._paused: dict[str, int | None] = {}
         """By key, when the pause is forgotten; None until the time is known."""
 
-    def charge(self, wait: UncreatedWait, *, since_us: int, at_us: int) -> None:
+    def charge(self, wait: UncreatedPodsSegment, *, since_us: int, at_us: int) -> None:
         """From `at_us` on, a workload waits as in `wait`, whose times do not matter.
 
         A pause is charged, too, if the wait has lasted since before it, `since_us`. One of which more was known is left
@@ -76,7 +76,7 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         if last := self.known.get(key_of(*key)):
             self._priced(last, prices, at_us=at_us)
 
-    def _priced(self, last: UncreatedWait, prices: PriceRange, *, at_us: int) -> UncreatedWait:
+    def _priced(self, last: UncreatedPodsSegment, prices: PriceRange, *, at_us: int) -> UncreatedPodsSegment:
         """The wait with these prices for all of its time, if they were not found out yet."""
         if last.awaits_price:
             lowest, highest = prices
@@ -110,7 +110,7 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         if last and (is_known or last.to_us is None):
             self.finish(last.key, at_us=at_us)
 
-    def of(self, key: Key) -> UncreatedWait | None:
+    def of(self, key: Key) -> UncreatedPodsSegment | None:
         """The wait of the workload that lasts, or is paused."""
         return self.known.get(key_of(*key))
 
@@ -122,7 +122,7 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
             elif until_us <= now_us:
                 self.finish(key, at_us=now_us)
 
-    def restore(self, documents: Iterable[UncreatedWait], *, at_us: int) -> None:
+    def restore(self, documents: Iterable[UncreatedPodsSegment], *, at_us: int) -> None:
         """See `StatePart.restore`: what the earlier process charged last is paused, without the feature for ever.
 
         Those beyond the limit have ended, as an earlier version may have had more.
@@ -143,15 +143,15 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         for labels, _, a, b, at_us in self._at_least.drain():
             self._totals.shift(Total.UNCREATED_AT_LEAST, labels, a, b, at_us=at_us)
 
-    def drain_rows(self) -> dict[RowKey, UncreatedWait | None]:
+    def drain_rows(self) -> dict[RowKey, UncreatedPodsSegment | None]:
         """Waits that began, ended or changed since the last call; None for withdrawn ones."""
         rows, self._rows = self._rows, {}
         return rows
 
-    def _begin(self, wait: UncreatedWait, from_us: int, *, at_us: int) -> None:
+    def _begin(self, wait: UncreatedPodsSegment, from_us: int, *, at_us: int) -> None:
         self._put(None, replace(wait, from_us=from_us, to_us=None), at_us=at_us)
 
-    def _put(self, before: UncreatedWait | None, after: UncreatedWait, *, at_us: int) -> None:
+    def _put(self, before: UncreatedPodsSegment | None, after: UncreatedPodsSegment, *, at_us: int) -> None:
         """Replace a wait by another one, and correct the counters by the difference; one without time is withdrawn."""
         for sign, each in ((-1, before), (1, after)):
             if each:
@@ -162,7 +162,7 @@ class UncreatedWaits(KeyedPart[UncreatedWait]):
         self._rows[after.namespace, after.uid, after.from_us] = None if is_empty else after
         self._store(after.key, after)
 
-    def _add(self, wait: UncreatedWait, rate: int, *, at_us: int) -> None:
+    def _add(self, wait: UncreatedPodsSegment, rate: int, *, at_us: int) -> None:
         span = wait.from_us, wait.to_us
         self._lines.add(wait.labels, wait.price, rate, span, at_us=at_us)
         if wait.is_at_least:

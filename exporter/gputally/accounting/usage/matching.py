@@ -75,13 +75,13 @@ class Difference(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def difference(
-    pods: Mapping[str, PodRecord], assignments: Iterable[AssignmentRecord], *, pool: str, told_us: int, at_us: int
+    pods: Mapping[str, PodRecord], assignments: Iterable[AssignmentRecord], *, pool: str, reported_us: int, at_us: int
 ) -> Difference:
-    """Compare both sides at `told_us`, the time of the kubelet's report; ignore what began or ended just before.
+    """Compare both sides at `reported_us`, the time of the kubelet's report; ignore what began or ended just before.
 
     Only the presence of a pod counts, not its quantity: a slice's share depends on how it is weighted.
     """
-    known_us = told_us - GRACE_US
+    known_us = reported_us - GRACE_US
     present = [each for each in assignments if each.until_us is None]
     held = {each.pod_uid for each in present}
     return Difference(

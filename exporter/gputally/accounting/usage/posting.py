@@ -44,14 +44,14 @@ def held_since(last: Hour | None, hour: Hour, *, ahead_us: int) -> Measured:
     return Measured(from_us - ahead_us, hour.to_us - ahead_us, tuple(map(int.__sub__, now, before)))
 
 
-def unallocated_since(last: GpuHour | None, hour: GpuHour, *, told_us: int, ahead_us: int) -> Measured:
-    """The growth of `hour` since `last` for unallocated GPUs, reported up to `told_us`: used time, energy.
+def unallocated_since(last: GpuHour | None, hour: GpuHour, *, reported_us: int, ahead_us: int) -> Measured:
+    """The growth of `hour` since `last` for unallocated GPUs, reported up to `reported_us`: used time, energy.
 
     The previous report was accepted after the accounting start.
     """
     before = (last.unattributed, last.energy) if last else (0, 0)
     from_us = hour.start_us - ahead_us
-    to_us = max(from_us + 1, min(from_us + US_PER_HOUR, told_us))
+    to_us = max(from_us + 1, min(from_us + US_PER_HOUR, reported_us))
     amounts = (hour.unattributed - before[0], hour.energy - before[1])
     return Measured(to_us - 1 if last else from_us, to_us, amounts)
 

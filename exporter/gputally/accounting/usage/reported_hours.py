@@ -94,10 +94,10 @@ class PendingRows(Struct):
 class AssignmentUsage:
     """The assignments of one node, of its agent's present run and of earlier runs until they are matched."""
 
-    def __init__(self, surroundings: PodLookup, posting: UsagePosting, pending: PendingRows) -> None:
+    def __init__(self, lookup: PodLookup, posting: UsagePosting, pending: PendingRows) -> None:
         self.assignments: dict[AssignmentKey, AssignmentHours] = {}
         self._pending = pending
-        self._lookup = surroundings
+        self._lookup = lookup
         self._posting = posting
         self._undecided: set[AssignmentKey] = set()
 
@@ -174,7 +174,7 @@ class AssignmentUsage:
         )
         held.reported_uid = report.pod_uid
         for hour in report.hours:
-            self._hour_told(held, hour, context)
+            self._observe_hour(held, hour, context)
         for start_us in (
             held.hours.keys() - {hour.start_us for hour in report.hours} if assignment.pod_uid is not None else ()
         ):
@@ -201,7 +201,7 @@ class AssignmentUsage:
         self._undecided.add(key)
         return held
 
-    def _hour_told(self, held: AssignmentHours, hour: Hour, context: ReportContext) -> None:
+    def _observe_hour(self, held: AssignmentHours, hour: Hour, context: ReportContext) -> None:
         last = held.hours.get(hour.start_us)
         fault = Fault.FELL if last and _fell(last, hour) else context.room.held(held.assignment.gpu, last, hour)
         if fault:
@@ -283,11 +283,11 @@ class UnallocatedUsage:
         present = set[GpuKey]()
         unattributed = energy = 0
         for gpu in gpus:
-            told_us = gpu.watermark_us - context.ahead_us
+            reported_us = gpu.watermark_us - context.ahead_us
             for hour in gpu.hours:
                 key = GpuKey(context.epoch, gpu.uuid, hour.start_us)
                 present.add(key)
-                more = self._hour_told(key, hour, context, told_us=told_us)
+                more = self._observe_hour(key, hour, context, reported_us=reported_us)
                 unattributed, energy = unattributed + more[0], energy + more[1]
         self._posting.unallocated(unattributed, energy, labels, at_us=context.at_us)
         self._close(self._rows.keys() - present)
@@ -301,7 +301,7 @@ class UnallocatedUsage:
             row = self._rows.pop(key)
             self._pending.unallocated[key] = UnallocatedHour(key=key, node=row.node, hour=row.hour, open=False)
 
-    def _hour_told(self, key: GpuKey, hour: GpuHour, context: ReportContext, *, told_us: int) -> tuple[int, ...]:
+    def _observe_hour(self, key: GpuKey, hour: GpuHour, context: ReportContext, *, reported_us: int) -> tuple[int, ...]:
         """What the hour adds since the accounting start: used time, energy."""
         row = self._rows.get(key)
         last = row.hour if row else None
@@ -312,4 +312,6 @@ class UnallocatedUsage:
         if last == hour:
             return 0, 0
         self._rows[key] = self._pending.unallocated[key] = UnallocatedHour(key=key, node=context.node, hour=hour)
-        return self._posting.since_opening(unallocated_since(last, hour, told_us=told_us, ahead_us=context.ahead_us))
+        return self._posting.since_opening(
+            unallocated_since(last, hour, reported_us=reported_us, ahead_us=context.ahead_us)
+        )

@@ -56,11 +56,11 @@ class FleetLookup:
 class NodeUsage:
     """The usage of one node; its agent's last report came at `at_us`, in its run `epoch`."""
 
-    def __init__(self, surroundings: FleetLookup, posting: UsagePosting, pending: PendingRows, *, at_us: int) -> None:
+    def __init__(self, lookup: FleetLookup, posting: UsagePosting, pending: PendingRows, *, at_us: int) -> None:
         self.at_us = at_us
         self.epoch = ""
         self.allowance = Allowance(at_us=at_us)
-        self.held = AssignmentUsage(surroundings, posting, pending)
+        self.held = AssignmentUsage(lookup, posting, pending)
         self.unallocated = UnallocatedUsage(posting, pending)
         self.difference: Difference | None = None
 
@@ -115,7 +115,7 @@ class Usage:
                 record,
                 at_us=at_us,
                 agent=has_agent or record.node in self._nodes,
-                labels=not self._nodes_known.has_told_all(record),
+                labels=not self._nodes_known.are_labels_final(record),
             )
 
     def reclassify(self, changed: Reclassified, *, at_us: int) -> None:
@@ -125,7 +125,7 @@ class Usage:
             better = self._nodes_known.reclassified(record, changed)
             if better is not record:
                 self._departed.revise(self._pods.amended(record, better, at_us=at_us, since_us=changed.since_us))
-        self._departed.described(changed.name, self._nodes_known.has_told_all)
+        self._departed.described(changed.name, self._nodes_known.are_labels_final)
 
     def advance(self, now_us: int) -> None:
         """Drop, now and then, what cannot be reported any more."""
@@ -168,7 +168,7 @@ class Usage:
         reporting = {row.assignment.node for row in held} | {each.node for each in unallocated}
         for record in sorted(saved.departed, key=lambda each: each.remembered_us or at_us):
             agent = record.node in reporting or has_agent(record.node)
-            labels = not self._nodes_known.has_told_all(record)
+            labels = not self._nodes_known.are_labels_final(record)
             self._departed.restore(record, at_us=at_us, agent=agent, labels=labels)
         for row in sorted(held, key=lambda row: row.assignment.seen_us):
             node = self._node(row.assignment.node, at_us=at_us)
@@ -200,10 +200,10 @@ class Usage:
         node.difference = None
         if report.allocations_us is None or report.allocations_us < report.now_us - _FRESH_US:
             return
-        told_us = report.allocations_us - context.ahead_us
+        reported_us = report.allocations_us - context.ahead_us
         assignments = [held.assignment for key, held in node.held.assignments.items() if key.epoch == report.epoch]
         pods = {pod.uid: pod for pod in self._pods.on_node(report.node)}
-        node.difference = difference(pods, assignments, pool=pool, told_us=told_us, at_us=context.at_us)
+        node.difference = difference(pods, assignments, pool=pool, reported_us=reported_us, at_us=context.at_us)
         needed = [each.assignment.pod_uid for each in node.held.assignments.values()]
         if None not in needed:
-            self._departed.forget(report.node, told_us=told_us, needed=needed)
+            self._departed.forget(report.node, reported_us=reported_us, needed=needed)

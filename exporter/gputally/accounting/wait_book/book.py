@@ -14,11 +14,11 @@ from gputally.accounting.base.state_part import KeyedDocuments
 from gputally.accounting.nodes.most_capacity import ALL
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Netting, Totals, post_priced
-from gputally.accounting.wait_book.terms import WaitTerms
+from gputally.accounting.wait_book.terms import ChargeTerms
 from gputally.model.history import alike
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import PriceRange
-from gputally.model.waits import PodWait, Wait, WaitRow
+from gputally.model.waits import PendingHistory, PendingSegment, PendingSegmentRow
 
 if TYPE_CHECKING:
     from gputally.model.needs import Needs
@@ -29,16 +29,16 @@ MOST_FINISHED: Final = 2000
 """How many pods that were bound last are kept, whatever became of them since: to compare others with."""
 
 
-class WaitBook(KeyedDocuments[PodWait]):
+class WaitBook(KeyedDocuments[PendingHistory]):
     """The waits of pending pods, by UID. The counters have what they amount to; nothing is charged unless `is_on`.
 
     Without it, the waits of earlier processes are kept until their pods are bound or deleted: they must not be charged
     again when it is on.
     """
 
-    def __init__(self, totals: Totals, terms: WaitTerms, *, is_on: bool) -> None:
+    def __init__(self, totals: Totals, terms: ChargeTerms, *, is_on: bool) -> None:
         super().__init__()
-        self.finished: deque[PodWait] = deque(maxlen=MOST_FINISHED)
+        self.finished: deque[PendingHistory] = deque(maxlen=MOST_FINISHED)
         self.sums: dict[tuple[str, str], tuple[int, int]] = {}
         """Pending pods and their µGPU by exported tier and reason."""
         self.impossible = 0
@@ -47,9 +47,9 @@ class WaitBook(KeyedDocuments[PodWait]):
         self.terms = terms
         self.is_on = is_on
         self._lines = Netting()
-        self._same: dict[Wait, Wait] = {}
+        self._same: dict[PendingSegment, PendingSegment] = {}
         """Waits charged since the last `post`: pods of one tenant that wait for the same share them."""
-        self._rows: dict[tuple[str, int], WaitRow | None] = {}
+        self._rows: dict[tuple[str, int], PendingSegmentRow | None] = {}
         self.unpriced: dict[str, Needs] = {}
         """By UID, the needs of pods whose prices are not found out yet, in order of their turn."""
 
@@ -58,7 +58,7 @@ class WaitBook(KeyedDocuments[PodWait]):
         known = self.known.get(uid)
         return known.waits[-1].shown[0] if known and known.waits and known.waits[-1].to_us is None else None
 
-    def charge(self, record: PodRecord, wait: Wait, *, holders: tuple[str, ...] = (), at_us: int) -> None:
+    def charge(self, record: PodRecord, wait: PendingSegment, *, holders: tuple[str, ...] = (), at_us: int) -> None:
         """From `at_us` on, a pending pod waits as in `wait`, whose times do not matter; the first one since it exists.
 
         Prices count for the time in which they were not found out yet, too. `holders` are the pods that it is charged
@@ -70,7 +70,7 @@ class WaitBook(KeyedDocuments[PodWait]):
         if not wait.awaits_price:
             waits = _priced(waits, wait.prices)
         if not waits or waits[-1].to_us is not None or not waits[-1].equals_but_for_time(wait):
-            waits = self._followed(record, waits, wait, at_us=at_us)
+            waits = self._extended(record, waits, wait, at_us=at_us)
         self._keep(record, waits, holders=holders, at_us=at_us)
 
     def bound(self, record: PodRecord, *, at_us: int) -> None:
@@ -85,7 +85,7 @@ class WaitBook(KeyedDocuments[PodWait]):
     def finish(self, record: PodRecord, tenant: str, *, end_us: int, at_us: int) -> None:
         """The wait of a pod ended at `end_us`; if it was never charged, all of it was for its scheduler."""
         if known := self.known.get(record.uid):
-            waits = self._found_out(record, known.waits)
+            waits = self._with_prices(record, known.waits)
         else:
             prices = self.terms.prices.on_node(record) if record.terms else PriceRange()
             waits = (replace(self.terms.wait_of(record, tenant, prices), from_us=self._start_us(record)),)
@@ -107,12 +107,12 @@ class WaitBook(KeyedDocuments[PodWait]):
         post_priced(self._totals, self._lines, **families)
         self._same.clear()
 
-    def drain_rows(self) -> dict[tuple[str, int], WaitRow | None]:
+    def drain_rows(self) -> dict[tuple[str, int], PendingSegmentRow | None]:
         """Waits that began, ended or changed since the last call, by pod and begin; None for withdrawn ones."""
         rows, self._rows = self._rows, {}
         return rows
 
-    def restore(self, documents: Iterable[PodWait], *, at_us: int) -> None:
+    def restore(self, documents: Iterable[PendingHistory], *, at_us: int) -> None:
         """Restore the waits that an earlier process charged; times after `at_us` were by a wrong clock."""
         for each in documents:
             self.known[each.uid] = each
@@ -130,7 +130,7 @@ class WaitBook(KeyedDocuments[PodWait]):
             self._store(uid, replace(known, waits=last))
         self.post()
 
-    def _found_out(self, record: PodRecord, waits: tuple[Wait, ...]) -> tuple[Wait, ...]:
+    def _with_prices(self, record: PodRecord, waits: tuple[PendingSegment, ...]) -> tuple[PendingSegment, ...]:
         """The waits of a pod that waits no longer, of which none awaits its price; it may be that of the pod's node."""
         needs = self.unpriced.pop(record.uid, None)
         if not any(each.awaits_price for each in waits):
@@ -143,7 +143,9 @@ class WaitBook(KeyedDocuments[PodWait]):
     def _start_us(self, record: PodRecord) -> int:
         return max(record.created_us, self._totals.accounting_start_us)
 
-    def _followed(self, record: PodRecord, waits: tuple[Wait, ...], wait: Wait, *, at_us: int) -> tuple[Wait, ...]:
+    def _extended(
+        self, record: PodRecord, waits: tuple[PendingSegment, ...], wait: PendingSegment, *, at_us: int
+    ) -> tuple[PendingSegment, ...]:
         """The waits with another one from `at_us` on."""
         from_us = max(waits[-1].to_us or waits[-1].from_us, at_us) if waits else self._start_us(record)
         if waits:
@@ -152,7 +154,7 @@ class WaitBook(KeyedDocuments[PodWait]):
             from_us, waits = waits[-1].from_us, waits[:-1]
         return *waits, replace(wait, from_us=from_us, to_us=None)
 
-    def _count(self, waits: Iterable[Wait], sign: int) -> None:
+    def _count(self, waits: Iterable[PendingSegment], sign: int) -> None:
         """Add the waits that last to the sums, or take them back."""
         for each in waits:
             if each.to_us is None:
@@ -163,7 +165,12 @@ class WaitBook(KeyedDocuments[PodWait]):
                     self.sums[key] = pods + sign, quantity + sign * each.quantity
 
     def _keep(
-        self, pod: PodRecord | PodWait, waits: tuple[Wait, ...], *, holders: tuple[str, ...] = (), at_us: int
+        self,
+        pod: PodRecord | PendingHistory,
+        waits: tuple[PendingSegment, ...],
+        *,
+        holders: tuple[str, ...] = (),
+        at_us: int,
     ) -> None:
         """Replace the waits of a pod, and correct the counters by the difference."""
         uid, known = pod.uid, self.known.get(pod.uid)
@@ -181,12 +188,14 @@ class WaitBook(KeyedDocuments[PodWait]):
         self._count(waits[kept:], 1)
         self._rows |= {(uid, each.from_us): None for each in before[kept:]}
         for each in waits[kept:]:
-            self._rows[uid, each.from_us] = WaitRow(uid=uid, namespace=pod.namespace, name=pod.name, wait=each)
+            self._rows[uid, each.from_us] = PendingSegmentRow(
+                uid=uid, namespace=pod.namespace, name=pod.name, wait=each
+            )
         latest = waits[-MOST_WAITS:]
-        self._store(uid, PodWait(uid=uid, namespace=pod.namespace, name=pod.name, waits=latest, holders=holders))
+        self._store(uid, PendingHistory(uid=uid, namespace=pod.namespace, name=pod.name, waits=latest, holders=holders))
 
 
-def _priced(waits: tuple[Wait, ...], prices: PriceRange) -> tuple[Wait, ...]:
+def _priced(waits: tuple[PendingSegment, ...], prices: PriceRange) -> tuple[PendingSegment, ...]:
     """The waits, with these prices where they were not found out yet."""
     if not any(each.awaits_price for each in waits):
         return waits
@@ -197,7 +206,7 @@ def _priced(waits: tuple[Wait, ...], prices: PriceRange) -> tuple[Wait, ...]:
     )
 
 
-def _ended(waits: Sequence[Wait], end_us: int) -> tuple[Wait, ...]:
+def _ended(waits: Sequence[PendingSegment], end_us: int) -> tuple[PendingSegment, ...]:
     """The waits before `end_us`, the last one until then."""
     begun = [each for each in waits if each.from_us < end_us]
     if begun and (begun[-1].to_us is None or begun[-1].to_us > end_us):
@@ -205,7 +214,7 @@ def _ended(waits: Sequence[Wait], end_us: int) -> tuple[Wait, ...]:
     return tuple(begun)
 
 
-def _begun_by(at_us: int, waits: tuple[Wait, ...]) -> tuple[Wait, ...]:
+def _begun_by(at_us: int, waits: tuple[PendingSegment, ...]) -> tuple[PendingSegment, ...]:
     """The waits as of `at_us`; the last one lasts if it did."""
     if all(each.from_us <= at_us and (each.to_us or 0) <= at_us for each in waits):
         return waits

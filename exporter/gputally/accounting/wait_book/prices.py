@@ -18,7 +18,7 @@ from gputally.placement.needs import impersonal
 from gputally.placement.room import Room
 
 _Assets = frozenset[Asset]
-MOST_LOOKS: Final = 10_000
+MOST_NODE_CHECKS: Final = 10_000
 """Nodes, or groups of them, that are looked at between two calls of `renew`: anyone may create pods that all differ."""
 _MOST_RANGES: Final = 4096
 
@@ -30,7 +30,7 @@ class _Lookup(NamedTuple):
     assets: _Assets | None
 
 
-class WaitPrices:
+class CandidateNodePrices:
     """The prices of a GPU-hour for waiting pods, on the nodes of `room`.
 
     Where a pod selects nodes that exist, their prices count, of those that are large enough. Where it selects none that
@@ -50,11 +50,11 @@ class WaitPrices:
         self._ranges: dict[tuple[bool, _Assets, str], PriceRange] = {}
         self._known: tuple[object, ...] = ()
         self._changes = 0
-        self._looks = 0
+        self._node_checks = 0
 
     def renew(self) -> int:
         """Allow further looks at nodes; returns another number whenever the prices of many waits may have changed."""
-        self._looks = 0
+        self._node_checks = 0
         known = len(self._pricing.changes), frozenset(+self.room.assets)
         if known != self._known:
             self._known = known
@@ -63,9 +63,9 @@ class WaitPrices:
         return self._changes
 
     @property
-    def may_look(self) -> bool:
+    def can_check_nodes(self) -> bool:
         """Whether everything that is asked for now is found out."""
-        return not self.room.lacks_nodes and self._looks < MOST_LOOKS
+        return not self.room.lacks_nodes and self._node_checks < MOST_NODE_CHECKS
 
     def of(self, needs: Needs | None, tier: str, *, is_urgent: bool = False) -> PriceRange | None:
         """The prices of the pods with these needs, of that tier; without needs, or with some left out, none.
@@ -94,11 +94,11 @@ class WaitPrices:
         known = self._found.get(needs)
         if known and known.places == self.room.places:
             return known
-        if not (is_urgent or self.may_look):
+        if not (is_urgent or self.can_check_nodes):
             return None
         before = self.room.answers.looked_at
         found = self._found[needs] = _Lookup(self.room.places, assets_for(needs, self.room))
-        self._looks += self.room.answers.looked_at - before
+        self._node_checks += self.room.answers.looked_at - before
         return found
 
     def _range(self, book: PriceBook, assets: _Assets, tier: str) -> PriceRange:

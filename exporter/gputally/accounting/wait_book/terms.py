@@ -12,11 +12,11 @@ from gputally.accounting.base.compact import shared
 from gputally.accounting.nodes.most_capacity import ALL, MostCapacity
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.label_limiter import LabelLimiter
-from gputally.accounting.wait_book.prices import WaitPrices
+from gputally.accounting.wait_book.prices import CandidateNodePrices
 from gputally.model.needs import Needs
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import PriceRange
-from gputally.model.rules import Rules, WaitCeilings
+from gputally.model.rules import ChargeCeilings, Rules
 from gputally.model.units import GPU
 from gputally.model.verdicts import Reason
 from gputally.model.waits import (
@@ -24,10 +24,10 @@ from gputally.model.waits import (
     NOBODY,
     UNKNOWN_TIER,
     Occupant,
+    PendingSegment,
     Uncharged,
-    UncreatedWait,
+    UncreatedPodsSegment,
     UncreatedWorkload,
-    Wait,
     WaitCause,
 )
 from gputally.shares.schemes import requested
@@ -36,10 +36,10 @@ _WAITS_OF_NAMESPACE: Final = 100
 """The largest waits of workloads that one namespace may have at once; with more, the oldest are charged."""
 
 
-class WaitLimits:
+class ChargeLimits:
     """Limits in µGPU: the most that the cluster ever had of a GPU model, or the configured ceiling if that is more."""
 
-    def __init__(self, ceilings: WaitCeilings, most: MostCapacity) -> None:
+    def __init__(self, ceilings: ChargeCeilings, most: MostCapacity) -> None:
         self._workload, self._pod = ceilings.gpus * GPU, ceilings.gpus_per_pod * GPU
         self._most = most
 
@@ -69,16 +69,16 @@ class WaitLimits:
         return own, Uncharged.ABOVE_LIMIT if own < pods else None
 
 
-class WaitTerms:
+class ChargeTerms:
     """Builds waits, without their times.
 
     A wait admits no label value: anyone may create pods that are never bound, with whatever tiers the rules make of
     them. Its tier is exported as `other` until it is known: from a PriorityClass, the rules, or a pod that was bound.
     """
 
-    def __init__(self, rules: Rules, limiter: LabelLimiter, prices: WaitPrices, most: MostCapacity) -> None:
+    def __init__(self, rules: Rules, limiter: LabelLimiter, prices: CandidateNodePrices, most: MostCapacity) -> None:
         self.prices = prices
-        self.limits = WaitLimits(rules.waits, most)
+        self.limits = ChargeLimits(rules.waits, most)
         self._rules = rules
         self._shown = limiter.shown
 
@@ -90,7 +90,7 @@ class WaitTerms:
         *,
         reason: Reason = Reason.SCHEDULABLE,
         cause: WaitCause = WaitCause.OTHER,
-    ) -> Wait:
+    ) -> PendingSegment:
         """The wait of a pod, charged to nobody; by default, the time that its scheduler takes.
 
         An impossible one counts no GPUs. Without `prices`, they are not found out yet.
@@ -99,7 +99,7 @@ class WaitTerms:
         quantity = self.limits.charged(requested(record.units, self._rules), record.selected_model)
         prices = prices if quantity else PriceRange()
         lowest, highest = prices or PriceRange()
-        return Wait(
+        return PendingSegment(
             reason=reason,
             cause=cause,
             tier=tier,
@@ -112,7 +112,7 @@ class WaitTerms:
             awaits_price=prices is None,
         )
 
-    def charged_to(self, wait: Wait, occupant: Occupant | None, quantity: int) -> Wait:
+    def charged_to(self, wait: PendingSegment, occupant: Occupant | None, quantity: int) -> PendingSegment:
         """The wait with `quantity` µGPU of it charged to the occupant."""
         if occupant is None and wait.occupant is None:
             return wait
@@ -121,15 +121,15 @@ class WaitTerms:
         return replace(wait, occupant=occupant, occupied=occupied, shown=shared((wait.shown[0], by)))
 
     def prices_of(self, record: PodRecord, needs: Needs | None, *, is_urgent: bool = False) -> PriceRange | None:
-        """What the pod would cost for an hour and a GPU on the nodes that it selects, as `WaitPrices.of` has it."""
+        """The prices of a GPU-hour for the pod on the nodes that it selects, see `CandidateNodePrices.of`."""
         return self.prices.of(needs, tier_of_pod(record, self._rules), is_urgent=is_urgent)
 
     def uncreated(
         self, workload: UncreatedWorkload, tenant: str, prices: PriceRange | None, *, uid: str, is_queued: bool
-    ) -> UncreatedWait:
+    ) -> UncreatedPodsSegment:
         """The wait of a workload for those of its pods that are charged, with `prices` as in `wait_of`."""
         owner, (lowest, highest) = workload.owner, prices or PriceRange()
-        return UncreatedWait(
+        return UncreatedPodsSegment(
             namespace=owner.namespace,
             uid=uid,
             kind=owner.reference.kind,

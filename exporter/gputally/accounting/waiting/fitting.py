@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gputally.accounting.base.compact import shared
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.waiting.packing import Packing
-from gputally.accounting.waiting.snapshot import WaitingNow
+from gputally.accounting.waiting.snapshot import PendingSums
 from gputally.model.needs import Place
 from gputally.model.pod_record import PodRecord
 from gputally.model.pod_sizes import SIZES, AskedSize, Capacity
@@ -137,7 +137,7 @@ class Fitting:
         self._outdated: set[str] = set()
         self._of: dict[str, tuple[NodeLabels, Capacity]] = {}
 
-    def outdate(self, nodes: Collection[str]) -> None:
+    def invalidate(self, nodes: Collection[str]) -> None:
         """Mark nodes as changed, by themselves or by pods on them."""
         self._outdated.update(nodes)
         if self.asked.has_changed:
@@ -150,19 +150,19 @@ class Fitting:
         """Whether nodes or jobs are still to be looked at."""
         return bool(self._outdated) or self.packing.is_behind
 
-    def added_to(self, now: WaitingNow, changed: Collection[str]) -> WaitingNow:
+    def added_to(self, now: PendingSums, changed: Collection[str]) -> PendingSums:
         """With what fits, as agrees with what is free: verdicts follow `changed` nodes later, and the sums at once."""
         self._outdated.update(changed)
-        self._look(most=MOST_AT_READ)
+        self._update_fits(most=MOST_AT_READ)
         stranded = +self.stranded  # a reason that no GPU has any more would end with the process
         return replace(now, fits=dict(self.fits), stranded=stranded, job_nodes=self.packing.sums())
 
     def step(self) -> None:
         """Look at some of the nodes, and of the jobs, that have changed."""
-        self._look(most=MOST_NODES)
+        self._update_fits(most=MOST_NODES)
         self.packing.step()
 
-    def _look(self, *, most: int) -> None:
+    def _update_fits(self, *, most: int) -> None:
         for _ in range(min(len(self._outdated), most)):
             name = self._outdated.pop()
             if known := self._of.pop(name, None):

@@ -14,7 +14,7 @@ from gputally.accounting.waiting.scheduling_status import SchedulingStatus
 from gputally.model.needs import Needs
 from gputally.model.partial_gangs import NotCompared, PartialGang, PartialNow, PartialSum, TaskShort
 from gputally.model.pod_record import PodRecord
-from gputally.placement.gangs import WaitingGang, deadlocks, served_by, stuck
+from gputally.placement.gangs import GangDemand, deadlocks, served_by, stuck
 
 MOST_PENDING: Final = 1000
 """Pending pods of one gang that are named."""
@@ -152,13 +152,13 @@ class Deadlocks:
         deadlocked = len({key for each in self.found for key in each})
         return PartialNow(self.gangs.sums(), deadlocked, self._not_compared)
 
-    def _chosen(self, partial: Mapping[str, PartialGang]) -> dict[str, WaitingGang]:
+    def _chosen(self, partial: Mapping[str, PartialGang]) -> dict[str, GangDemand]:
         """The gangs to compare: first the oldest of each tenant, then the second oldest; or tenant by tenant."""
         tenants = defaultdict[str, list[PartialGang]](list)
         for each in sorted(partial.values(), key=lambda each: (each.since_us, each.key)):
             tenants[each.tenant].append(each)
         self.skipped = dict.fromkeys(partial, NotCompared.LIMIT)
-        namespaces, found = Counter[str](), dict[str, WaitingGang]()
+        namespaces, found = Counter[str](), dict[str, GangDemand]()
         first = self._first % max(1, len(tenants))
         order = [*islice(tenants.values(), first, None), *islice(tenants.values(), first)]
         of_each = map(self._comparable, order)
@@ -172,11 +172,11 @@ class Deadlocks:
                 break
         return found
 
-    def _comparable(self, gangs: list[PartialGang]) -> Iterator[tuple[PartialGang, WaitingGang]]:
+    def _comparable(self, gangs: list[PartialGang]) -> Iterator[tuple[PartialGang, GangDemand]]:
         """The oldest gangs of a tenant of which it is known what they wait for."""
         yield from islice(self._known(gangs), MOST_OF_TENANT)
 
-    def _known(self, gangs: list[PartialGang]) -> Iterator[tuple[PartialGang, WaitingGang]]:
+    def _known(self, gangs: list[PartialGang]) -> Iterator[tuple[PartialGang, GangDemand]]:
         left = _MOST_READ
         for each in gangs:
             exist = len(each.pending) >= each.missing
@@ -187,11 +187,11 @@ class Deadlocks:
             elif not exist or left >= 0:
                 self.skipped[each.key] = NotCompared.UNKNOWN
 
-    def _waiting(self, gang: PartialGang) -> WaitingGang | None:
+    def _waiting(self, gang: PartialGang) -> GangDemand | None:
         """None if the requests of its pods are not known, or are of too many kinds."""
         needs = Counter[Needs](
             status.needs for uid in islice(gang.pending, gang.missing) if (status := self._statuses.get(uid))
         )
         if sum(needs.values()) < gang.missing or len(needs) > _MOST_KINDS:
             return None
-        return WaitingGang(tuple(needs.items()), self.gangs.nodes_of(gang)[:_MOST_BOUND])
+        return GangDemand(tuple(needs.items()), self.gangs.nodes_of(gang)[:_MOST_BOUND])

@@ -173,7 +173,7 @@ class LiveRoom:
         """The watch begins to list all pods, also those that late nodes lack."""
         self.late.clear()
 
-    def beside_begins(self, nodes: Collection[str]) -> None:
+    def separate_list_begins(self, nodes: Collection[str]) -> None:
         """A list beside the watches begins, of the pods on these nodes, or of all nodes and pods."""
         self._touched = set()
         self._listing = set(nodes) or set(self.late)
@@ -182,7 +182,7 @@ class LiveRoom:
         """Whether a watch has reported the object since the list beside it began."""
         return self._touched is not None and uid in self._touched
 
-    def beside_ends(self, *, had_all: bool) -> None:
+    def separate_list_ends(self, *, had_all: bool) -> None:
         """The list beside the watches is complete."""
         self._touched = None
         self.late -= self._listing

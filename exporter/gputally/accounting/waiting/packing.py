@@ -82,7 +82,7 @@ class Packing:
         """Look at some of the jobs that have changed, once it is known what their pods take."""
         for job in tuple(islice(self._due, MOST_JOBS)) if self._room.is_complete else ():
             del self._due[job]
-            self._set(job, self._look(job))
+            self._set(job, self._nodes_of_job(job))
         if not self._due:
             self._due.clear()  # frees the room of all jobs, which are due at the start
 
@@ -128,7 +128,7 @@ class Packing:
             self._offer_of[name] = model, place
             self._offers.setdefault(model, Counter())[place.offered] += 1
 
-    def _look(self, job: Job) -> JobNodes | None:
+    def _nodes_of_job(self, job: Job) -> JobNodes | None:
         """The nodes of a job, if it can be said how few would do."""
         pods = [self._pods[uid] for uid in self._jobs.get(job, ())]
         nodes = {pod.node for pod in pods}

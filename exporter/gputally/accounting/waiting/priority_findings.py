@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from gputally.accounting.waiting.verdicts import Key, WaitClass
+from gputally.accounting.waiting.verdicts import EquivalenceClass, Key
 from gputally.model.verdicts import FindingKind
 from gputally.placement.priority_findings import findings
 from gputally.placement.room import Room
@@ -25,7 +25,7 @@ class _FoundOfClass(NamedTuple):
 class RankFindings:
     """What was found of each class when it was last looked at; `since_us` is when a pod began to wait."""
 
-    def __init__(self, room: Room, classes: Mapping[Key, WaitClass], since_us: Callable[[str], int]) -> None:
+    def __init__(self, room: Room, classes: Mapping[Key, EquivalenceClass], since_us: Callable[[str], int]) -> None:
         self._room = room
         self._classes = classes
         self._since_us = since_us

@@ -93,7 +93,7 @@ class Situations:
 
     def waits_no_longer(self, uid: str) -> None:
         """A pod is bound, has ended or is deleted."""
-        self._drop_plea(uid)
+        self._drop_status(uid)
         self._unread.pop(uid, None)
         self.changed.discard(uid)
         self._silent.discard(uid)
@@ -134,7 +134,7 @@ class Situations:
         for uid, pod in self._unread.items():
             status = status_of(pod, self._rules)
             if status is None:
-                self._drop_plea(uid)
+                self._drop_status(uid)
             elif status != (known := self.statuses.get(uid)):
                 self.statuses[uid] = status
                 self.changed.add(uid)
@@ -159,7 +159,7 @@ class Situations:
         else:
             self.gangs.put(uid, gang, is_bound=is_bound, least=least, task=task_of(pod))
 
-    def _drop_plea(self, uid: str) -> None:
+    def _drop_status(self, uid: str) -> None:
         if self.statuses.pop(uid, None):
             self.gangs.needs_changed(uid)
 

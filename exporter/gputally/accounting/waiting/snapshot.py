@@ -8,10 +8,10 @@ from gputally.model.needs import Needs, Situation
 from gputally.model.partial_gangs import PartialNow
 from gputally.model.pod_record import PodRecord
 from gputally.model.verdicts import Verdict
-from gputally.model.waits import Wait
+from gputally.model.waits import PendingSegment
 
 
-class WaitingNow(Struct, frozen=True, kw_only=True):
+class PendingSums(Struct, frozen=True, kw_only=True):
     """Sums of pending pods, and of what fits.
 
     `reasons` are pending pods and their µGPU by exported tier and reason. `findings` are pending pods by exported tier
@@ -47,7 +47,7 @@ class WaitingPod(Struct, frozen=True, kw_only=True):
     situation: Situation
     verdict: Verdict
     since_us: int
-    waits: Sequence[Wait]
+    waits: Sequence[PendingSegment]
 
     @property
     def charged(self) -> int:

@@ -15,7 +15,7 @@ from gputally.placement.scheduler_text import unmodelled
 
 MOST_CLASSES: Final = 400
 """Classes that are judged in one call at most."""
-MOST_LOOKS: Final = 10_000
+MOST_NODE_CHECKS: Final = 10_000
 """Nodes, or groups of them, after which the rest is left for the next call; each takes some microseconds."""
 _MOST_CHANGED: Final = 100
 """Changed nodes for which it is worth to find out whom they matter to."""
@@ -26,7 +26,7 @@ Key = tuple[Needs, Situation]
 Judge = Callable[[Needs, Room, Situation], Verdict]
 
 
-class WaitClass(Struct, eq=False):
+class EquivalenceClass(Struct, eq=False):
     """Pods with equal needs in the same situation, without the scheduler's message.
 
     `priority` is that of the pods. `texts` has the verdicts by message, for those that depend on it.
@@ -44,13 +44,13 @@ class Verdicts:
     """The classes of pending pods; `of` has the class of each pod by UID."""
 
     def __init__(self, room: Room, judge: Judge) -> None:
-        self.of: dict[str, WaitClass] = {}
-        self.classes: dict[Key, WaitClass] = {}
+        self.of: dict[str, EquivalenceClass] = {}
+        self.classes: dict[Key, EquivalenceClass] = {}
         self._room = room
         self._judge = judge
-        self._due: dict[WaitClass, None] = {}
+        self._due: dict[EquivalenceClass, None] = {}
         """Classes to judge, in order."""
-        self._unasked: dict[WaitClass, None] = {}
+        self._unasked: dict[EquivalenceClass, None] = {}
         """Classes to which the nodes `_changed` may matter, in order."""
         self._changed: set[str] = set()
 
@@ -70,7 +70,7 @@ class Verdicts:
         key = (needs, bare)
         found = self.classes.get(key)
         if found is None:
-            found = self.classes[key] = WaitClass(needs, bare, {})
+            found = self.classes[key] = EquivalenceClass(needs, bare, {})
             self._due[found] = None
         found.members[uid] = text
         self.of[uid] = found
@@ -91,16 +91,16 @@ class Verdicts:
         of them, and the next ones do the rest in turn. Until then, a pod keeps its last verdict.
         Yields the pods that may have another verdict.
         """
-        end = self._room.answers.looked_at + MOST_LOOKS
-        self._outdate(changed)
-        self._ask(end - MOST_LOOKS // 2)
+        end = self._room.answers.looked_at + MOST_NODE_CHECKS
+        self._invalidate(changed)
+        self._ask(end - MOST_NODE_CHECKS // 2)
         for _ in range(min(MOST_CLASSES, len(self._due))):
             del self._due[found := next(iter(self._due))]
             yield from self._renew(found)
             if self._room.answers.looked_at >= end:
                 return
 
-    def _outdate(self, changed: Collection[str] | None) -> None:
+    def _invalidate(self, changed: Collection[str] | None) -> None:
         """Every class is asked about the changes, in turn: those that wait for that are asked about more."""
         if changed:
             self._changed.update(changed)
@@ -120,7 +120,7 @@ class Verdicts:
         if not self._unasked:
             self._changed.clear()
 
-    def _renew(self, found: WaitClass) -> Collection[str]:
+    def _renew(self, found: EquivalenceClass) -> Collection[str]:
         before, found.verdict = found.verdict, self._judge(found.needs, self._room, found.situation)
         had_texts = bool(found.texts)
         found.texts.clear()

@@ -13,7 +13,7 @@ from gputally.accounting.waiting.fitting import Fitting
 from gputally.accounting.waiting.live_room import LiveRoom, RoomNodes
 from gputally.accounting.waiting.priority_findings import RankFindings
 from gputally.accounting.waiting.situations import Situations
-from gputally.accounting.waiting.snapshot import WaitingNow, WaitingPod
+from gputally.accounting.waiting.snapshot import PendingSums, WaitingPod
 from gputally.accounting.waiting.verdicts import Verdicts
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.nodes import Node
@@ -26,7 +26,7 @@ from gputally.model.price import PriceRange
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 from gputally.model.verdicts import Reason, Verdict
-from gputally.model.waits import PodWait, Wait
+from gputally.model.waits import PendingHistory, PendingSegment
 from gputally.placement.room import Room
 from gputally.placement.verdicts import judged
 from gputally.shares.request import holds_gpu
@@ -42,7 +42,7 @@ _AT_NODE: Final = Verdict(reason=Reason.OTHER)
 """The verdict on pods that their creator bound, and that no kubelet has accepted."""
 
 
-class Waiting(StatePart[PodWait]):
+class WaitingPods(StatePart[PendingHistory]):
     """Pending pods with GPUs, by UID, and what the nodes have for them.
 
     `room` has all nodes with GPUs and all pods on them. Whoever reads it must not keep or change it. It has the UIDs of
@@ -121,11 +121,11 @@ class Waiting(StatePart[PodWait]):
         found = [each for each in map(self.pod, self.book.known) if each]
         return sorted(found, key=lambda each: (each.since_us, each.record.uid))
 
-    def read(self) -> WaitingNow | None:
+    def read(self) -> PendingSums | None:
         """Sums as of the last `judge`, and what fits now; None without the feature."""
         if not self.is_on:
             return None
-        now = WaitingNow(
+        now = PendingSums(
             reasons=dict(self.book.sums),
             findings=self.findings.pods(self.book.tier_of),
             partial=self.situations.partial_gangs.read(),
@@ -173,7 +173,7 @@ class Waiting(StatePart[PodWait]):
     def listed_separately(self, part: ListedSeparately) -> None:
         """Objects were listed beside the watches, which know better about what they have reported since."""
         if part.begins:
-            self.live.beside_begins(part.nodes)
+            self.live.separate_list_begins(part.nodes)
         for each in part.objects:
             if isinstance(each, Node) and not self.live.is_newer(each.metadata.uid):
                 self.live.node_seen(each, at_us=part.at_us)
@@ -181,7 +181,7 @@ class Waiting(StatePart[PodWait]):
                 self.seen(each, at_us=part.at_us)
         self.situations.read()  # most of its pods still wait: kept until the next `judge`, they take far more
         if part.ends:
-            self.live.beside_ends(had_all=not part.nodes)
+            self.live.separate_list_ends(had_all=not part.nodes)
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed or deleted pod with GPUs. `WaitBook.bound` has ended the wait of a bound one."""
@@ -227,7 +227,7 @@ class Waiting(StatePart[PodWait]):
         is_behind = bool(self._unjudged) or self.verdicts.is_behind or self.fitting.is_behind or self._lacks_prices
         return self.live.is_judgeable and is_behind
 
-    def drain(self) -> dict[str, PodWait | None]:
+    def drain(self) -> dict[str, PendingHistory | None]:
         """See `StatePart.drain`."""
         return self.book.drain()
 
@@ -235,7 +235,7 @@ class Waiting(StatePart[PodWait]):
         """See `StatePart.touch_all`."""
         self.book.touch_all()
 
-    def restore(self, documents: Iterable[PodWait], *, at_us: int) -> None:
+    def restore(self, documents: Iterable[PendingHistory], *, at_us: int) -> None:
         """See `StatePart.restore`; comes before the pods."""
         self.book.restore(documents, at_us=at_us)
 
@@ -273,7 +273,7 @@ class Waiting(StatePart[PodWait]):
             changed.update(self._renewed())
             self.fitting.step()
         waits = dict(self._waits(chain(self._unpriced(), changed), at_us))
-        self._lacks_prices = bool(self.book.unpriced) and not self._terms.prices.may_look
+        self._lacks_prices = bool(self.book.unpriced) and not self._terms.prices.can_check_nodes
         for uid in self.shares.recompute() - waits.keys():
             if (known := self.book.known.get(uid)) and known.waits and known.waits[-1].to_us is None:
                 waits[uid] = known.waits[-1]
@@ -310,13 +310,13 @@ class Waiting(StatePart[PodWait]):
         is_same = self.room.is_complete is self.live.is_complete and not self.live.places_changed
         self.room.is_complete, self.live.places_changed = self.live.is_complete, False
         changed, self.live.changed = self.live.changed, set()
-        self.fitting.outdate(changed)
+        self.fitting.invalidate(changed)
         return self.verdicts.renew(changed if is_same else None)
 
     def _verdict(self, record: PodRecord) -> Verdict:
         return _AT_NODE if record.node else self.verdicts.verdict(record.uid)
 
-    def _waits(self, uids: Iterable[str], at_us: int) -> Iterator[tuple[str, Wait]]:
+    def _waits(self, uids: Iterable[str], at_us: int) -> Iterator[tuple[str, PendingSegment]]:
         """What pods wait for, without who is charged for it; that is for the shares to say."""
         blames: dict[tuple[int, int], Blame] = {}
         for uid in uids:
@@ -325,7 +325,7 @@ class Waiting(StatePart[PodWait]):
             if record and waits and (wait := self._wait(record, blames, at_us=at_us)):
                 yield uid, wait
 
-    def _wait(self, record: PodRecord, blames: dict[tuple[int, int], Blame], *, at_us: int) -> Wait | None:
+    def _wait(self, record: PodRecord, blames: dict[tuple[int, int], Blame], *, at_us: int) -> PendingSegment | None:
         """None if the last known reason counts until there is another.
 
         `blames` has what was found out for other pods with the same verdict (by its `id`) and priority.
@@ -346,11 +346,11 @@ class Waiting(StatePart[PodWait]):
     def _unpriced(self) -> Iterator[str]:
         """Pods of which the prices are not found out yet, as many as may be asked for."""
         for uid in tuple(self.book.unpriced):
-            if not self._terms.prices.may_look:
+            if not self._terms.prices.can_check_nodes:
                 return
             yield uid
 
-    def _prices(self, record: PodRecord, last: Wait | None) -> PriceRange | None:
+    def _prices(self, record: PodRecord, last: PendingSegment | None) -> PriceRange | None:
         """What a pod waits for; as long as that is not found out, as last charged, and None if it never was."""
         uid, status = record.uid, self.situations.statuses.get(record.uid)
         found = self._terms.prices_of(record, status.needs) if status else None
@@ -361,7 +361,7 @@ class Waiting(StatePart[PodWait]):
             self.book.unpriced[uid] = status.needs
         return None if last is None or last.awaits_price else last.prices
 
-    def _keeps_occupant(self, known: PodWait, wait: Wait, to: Blame, *, at_us: int) -> bool:
+    def _keeps_occupant(self, known: PendingHistory, wait: PendingSegment, to: Blame, *, at_us: int) -> bool:
         """Whether the wait is charged to another occupant only later: pods that take turns would change all waits."""
         last, uid = known.waits[-1], known.uid
         is_same = (last.reason, last.cause, last.quantity) == (wait.reason, wait.cause, wait.quantity)

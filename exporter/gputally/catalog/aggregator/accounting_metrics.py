@@ -184,7 +184,7 @@ OBJECTS_BEYOND_LIMITS = Metric[Snapshot](
     kind=MetricType.COUNTER,
     help="Times an observed object was not kept because of a limit, of its namespace or of all.",
     labels=("resource",),
-    rows=lambda snapshot: [Row((kind.value,), each.count) for kind, each in snapshot.beyond_limits.items()],
+    rows=lambda snapshot: [Row((kind.value,), each.count) for kind, each in snapshot.limit_overflow.items()],
 )
 
 METRICS = (

@@ -47,8 +47,8 @@ from gputally.ledger.sqlite.record_starts import later_records
 from gputally.ledger.sqlite.rows import Row, record_of, records_of
 from gputally.ledger.sqlite.segment_pages import page_readers
 from gputally.ledger.sqlite.usage import read_measured
-from gputally.ledger.sqlite.waits import read_wait_times, read_waits
-from gputally.ledger.wait_records import WaitRecord, WaitTime
+from gputally.ledger.sqlite.waits import read_pending_times, read_waits
+from gputally.ledger.wait_records import PendingTime, WaitRecord
 from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay
@@ -289,9 +289,9 @@ class SqliteLedgerReader(SqliteRows):
         """See `LedgerReader.waits`."""
         return read_waits(self._rows, self._bounds(window), pod_uid, named)
 
-    def wait_times(self, window: Window) -> Iterator[WaitTime]:
-        """See `LedgerReader.wait_times`."""
-        return read_wait_times(self._rows, self._bounds(window))
+    def pending_times(self, window: Window) -> Iterator[PendingTime]:
+        """See `LedgerReader.pending_times`."""
+        return read_pending_times(self._rows, self._bounds(window))
 
     def progress(self, window: Window) -> list[ReachedProgress]:
         """See `LedgerReader.progress`."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.sqlite.record_starts import MOVE_WAITS
 from gputally.ledger.sqlite.rows import Row
-from gputally.ledger.wait_records import WaitRecord, WaitTime
+from gputally.ledger.wait_records import PendingTime, WaitRecord
 from gputally.model.price import Price
 from gputally.model.verdicts import Reason
-from gputally.model.waits import UncreatedWait, WaitCause, WaitRow
+from gputally.model.waits import PendingSegmentRow, UncreatedPodsSegment, WaitCause
 
 if TYPE_CHECKING:  # of the writer alone
     from gputally.accounting.changes import Changes
@@ -47,7 +47,7 @@ def prices_of_waits(changes: "Changes") -> Iterator[Price]:
         yield from filter(None, (each.price, each.highest))
 
 
-def _uncreated_row(each: UncreatedWait) -> Row:
+def _uncreated_row(each: UncreatedPodsSegment) -> Row:
     workload = each.namespace, each.uid, each.from_us, each.to_us, each.kind, each.name, each.job_kind, each.job
     why = each.tier, each.tenant, each.pods, each.quantity, each.reason.value, each.cause.value
     lowest, highest = each.price.key if each.price else None, each.highest.key if each.highest else None
@@ -126,7 +126,7 @@ def delete_old_waits(
             yield
 
 
-def _row(row: WaitRow) -> Row:
+def _row(row: PendingSegmentRow) -> Row:
     wait = row.wait
     pod = row.uid, wait.from_us, wait.to_us, row.namespace, row.name
     why = wait.tier, wait.tenant, wait.quantity, wait.reason.value, wait.cause.value
@@ -157,7 +157,7 @@ ORDER BY w.namespace, w.workload_uid, w.from_us LIMIT {_PAGE}
 """  # noqa: S608 (literals only)
 
 
-def read_wait_times(rows: Callable[..., list[Row]], bounds: Mapping[str, int]) -> Iterator[WaitTime]:
+def read_pending_times(rows: Callable[..., list[Row]], bounds: Mapping[str, int]) -> Iterator[PendingTime]:
     """Waits that overlap the bounds, not clipped, those of a pod or workload one after the other."""
     yield from (_time(row, is_created=True) for row in _pages(rows, _PRICED_WAITS, bounds))
     yield from (_time(row, is_created=False) for row in _pages(rows, _PRICED_UNCREATED, bounds))
@@ -174,11 +174,11 @@ def _each_page(rows: Callable[..., list[Row]], query: str, bounds: Mapping[str, 
         after = dict(zip(("namespace", "uid", "from"), page[-1], strict=False))
 
 
-def _time(row: Row, *, is_created: bool) -> WaitTime:
+def _time(row: Row, *, is_created: bool) -> PendingTime:
     *own, reason, cause, tier, tenant, is_at_least, occupied = row[: -2 * _OF_PRICE]
     lowest, highest = (_price(row[first : first + _OF_PRICE or None]) for first in (-2 * _OF_PRICE, -_OF_PRICE))
     why = Reason(reason), WaitCause(cause), tier, tenant, lowest, is_created, bool(is_at_least)
-    return WaitTime._make((*own, *why, occupied if tier else 0, highest))
+    return PendingTime._make((*own, *why, occupied if tier else 0, highest))
 
 
 def _price(columns: Row) -> Price | None:
