@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import msgspec
 
-from gputally.model.kube.meta import Kind
-from gputally.model.kube.pod_groups import CorePodGroup, CoschedulingPodGroup, PodGroupObject, VolcanoPodGroup
+from gputally.frameworks.core_pod_groups import CorePodGroup
+from gputally.frameworks.coscheduling import CoschedulingPodGroup
+from gputally.frameworks.volcano import VolcanoPodGroup
+from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.workloads import Job
 from gputally.model.rules import OPTIONAL_RESOURCES, Rules
 from tests.core.manifests import Json, NodeForm, PodForm, instant
@@ -24,7 +26,7 @@ RAY = {"ray.io/cluster": "r"}
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "b", "uid": "job", "controller": True}
 
 
-POD_GROUPS: dict[Kind, type[PodGroupObject]] = {
+POD_GROUPS: dict[Kind, type[Object]] = {
     Kind.VOLCANO_GROUPS: VolcanoPodGroup,
     Kind.COSCHEDULING_GROUPS: CoschedulingPodGroup,
     Kind.CORE_GROUPS: CorePodGroup,
@@ -71,7 +73,7 @@ def group(
     uid: str = "",
     tasks: Mapping[str, object] | None = None,
     **meta: object,
-) -> PodGroupObject:
+) -> Object:
     """A PodGroup as its API declares a minimum, None for none, and Volcano also those of tasks."""
     named = {"name": name, "namespace": "ml", "uid": uid or f"uid-{name}", "creationTimestamp": instant(created)}
     spec: Json = {"minMember": least} | ({} if tasks is None else {"minTaskMember": tasks})

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from gputally.model.kube.kueue import KueueWorkload
+from gputally.frameworks.kueue import KueueWorkload
 from tests.core.manifests import Json, instant
 from tests.core.refusals import pod_template
 

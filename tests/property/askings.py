@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gputally.model.kube.kueue import KueueWorkload
+from gputally.frameworks.kueue import KueueWorkload
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.policy import PodDisruptionBudget
 from gputally.model.kube.workloads import Job

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.fleet.snapshot import publish
-from gputally.accounting.frameworks.pod_group import JOB_VERSION
 from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
+from gputally.frameworks.volcano import JOB_VERSION
 from gputally.model.allocation import Outcome
 from gputally.model.disruptions import PREEMPTIONS, Cause, Disruption
 from gputally.model.kube.meta import Labels

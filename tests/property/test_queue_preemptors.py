@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.kueue import KueueWorkload
+from gputally.frameworks.kueue import KueueWorkload
 from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU

@@ -117,6 +117,7 @@ def test_the_aggregator_loads_only_these_packages() -> None:
         "exposition",
         "files",
         "formatting",
+        "frameworks",
         "kube",
         "ledger",
         "model",

@@ -4,20 +4,21 @@ Kinds are matched with their API group: a Volcano Job is not a Kubernetes Job.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import field
-from msgspec.structs import replace
 
 from gputally.accounting.facts.gpu_model import LABELS
 from gputally.answers.parameters import WHAT_IF_PARAMETERS, InvalidRequest, expect_known, number, only
 from gputally.formatting.amounts import GPU_RESOURCE
+from gputally.frameworks.all import MANIFESTS
+from gputally.frameworks.manifest import Copied, PlannedTemplate, PodKind, ReadRoles, Roles, number_of
 from gputally.model.advice import PriorityChoice
 from gputally.model.kube.meta import Camel, Meta
-from gputally.model.kube.placeable_pods import PlaceablePod, PlaceableSpec
-from gputally.model.kube.pods import NEVER, PodMeta
+from gputally.model.kube.placeable_pods import PlaceablePod
+from gputally.model.kube.pods import NEVER
 from gputally.model.rules import Rules
 from gputally.placement.room import Room
 from gputally.placement.unknown_workload import UnknownWorkload, group_of
@@ -39,25 +40,6 @@ class PlannedPods(NamedTuple):
     number: int = 1
 
 
-class PodKind(NamedTuple):
-    """A kind of object that creates pods, in its API group; "" is the core group."""
-
-    group: str
-    kind: str
-
-    @property
-    def name(self) -> str:
-        """The name as in those of jobs: `VolcanoJob` for the Job of Volcano."""
-        return "VolcanoJob" if self.group == "batch.volcano.sh" else self.kind
-
-
-class PlannedTemplate(Camel, frozen=True):
-    """A pod template."""
-
-    metadata: PodMeta = field(default_factory=PodMeta)
-    spec: PlaceableSpec = field(default_factory=PlaceableSpec)
-
-
 class _Owner(Camel, frozen=True):
     kind: str
     api_version: str = ""
@@ -75,82 +57,16 @@ class _PriorityClass(Camel, frozen=True):
     preemption_policy: str = ""
 
 
-class _Copies(Camel, frozen=True):
-    """`parallelism` of Jobs, `replicas` of others; without a number, one."""
-
-    template: PlannedTemplate = field(default_factory=PlannedTemplate)
-    replicas: int | None = None
-    parallelism: int | None = None
-
-
-class _Copied(Camel, frozen=True):
-    spec: _Copies = field(default_factory=_Copies)
-
-
 class _CronSpec(Camel, frozen=True):
-    job_template: _Copied = field(default_factory=_Copied)
+    job_template: Copied = field(default_factory=Copied)
 
 
 class _Cron(Camel, frozen=True):
     spec: _CronSpec = field(default_factory=_CronSpec)
 
 
-class _ReplicatedJob(Camel, frozen=True):
-    name: str = ""
-    replicas: int | None = None
-    template: _Copied = field(default_factory=_Copied)
-
-
-class _JobSetSpec(Camel, frozen=True):
-    replicated_jobs: tuple[_ReplicatedJob, ...] = ()
-
-
-class _JobSet(Camel, frozen=True):
-    spec: _JobSetSpec = field(default_factory=_JobSetSpec)
-
-
-class _TrainingSpec(Camel, frozen=True):
-    """kubeflow.org/v1: the roles of each kind of job have a field of their own."""
-
-    pytorch: dict[str, _Copies] = field(default_factory=dict, name="pytorchReplicaSpecs")
-    tensorflow: dict[str, _Copies] = field(default_factory=dict, name="tfReplicaSpecs")
-    mpi: dict[str, _Copies] = field(default_factory=dict, name="mpiReplicaSpecs")
-    xgboost: dict[str, _Copies] = field(default_factory=dict, name="xgbReplicaSpecs")
-
-
-class _Training(Camel, frozen=True):
-    spec: _TrainingSpec = field(default_factory=_TrainingSpec)
-
-
-class _VolcanoTask(Camel, frozen=True):
-    name: str = ""
-    replicas: int = 0
-    template: PlannedTemplate = field(default_factory=PlannedTemplate)
-
-
-class _VolcanoSpec(Camel, frozen=True):
-    scheduler_name: str = "volcano"
-    tasks: tuple[_VolcanoTask, ...] = ()
-
-
-class _VolcanoJob(Camel, frozen=True):
-    """batch.volcano.sh/v1alpha1: its pods have the classes of their templates, and by default Volcano's scheduler.
-
-    Source: volcano pkg/controllers/job/job_controller_util.go, createJobPod.
-    """
-
-    spec: _VolcanoSpec = field(default_factory=_VolcanoSpec)
-
-
 class _Listed(Camel, frozen=True):
     items: tuple[msgspec.Raw, ...] = ()
-
-
-Roles = Iterator[tuple[str, PlannedTemplate, int]]
-
-
-def _number(given: int | None) -> int:
-    return 1 if given is None else given
 
 
 def _pod(body: bytes) -> Roles:
@@ -159,50 +75,23 @@ def _pod(body: bytes) -> Roles:
 
 
 def _copied(body: bytes) -> Roles:
-    spec = msgspec.json.decode(body, type=_Copied).spec
-    yield "", spec.template, _number(spec.replicas if spec.parallelism is None else spec.parallelism)
+    spec = msgspec.json.decode(body, type=Copied).spec
+    yield "", spec.template, number_of(spec.replicas if spec.parallelism is None else spec.parallelism)
 
 
 def _cron(body: bytes) -> Roles:
     spec = msgspec.json.decode(body, type=_Cron).spec.job_template.spec
-    yield "", spec.template, _number(spec.parallelism)
+    yield "", spec.template, number_of(spec.parallelism)
 
 
-def _job_set(body: bytes) -> Roles:
-    for each in msgspec.json.decode(body, type=_JobSet).spec.replicated_jobs:
-        job = each.template.spec
-        yield each.name, job.template, _number(each.replicas) * _number(job.parallelism)
-
-
-def _training(body: bytes) -> Roles:
-    spec = msgspec.json.decode(body, type=_Training).spec
-    for roles in (spec.pytorch, spec.tensorflow, spec.mpi, spec.xgboost):
-        for role, each in roles.items():
-            yield role, each.template, _number(each.replicas)
-
-
-def _volcano(body: bytes) -> Roles:
-    spec = msgspec.json.decode(body, type=_VolcanoJob).spec
-    for index, task in enumerate(spec.tasks):
-        template = task.template
-        if not template.spec.scheduler_name:
-            template = replace(template, spec=replace(template.spec, scheduler_name=spec.scheduler_name))
-        yield task.name or f"default{index}", template, task.replicas
-
-
-READERS: Final[Mapping[PodKind, Callable[[bytes], Roles]]] = {
+READERS: Final[Mapping[PodKind, ReadRoles]] = {
     PodKind("", "Pod"): _pod,
     PodKind("batch", "Job"): _copied,
     PodKind("batch", "CronJob"): _cron,
     PodKind("apps", "Deployment"): _copied,
     PodKind("apps", "StatefulSet"): _copied,
     PodKind("apps", "ReplicaSet"): _copied,
-    PodKind("jobset.x-k8s.io", "JobSet"): _job_set,
-    PodKind("kubeflow.org", "PyTorchJob"): _training,
-    PodKind("kubeflow.org", "TFJob"): _training,
-    PodKind("kubeflow.org", "MPIJob"): _training,
-    PodKind("kubeflow.org", "XGBoostJob"): _training,
-    PodKind("batch.volcano.sh", "Job"): _volcano,
+    **MANIFESTS,
 }
 """The kinds whose pods are known."""
 KIND_NAMES: Final = ", ".join(each.name for each in READERS)

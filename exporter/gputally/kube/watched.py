@@ -10,13 +10,15 @@ from gputally.accounting.disruptions.node_signals import NAMESPACE, SENDERS
 from gputally.accounting.jobs.record import is_gpu_job
 from gputally.accounting.waiting.bound_pods import Matters, other_pod
 from gputally.accounting.watched.relevant_pods import is_watched
+from gputally.frameworks.core_pod_groups import CorePodGroup
+from gputally.frameworks.coscheduling import CoschedulingPodGroup
+from gputally.frameworks.kueue import KueueWorkload
+from gputally.frameworks.volcano import VolcanoPodGroup
 from gputally.model.health import WatchHealth
 from gputally.model.kube.events import Event
-from gputally.model.kube.kueue import KueueWorkload
 from gputally.model.kube.meta import Kind, Namespace, Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod
-from gputally.model.kube.pod_groups import CorePodGroup, CoschedulingPodGroup, VolcanoPodGroup
 from gputally.model.kube.pods import Pod
 from gputally.model.kube.policy import PodDisruptionBudget, PriorityClass, ResourceQuota
 from gputally.model.kube.workloads import Job

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from gputally.frameworks import kubeflow
 from gputally.posture.classes import CatalogueClass
 from gputally.posture.gpu_workloads import GpuWorkload
 
@@ -44,7 +45,7 @@ def named_purpose(found: CatalogueClass) -> Purpose | None:
 
 def workload_purpose(found: GpuWorkload) -> Purpose | None:
     """What a workload is for: its label says so, or a PyTorchJob trains."""
-    if found.kind == "PyTorchJob" and not any(_is_type(*each) for each in found.labels.items()):
+    if found.kind == kubeflow.PYTORCH_JOB and not any(_is_type(*each) for each in found.labels.items()):
         return Purpose.TRAINING
     return labelled_purpose(found.labels)
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.errors import MalformedObject
+from gputally.frameworks import kubeflow
 from gputally.model.kube.meta import Meta, OwnerReference
 from gputally.model.kube.pods import ENDED_PHASES
 from gputally.model.rules import Rules
@@ -33,7 +34,7 @@ _READ_OWNERS: Final[Mapping[tuple[str, str], PostureResource]] = {
 _NAMESAKES: Final = frozenset(kind for _, kind in _READ_OWNERS)
 
 
-_OWNERS_OF_JOBS: Final = (("batch", "CronJob"), ("kubeflow.org", "PyTorchJob"))
+_OWNERS_OF_JOBS: Final = (("batch", "CronJob"), (kubeflow.GROUP, kubeflow.PYTORCH_JOB))
 """Owners that stand for their Jobs."""
 
 
@@ -133,7 +134,7 @@ def _training(found: TrainingJobObject, rules: Rules) -> Iterator[GpuWorkload]:
         _template(each.template, rules, replicas=1 if each.replicas is None else each.replicas, role=role)
         for role, each in found.spec.replicas.items()
     )
-    yield from _workload("PyTorchJob", found.metadata, roles, needs_all=True)
+    yield from _workload(kubeflow.PYTORCH_JOB, found.metadata, roles, needs_all=True)
 
 
 def _template(pod: PosturePod, rules: Rules, *, replicas: int = 1, role: str = "") -> GpuTemplate | None:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
+from gputally.frameworks import kubeflow
 from gputally.model.kube.meta import AnnotatedMeta, Camel, Condition, Namespace
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.pods import Container, Pod, PodMeta, PodSpec, PodStatus
@@ -125,7 +126,7 @@ class ReplicatedObject(Camel, frozen=True):
 class TrainingSpec(Camel, frozen=True):
     """Templates by role, such as Master and Worker."""
 
-    replicas: dict[str, ReplicaTerms] = field(default_factory=dict, name="pytorchReplicaSpecs")
+    replicas: dict[str, ReplicaTerms] = field(default_factory=dict, name=kubeflow.PYTORCH_ROLES)
 
 
 class TrainingJobObject(Camel, frozen=True):
@@ -196,7 +197,7 @@ KINDS: Final = (
     PostureKind(PostureResource.CRON_JOBS, "batch", "CronJob", CronJobObject),
     PostureKind(PostureResource.DEPLOYMENTS, "apps", "Deployment", ReplicatedObject),
     PostureKind(PostureResource.STATEFUL_SETS, "apps", "StatefulSet", ReplicatedObject),
-    PostureKind(PostureResource.TRAINING_JOBS, "kubeflow.org", "PyTorchJob", TrainingJobObject, extension=True),
+    PostureKind(PostureResource.TRAINING_JOBS, kubeflow.GROUP, kubeflow.PYTORCH_JOB, TrainingJobObject, extension=True),
 )
 
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from gputally.frameworks.kueue import QueueRule
 from gputally.model.disruptions import DisruptionRecord
-from gputally.model.kueue_preemption import QueueRule
 from gputally.model.units import GPU_HOUR, US_PER_SECOND, duration_text
 from gputally.reports.job_preemptions import JobPreemption
 from gputally.reports.rounding import decimal_of

@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from gputally.frameworks.kueue import RULE_WORDS, QueueRule
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.kueue_preemption import RULE_WORDS, QueueRule
 from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
 from gputally.reports.disruption_rows import PLACES

@@ -5,10 +5,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gputally.accounting.frameworks.declared_groups import COSCHEDULING_NAMES
 from gputally.errors import MalformedObject
-from gputally.model.kube.meta import Kind
-from gputally.model.kube.pod_groups import PodGroupObject
+from gputally.frameworks.coscheduling import NAMES
+from gputally.model.kube.meta import Kind, Object
 from gputally.model.rules import Rules
 from tests.core.gang_pods import (
     COSCHEDULING,
@@ -44,7 +43,7 @@ def members(count: int, kind: Kind = Kind.COSCHEDULING_GROUPS, labels: dict[str,
 
 
 def started(
-    replay: Replay, pods: list[PodForm], *, before: PodGroupObject | None = None, kind: Kind = Kind.COSCHEDULING_GROUPS
+    replay: Replay, pods: list[PodForm], *, before: Object | None = None, kind: Kind = Kind.COSCHEDULING_GROUPS
 ) -> None:
     """All exist at 5; they start at 10, 20, 30 and so on."""
     if before:
@@ -165,7 +164,7 @@ def test_a_replaced_group_of_the_same_name_survives_the_deletion_of_the_old_one(
     assert replay.spans("p0")[1:] == waits(10, 20)
 
 
-@pytest.mark.parametrize("label", COSCHEDULING_NAMES)
+@pytest.mark.parametrize("label", NAMES)
 def test_older_labels_name_a_group_too(label: str) -> None:
     kind, replay = Kind.COSCHEDULING_GROUPS, cluster(WATCHED)
     pods = [replace(each, labels={label: "c"}) for each in members(3)]

@@ -5,9 +5,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gputally.accounting.frameworks.declared_groups import MOST_TASKS, declared_by
 from gputally.accounting.waiting.gangs import task_of
 from gputally.errors import MalformedObject
+from gputally.frameworks.groups import declared_by
+from gputally.frameworks.volcano import MOST_TASKS
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.partial_gangs import PartialGang, TaskShort

@@ -6,9 +6,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gputally.accounting.frameworks.declared_groups import GROUP_KINDS, Declared
 from gputally.accounting.waiting.gangs import MOST_KINDS, Gangs, gang_of
 from gputally.accounting.waiting.scheduling_status import SchedulingStatus
+from gputally.frameworks.all import POD_GROUPS_BY_KIND
+from gputally.frameworks.pod_group_kind import Declared
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.needs import GangState
@@ -193,7 +194,7 @@ def test_an_elastic_gang_needs_no_more_than_its_minimum() -> None:
     assert (found.least, found.bound, found.members) == (4, 4, 8)
 
 
-@pytest.mark.parametrize("kind", GROUP_KINDS)
+@pytest.mark.parametrize("kind", POD_GROUPS_BY_KIND)
 def test_a_declared_minimum_is_the_verdict_of_its_pods_as_soon_as_it_is_known(kind: Kind) -> None:
     replay = Replay(opened=0, rules=WATCHED)
     replay.relist(Kind.NODES, NODE, at=1, since=None)

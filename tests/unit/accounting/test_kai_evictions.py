@@ -10,8 +10,8 @@ import pytest
 from gputally.accounting.disruptions import preemptors
 from gputally.accounting.disruptions.preemptors import GroupPreemptors, as_group
 from gputally.accounting.totals.total import Total
+from gputally.frameworks.kai import KaiEviction, kai_eviction_in
 from gputally.model.disruptions import Cause, Disruption, Preemptor
-from gputally.model.kai_eviction import KaiEviction, kai_eviction_in
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
 

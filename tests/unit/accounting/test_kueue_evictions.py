@@ -7,7 +7,7 @@ import pytest
 from gputally.accounting.disruptions.kueue_workload_names import PodWorkloads
 from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.kueue import KueueWorkload
+from gputally.frameworks.kueue import KueueWorkload
 from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from tests.core.kueue import PYTORCH, evicted, kueue_workload

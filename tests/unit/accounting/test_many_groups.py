@@ -4,7 +4,8 @@ import pytest
 
 from gputally.accounting.base import limits
 from gputally.accounting.base.limits import Limit
-from gputally.accounting.frameworks.declared_groups import Declared, DeclaredGroups
+from gputally.accounting.groups.declared_groups import DeclaredGroups
+from gputally.frameworks.pod_group_kind import Declared
 from gputally.model.kube.meta import Kind
 from tests.core.gang_pods import group
 

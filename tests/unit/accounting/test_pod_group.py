@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from gputally.accounting.frameworks.pod_group import OnLoss, PodGroup, attempt_of, group_of
 from gputally.accounting.groups.group_index import GroupIndex
+from gputally.frameworks.framework import OnLoss
+from gputally.frameworks.groups import PodGroup, attempt_of, group_of
 from gputally.model.pod_record import PodRecord
 from tests.core.manifests import PodForm, as_pod
 from tests.core.replay import Replay

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gputally.accounting.totals.total import Total
+from gputally.frameworks.kueue import KueueWorkload
 from gputally.model.disruptions import Preemption
-from gputally.model.kube.kueue import KueueWorkload
 from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU

@@ -3,7 +3,7 @@
 import pytest
 
 from gputally.answers.uncreated_workloads import workload_sentence
-from gputally.model.kube.kueue import KueueWorkload
+from gputally.frameworks.kueue import KueueWorkload
 from gputally.model.kube.meta import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU

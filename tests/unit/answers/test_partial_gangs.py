@@ -11,8 +11,7 @@ from gputally.answers.pending_requests import PendingRequest, WhyRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import why_document
 from gputally.model.api.pending import GangEntry
-from gputally.model.kube.meta import Kind
-from gputally.model.kube.pod_groups import PodGroupObject
+from gputally.model.kube.meta import Kind, Object
 from gputally.model.partial_gangs import TaskShort
 from gputally.output.why import pending_lines, why_lines
 from gputally.web.pending_pages import pending_page
@@ -28,7 +27,7 @@ HOUR = 3610
 """An hour after the gangs were bound."""
 
 
-def pending(*pods: PodForm, gpus: int = 6, group: PodGroupObject | None = None) -> PendingNow:
+def pending(*pods: PodForm, gpus: int = 6, group: Object | None = None) -> PendingNow:
     replay = Replay(opened=0, book=BOOK, rules=WATCHED)
     replay.see_namespace(namespace("other"), at=0)
     replay.relist(Kind.NODES, node("n1", gpus), at=1, since=None)

@@ -10,12 +10,12 @@ from gputally.answers.parameters import InvalidRequest
 from gputally.answers.planned_pods import (
     MOST_KINDS,
     READERS,
-    PodKind,
     not_modelled,
     planned_classes,
     planned_pods,
     pod_kind_of,
 )
+from gputally.frameworks.manifest import PodKind
 from gputally.model.rules import ResourceRule
 from gputally.placement.needs import needs_of
 from tests.unit.answers.pending_world import RULES

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gputally.frameworks.kueue import QueueRule
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.kueue_preemption import QueueRule
 from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
 from gputally.reports.disruptions import DisruptionLine

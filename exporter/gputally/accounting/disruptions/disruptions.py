@@ -16,7 +16,6 @@ from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.replacements import Replacements
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
 from gputally.accounting.facts.allocation import held
-from gputally.accounting.frameworks.pod_group import group_of
 from gputally.accounting.jobs.failure_policy import uses_retry
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.nodes.nodes import Nodes
@@ -24,6 +23,7 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
+from gputally.frameworks.groups import group_of
 from gputally.model.allocation import End
 from gputally.model.disruptions import JOB_PREEMPTIONS, OWN_JOB, QUEUE_CAUSES, Cause, Disrupted, Disruption
 from gputally.model.kube.meta import Kind

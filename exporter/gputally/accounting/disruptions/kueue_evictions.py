@@ -5,17 +5,14 @@ from typing import Final
 
 from gputally.accounting.base.limits import STORED, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import KeyedPart, no_later
-from gputally.accounting.disruptions.kueue_workload_names import WORKLOAD, Name, PodWorkloads, WorkloadName, name_of
+from gputally.accounting.disruptions.kueue_workload_names import Name, PodWorkloads, WorkloadName, name_of
 from gputally.accounting.facts.node_clock import OFF_US
+from gputally.frameworks.kueue import WORKLOAD, KueueWorkload, queue_preemptor_in
 from gputally.model.disruptions import Cause, Disrupted, Disruption, QueuePreemptor
-from gputally.model.kube.kueue import KueueWorkload
 from gputally.model.kube.meta import Condition, Kind, Object
-from gputally.model.kueue_preemption import queue_preemptor_in
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND, dated_us
 
-_EVICTED: Final = "Evicted"
-_PREEMPTED: Final = "Preempted"
 _LATE_US: Final = 60 * US_PER_SECOND
 """How long after an eviction pods are deleted because of it, if only their deletion is known."""
 
@@ -58,9 +55,8 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
         """See `StatePart.seen`. Kueue withdraws the condition as it admits the Workload again; the eviction stays."""
         if not isinstance(found, KueueWorkload):
             return
-        evicted = found.condition(_EVICTED)
-        if evicted and evicted.status == "True":
-            self._put(_eviction_of(found, evicted, at_us))
+        if eviction := found.eviction:
+            self._put(_eviction_of(found, *eviction, at_us))
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.gone`. The pods of a Workload are gone before."""
@@ -124,13 +120,12 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
             self.fresh.add(new.namespace)
 
 
-def _eviction_of(found: KueueWorkload, evicted: Condition, at_us: int) -> EvictedWorkload:
-    is_preempted = evicted.reason == _PREEMPTED
+def _eviction_of(found: KueueWorkload, evicted: Condition, cause: Cause, at_us: int) -> EvictedWorkload:
     by = queue_preemptor_in(evicted.message)
     return EvictedWorkload(
         **name_of(found.metadata),
         evicted_us=dated_us(evicted.last_transition_time, at_us),
-        cause=Cause.QUEUE_PREEMPTION if is_preempted else Cause.QUEUE_EVICTION,
+        cause=cause,
         by=QueuePreemptor() if by.uid == found.metadata.uid else by,
         priority=found.priority,
     )

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from gputally.accounting.base.limits import STORED, LimitOverflow
 from gputally.accounting.base.state_part import KeyedPart, no_later
-from gputally.accounting.disruptions.kueue_workload_names import WORKLOAD, PodWorkloads, WorkloadName, name_of
+from gputally.accounting.disruptions.kueue_workload_names import PodWorkloads, WorkloadName, name_of
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_labels
 from gputally.errors import MalformedObject
+from gputally.frameworks.kueue import CLASS_LABEL, WORKLOAD, KueueWorkload, PodSet
 from gputally.model.disruptions import Disruption, Preemption, Preemptor
-from gputally.model.kube.kueue import KueueWorkload, PodSet
 from gputally.model.kube.meta import Kind, Labels, Object
 from gputally.model.kube.pods import Pod
 from gputally.model.pod_record import PodRecord
@@ -28,8 +28,6 @@ _KEEP_US: Final = US_PER_HOUR
 _MOST_SETS: Final = 16
 """Pod sets that are read; the API allows 8, or 10 in later versions."""
 _MOST_QUANTITY: Final = 2**62
-_CLASS: Final = "kueue.x-k8s.io/priority-class"
-"""Label of a job, or of its pods, that names a WorkloadPriorityClass."""
 _MOST_NAME: Final = 253
 _MOST_LABEL: Final = 63
 """Limits of the API for pods, which it does not check in the templates of a Workload."""
@@ -179,7 +177,7 @@ def _quantity(each: PodSet, rules: Rules) -> int:
 
 def _with_class(labels: Labels, found: KueueWorkload) -> Labels:
     """The labels of pods, with the WorkloadPriorityClass that their job may have as a label instead."""
-    return {_CLASS: found.workload_class, **labels} if found.workload_class else labels
+    return {CLASS_LABEL: found.workload_class, **labels} if found.workload_class else labels
 
 
 def _read_by_rules(labels: Labels, rules: Rules) -> Iterator[tuple[str, str]]:

@@ -1,22 +1,16 @@
 """What pods call the Workload of Kueue that they belong to."""
 
 from collections.abc import Collection, Iterator
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
 from gputally.accounting.base.state_part import StatePart
-from gputally.accounting.frameworks.declared_groups import first_of
+from gputally.frameworks.kubeflow import JOB_KINDS, TRAINING_JOB
+from gputally.frameworks.kueue import WORKLOAD, workload_named
 from gputally.model.kube.meta import Kind, Meta, Object, controller_of
 from gputally.model.kube.pods import Pod
 from gputally.model.pod_record import PodRecord
-
-WORKLOAD: Final = "Workload"
-_ANNOTATION: Final = "kueue.x-k8s.io/workload"
-_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
-"""Label of a group of pods, of which the Workload has the name."""
-_TRAINING: Final = frozenset({"PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob"})
-"""The kinds of Kubeflow, whose pods are labelled alike."""
 
 Name = tuple[str, str, str]
 """Namespace, kind and name."""
@@ -39,8 +33,8 @@ class WorkloadName(Struct, frozen=True, kw_only=True, gc=False):
         if self.owner_uid:
             yield self.namespace, "", self.owner_uid
             yield self.namespace, self.owner_kind, self.owner_name
-        if self.owner_kind in _TRAINING:
-            yield self.namespace, "TrainingJob", self.owner_name
+        if self.owner_kind in JOB_KINDS:
+            yield self.namespace, TRAINING_JOB, self.owner_name
 
 
 def name_of(meta: Meta) -> dict[str, Any]:
@@ -69,8 +63,7 @@ class PodWorkloads(StatePart[Struct]):
         """See `StatePart.seen`."""
         if not isinstance(found, Pod):
             return
-        annotations, labels = found.metadata.annotations, found.metadata.labels
-        if name := first_of(annotations, (_ANNOTATION,)) or first_of(labels, (_GROUP,)):
+        if name := workload_named(found.metadata.labels, found.metadata.annotations):
             self.workload_of[found.metadata.uid] = name
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`

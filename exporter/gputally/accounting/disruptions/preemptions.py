@@ -18,7 +18,6 @@ from gputally.accounting.base.limits import LimitOverflow
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.kueue_preemptors import QueuePreemptors, by_queue
 from gputally.accounting.disruptions.preemptors import (
-    POD_GROUP,
     GroupPreemptors,
     Nomination,
     Nominations,
@@ -34,6 +33,7 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
+from gputally.frameworks.groups import POD_GROUP
 from gputally.model.disruptions import Disruption, Preemption, Preemptor
 from gputally.model.kube.events import Event
 from gputally.model.kube.meta import Kind, Object

@@ -12,24 +12,17 @@ from msgspec.structs import replace
 from gputally.accounting.base.limits import KEPT, LimitOverflow
 from gputally.accounting.facts.outcome import is_preemption
 from gputally.errors import MalformedObject
+from gputally.frameworks.groups import POD_GROUP
+from gputally.frameworks.kai import kai_eviction_in, kai_group_in
 from gputally.model.disruptions import Preemptor
-from gputally.model.kai_eviction import kai_eviction_in
 from gputally.model.kube.events import Event, ObjectReference
 from gputally.model.kube.meta import Condition, Kind, is_name, is_uid
-from gputally.model.kube.pods import NO_ANNOTATIONS, Pod
+from gputally.model.kube.pods import Pod
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
-POD_GROUP: Final = "PodGroup"
-"""The kind of a preemptor that is a group, of scheduling.k8s.io or of KAI."""
-KAI_GROUP: Final = "pod-group-name"
-"""The annotation with which KAI-Scheduler names the PodGroup of a pod.
-
-Source: kai-scheduler/KAI-Scheduler pkg/common/constants/constants.go, PodGroupAnnotationForPod.
-"""
 MOST_GROUPS: Final = 10_000
 """Limit of stored groups, of some 0.3 kB each."""
-_LONGEST_NAME: Final = 253
 
 
 class GroupPreemptors:
@@ -75,8 +68,7 @@ def group_named(pod: Pod) -> str:
     """The name of the PodGroup of a pod, "" for none."""
     if group := pod.spec.scheduling_group:
         return group.pod_group_name
-    name = (pod.metadata.annotations or NO_ANNOTATIONS).get(KAI_GROUP) or ""
-    return name if len(name) <= _LONGEST_NAME else ""
+    return kai_group_in(pod.metadata.annotations)
 
 
 def as_group(*, namespace: str, name: str, uid: str = "") -> Preemptor:

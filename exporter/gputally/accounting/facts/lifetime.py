@@ -11,10 +11,9 @@ from gputally.accounting.facts.gpu_model import gpu_model_selected
 from gputally.accounting.facts.node_clock import OFF_US, clock_of, true_times
 from gputally.accounting.facts.outcome import disruption_of, is_preemption, target_of, with_result
 from gputally.accounting.facts.runs import finished_at, is_accepted, is_cleared, starts, starts_again
-from gputally.accounting.frameworks.declared_groups import declaring_group
-from gputally.accounting.frameworks.gang_rules import stated_gang
-from gputally.accounting.frameworks.pod_group import restarts_of
 from gputally.errors import MalformedObject
+from gputally.frameworks.groups import declaring_group, stated_gang
+from gputally.frameworks.volcano import restarts_of
 from gputally.model.allocation import End, Ending
 from gputally.model.disruptions import Disrupted
 from gputally.model.kube.meta import Condition, controller_of

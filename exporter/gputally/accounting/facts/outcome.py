@@ -6,12 +6,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.facts.node_clock import OFF_US
+from gputally.frameworks.kai import kai_eviction_in
+from gputally.frameworks.kueue import TERMINATION_TARGET, cause_of, is_eviction, queue_preemptor_in
 from gputally.model.allocation import End, Outcome, Result
 from gputally.model.disruptions import Cause, Disrupted, QueuePreemptor
-from gputally.model.kai_eviction import kai_eviction_in
 from gputally.model.kube.meta import Condition
 from gputally.model.kube.pods import Pod, Terminated
-from gputally.model.kueue_preemption import queue_preemptor_in
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import dated_us
 
@@ -36,15 +36,6 @@ _BY_KUBELET: Final = {
     "Preempting": Cause.KUBELET_ADMISSION,
 }
 """By `status.reason`. Source: k8s.io/kubernetes pkg/kubelet eviction, nodeshutdown and preemption."""
-_BY_QUEUE: Final = "TerminationTarget"
-"""The condition of pods that Kueue manages itself, and deletes: plain pods, pod groups, those of LeaderWorkerSets.
-
-Its reason is WorkloadEvicted, with DueTo and why in later versions. JobSets and other jobs are suspended instead.
-Sources: kueue pkg/controller/jobs/pod/pod_controller.go (Stop), pkg/controller/jobframework/reconciler.go (stopJob),
-pkg/scheduler/preemption/preemption.go (preemptionMessage).
-"""
-_EVICTED: Final = "WorkloadEvicted"
-_PREEMPTED: Final = "WorkloadEvictedDueToPreempted"
 
 
 def with_result(known: Result | None, pod: Pod) -> Result:
@@ -124,9 +115,9 @@ def target_of(pod: Pod) -> Condition | None:
     for condition in pod.status.conditions or ():
         if condition.type == "DisruptionTarget" and condition.status == "True":
             return condition
-        if condition.type == _BY_QUEUE and condition.status == "True":
+        if condition.type == TERMINATION_TARGET and condition.status == "True":
             found = condition
-    return found if found and (found.reason or "").startswith(_EVICTED) else None
+    return found if found and is_eviction(found) else None
 
 
 def is_preemption(target: Condition) -> bool:
@@ -147,9 +138,8 @@ def _reported(pod: Pod, target: Condition | None, at_us: int) -> Disrupted | Non
         return None
     if by_scheduler := _by_scheduler(target):
         cause = by_scheduler
-    elif target.type == _BY_QUEUE:
-        is_preempted = target.reason == _PREEMPTED or (target.message or "").startswith("Preempted to accommodate")
-        cause = Cause.QUEUE_PREEMPTION if is_preempted else Cause.QUEUE_EVICTION
+    elif target.type == TERMINATION_TARGET:
+        cause = cause_of(target)
     else:
         cause = _CAUSES.get(target.reason or "") or _BY_KUBELET.get(pod.status.reason or "", Cause.OTHER)
     by = queue_preemptor_in(target.message) if cause is Cause.QUEUE_PREEMPTION else QueuePreemptor()

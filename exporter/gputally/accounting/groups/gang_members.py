@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from gputally.accounting.facts.outcome import outcome_of
-from gputally.accounting.frameworks.declared_groups import MOST_TASKS
-from gputally.accounting.frameworks.pod_group import PodGroup, task_of
+from gputally.frameworks.groups import PodGroup
+from gputally.frameworks.volcano import MOST_TASKS, task_of
 from gputally.model.allocation import Outcome
 from gputally.model.pod_record import INCOMPLETE, PodRecord
 

@@ -7,10 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.compact import with_uid, without_uid
-from gputally.accounting.frameworks.declared_groups import NO_GANG, Declared
-from gputally.accounting.frameworks.gang_rules import LEADER_WORKER_SET, GangJob
-from gputally.accounting.frameworks.pod_group import PodGroup
+from gputally.accounting.groups.gang_jobs import GangJob
 from gputally.accounting.groups.gang_members import GangMembers
+from gputally.frameworks.groups import PodGroup
+from gputally.frameworks.lws import LEADER_WORKER_SET
+from gputally.frameworks.pod_group_kind import Declared
+from gputally.frameworks.stated import NO_GANG
 
 _MOST_PARTS: Final = 64
 """Jobs of different names in one JobSet; anyone may label more."""

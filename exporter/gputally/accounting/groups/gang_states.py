@@ -10,18 +10,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import KeyedPart, StatePart, no_later
-from gputally.accounting.frameworks.declared_groups import GROUP_KINDS, NO_GANG, Declared, DeclaredGroups, key_for
-from gputally.accounting.frameworks.gang_rules import (
-    JOB,
-    LEADER_WORKER_SET,
-    POD_GROUP,
-    GangJob,
-    gang_job,
-    gang_of,
-    is_leader,
-    key_of,
-)
-from gputally.accounting.frameworks.pod_group import PodGroup
+from gputally.accounting.groups.declared_groups import DeclaredGroups
+from gputally.accounting.groups.gang_jobs import GangJob, gang_job
 from gputally.accounting.groups.gang_members import GangMembers, Stage, together_us, until_us
 from gputally.accounting.groups.gang_size import (
     GangJobs,
@@ -32,6 +22,12 @@ from gputally.accounting.groups.gang_size import (
     with_minimum,
     without_pods,
 )
+from gputally.frameworks.all import POD_GROUPS_BY_KIND
+from gputally.frameworks.batch import JOB
+from gputally.frameworks.groups import POD_GROUP, PodGroup, gang_of, key_for, key_of
+from gputally.frameworks.lws import LEADER_WORKER_SET, is_leader
+from gputally.frameworks.pod_group_kind import Declared
+from gputally.frameworks.stated import NO_GANG
 from gputally.model.kube.meta import Kind, Object
 from gputally.model.kube.workloads import Job
 from gputally.model.pod_record import INCOMPLETE, PodRecord
@@ -61,10 +57,10 @@ class GangStates(KeyedPart[GangRecord]):
         self._is_known = is_known
         self._gang_of: dict[str, GangMembers] = {}
         self._jobs = GangJobs()
-        self._reads_objects = not GROUP_KINDS.keys().isdisjoint(rules.watched)
+        self._reads_objects = not POD_GROUPS_BY_KIND.keys().isdisjoint(rules.watched)
         self.minimums = GangMinimums()
         self.redeclared: set[str] = set()
-        declared = (DeclaredGroups(kind, self.declares, self.groups_listed) for kind in GROUP_KINDS)
+        declared = (DeclaredGroups(kind, self.declares, self.groups_listed) for kind in POD_GROUPS_BY_KIND)
         self.parts: tuple[StatePart[Any], ...] = (self, *declared)
         self._old: set[str] = set()
         """Keys of Jobs whose pods ran before the ledger knew gangs."""

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gputally.accounting.base.compact import with_uid, without_uid
-from gputally.accounting.frameworks.pod_group import PodGroup, group_of
+from gputally.frameworks.groups import PodGroup, group_of
 from gputally.model.pod_record import PodRecord
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.accounting.facts.outcome import outcome_of
-from gputally.accounting.frameworks.pod_group import OnLoss, attempt_of
 from gputally.accounting.lost_work.pod_work import PodWork, union
+from gputally.frameworks.framework import OnLoss
+from gputally.frameworks.groups import attempt_of
 from gputally.model.allocation import Outcome
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND

@@ -9,10 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import KeyedDocuments
-from gputally.accounting.frameworks.pod_group import PodGroup
 from gputally.accounting.lost_work.pod_work import Amounts, PodWork, checkpoint_before_end, loss_amounts, lost_work
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
+from gputally.frameworks.groups import PodGroup
 from gputally.model.disruptions import PREEMPTIONS, Cause
 from gputally.model.lost_work import LostWork, WorkCheckpoint
 

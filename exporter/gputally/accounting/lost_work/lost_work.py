@@ -11,7 +11,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import StatePart, no_later
-from gputally.accounting.frameworks.pod_group import OnLoss, PodGroup, group_of, job_uid_of
 from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.jobs.checkpoints import NOTHING, Checkpoints, declared_interval, has_work
 from gputally.accounting.jobs.jobs import Jobs
@@ -23,6 +22,8 @@ from gputally.accounting.lost_work.pod_work import PodWork, spans_of, stall_amou
 from gputally.accounting.lost_work.restart_losses import RestartLosses
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.totals.totals import Totals
+from gputally.frameworks.framework import OnLoss
+from gputally.frameworks.groups import PodGroup, group_of, job_uid_of
 from gputally.model.disruptions import PREEMPTIONS, Cause
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.pods import Pod

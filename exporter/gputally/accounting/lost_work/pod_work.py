@@ -6,10 +6,10 @@ from collections.abc import Set as AbstractSet
 from msgspec import Struct
 
 from gputally.accounting.facts.outcome import outcome_of
-from gputally.accounting.frameworks.pod_group import PodGroup, attempt_of
 from gputally.accounting.jobs.checkpoints import last_checkpoint
 from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.total import Total
+from gputally.frameworks.groups import PodGroup, attempt_of
 from gputally.model.allocation import Outcome, Segment, State
 from gputally.model.disruptions import PREEMPTIONS, Cause
 from gputally.model.lost_work import CheckpointSource, LostPod, LostWork, PodCheckpoint, WorkCheckpoint, WorkSpan

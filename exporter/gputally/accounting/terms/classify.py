@@ -1,7 +1,7 @@
 """Classifies pods: tier, tenant, model, pool, price asset and quantities."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import itemgetter
 
@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from gputally.accounting.facts.node_history import History, sharing_labels
 from gputally.accounting.facts.release import PodNode, released
-from gputally.accounting.frameworks.pod_group import GROUP_LABEL_KEYS
-from gputally.accounting.terms.job import JOB_LABEL_KEYS
+from gputally.accounting.terms.job import TEMPLATE_HASH
 from gputally.accounting.terms.tenant import Namespaces, relevant_labels
 from gputally.accounting.terms.tier import tier_labels, tier_of_pod
 from gputally.accounting.totals.label_limiter import OTHER, PodLabels
+from gputally.frameworks.all import LABEL_KEYS, queue_of
 from gputally.model.allocation import Segment, Terms
 from gputally.model.disruptions import Preemptor
 from gputally.model.history import grown
@@ -26,13 +26,6 @@ from gputally.shares.schemes import quantities_on
 
 LimitLabels = Callable[[PodLabels], PodLabels]
 """Maps a pod's labels to the exported ones."""
-_QUEUE_LABELS = (
-    "kueue.x-k8s.io/local-queue-name",
-    "kueue.x-k8s.io/queue-name",
-    "volcano.sh/queue-name",
-    "kai.scheduler/queue",
-)
-_QUEUES = frozenset(_QUEUE_LABELS)
 
 
 def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], ...]:
@@ -45,7 +38,7 @@ def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], .
 @lru_cache(maxsize=8)
 def kept_keys(rules: Rules) -> frozenset[str]:
     """The label keys of pods that any rule reads."""
-    return relevant_labels(rules) | tier_labels(rules) | JOB_LABEL_KEYS | GROUP_LABEL_KEYS | _QUEUES
+    return relevant_labels(rules) | tier_labels(rules) | LABEL_KEYS | {TEMPLATE_HASH}
 
 
 def terms_of(
@@ -182,13 +175,6 @@ def _from_us(terms: Terms) -> int:
 
 def _whose(terms: Terms) -> tuple[str, str, str]:
     return terms.tier, terms.tenant, terms.queue
-
-
-def queue_of(labels: Mapping[str, str]) -> str:
-    """The queue in the label of Kueue, Volcano or KAI; "" without one."""
-    if _QUEUES.isdisjoint(labels):
-        return ""
-    return next((labels[key] for key in _QUEUE_LABELS if labels.get(key)), "")
 
 
 def preemptor_from(record: PodRecord, rules: Rules, namespaces: Namespaces) -> Preemptor:

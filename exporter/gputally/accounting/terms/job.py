@@ -2,27 +2,15 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
+from typing import Final
 
+from gputally.frameworks.all import JOB_LABELS
 from gputally.model.kube.meta import Owner
 from gputally.model.observation import OwnerResolved
 from gputally.model.pod_record import PodRecord
 
-JOB_LABELS = (
-    ("JobSet", "jobset.sigs.k8s.io/jobset-name"),
-    ("LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/name"),
-    ("TrainingJob", "training.kubeflow.org/job-name"),
-    ("RayCluster", "ray.io/cluster"),
-    ("Workflow", "workflows.argoproj.io/workflow"),
-    ("PipelineRun", "tekton.dev/pipelineRun"),
-    ("InferenceService", "serving.kserve.io/inferenceservice"),
-    ("VolcanoJob", "volcano.sh/job-name"),
-    ("Job", "batch.kubernetes.io/job-name"),
-    ("Job", "job-name"),
-)
-"""Kind and label, the outermost framework first. Source: the frameworks' own API packages."""
-_HASH = "pod-template-hash"
-_NAMING = frozenset(key for _, key in JOB_LABELS)
-JOB_LABEL_KEYS = _NAMING | {_HASH}
+TEMPLATE_HASH: Final = "pod-template-hash"
+_NAMING: Final = frozenset(each.key for each in JOB_LABELS)
 _TOP = (("batch", "Job"), ("", "Job"))
 """Groups and kinds at which the walk stops: each run of a CronJob is a separate job. Imported owners have no group."""
 _MOST_STEPS = 10
@@ -38,8 +26,8 @@ def job_of(name: str, labels: Mapping[str, str], owner: Owner | None, owners: Ow
     if owner is None:
         return "Pod", name
     reference = owner.reference
-    if reference.kind == "ReplicaSet" and labels.get(_HASH):
-        return "Deployment", reference.name.removesuffix(f"-{labels[_HASH]}")
+    if reference.kind == "ReplicaSet" and labels.get(TEMPLATE_HASH):
+        return "Deployment", reference.name.removesuffix(f"-{labels[TEMPLATE_HASH]}")
     top = list(chain(owner, owners))[-1].reference
     return top.kind, top.name
 
@@ -48,7 +36,7 @@ def unknown_owner(labels: Mapping[str, str], owner: Owner | None, owners: Owners
     """The next owner to look up; None if the walk is complete or not needed."""
     if owner is None or _labelled(labels):
         return None
-    if owner.reference.kind == "ReplicaSet" and labels.get(_HASH):
+    if owner.reference.kind == "ReplicaSet" and labels.get(TEMPLATE_HASH):
         return None
     steps = list(chain(owner, owners))
     last = steps[-1]
@@ -59,9 +47,9 @@ def unknown_owner(labels: Mapping[str, str], owner: Owner | None, owners: Owners
 def _labelled(labels: Mapping[str, str]) -> tuple[str, str] | None:
     if _NAMING.isdisjoint(labels):
         return None
-    for kind, key in JOB_LABELS:
-        if name := labels.get(key):
-            return kind, name
+    for each in JOB_LABELS:
+        if name := labels.get(each.key):
+            return each.kind, name
     return None
 
 

@@ -9,16 +9,11 @@ from msgspec.structs import replace
 from gputally.accounting.base.limits import KEPT, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.uncreated.missing_pods import Key, Lacking, Lacks, lacking_of_template
-from gputally.model.kube.kueue import KueueWorkload
+from gputally.frameworks.kueue import KINDS_WITH_PODS, KueueWorkload, is_beyond_quota
 from gputally.model.kube.meta import Condition, Kind, Object, Owner, controller_of
 from gputally.model.rules import Rules
 from gputally.model.units import dated_us
 
-_GATED: Final = frozenset({"Pod", "LeaderWorkerSet", "StatefulSet", "Deployment", "ReplicaSet"})
-"""Kinds whose pods exist while they wait: Kueue holds these back with a scheduling gate, and suspends all others."""
-_NEVER: Final = "ExceedsMaxQuota"
-_NEVER_TEXT: Final = "> maximum capacity"
-"""Part of the message of versions without that reason."""
 _MOST_TEXT: Final = 400
 _MOST_QUEUE: Final = 63
 _MOST_SETS: Final = 16
@@ -71,7 +66,7 @@ class QueuedWorkloads(StatePart[Struct]):
         if isinstance(found, KueueWorkload):
             self._now_us = at_us
             owner = _owner_of(found)
-            if owner and _is_waiting(found):
+            if owner and found.is_waiting:
                 job = owner.namespace, owner.reference.uid
                 lacking = dict(_lacking_of(found, owner, self._rules, at_us=at_us))
                 state = _state_of(found.condition("QuotaReserved"))
@@ -120,13 +115,7 @@ class QueuedWorkloads(StatePart[Struct]):
 def _owner_of(found: KueueWorkload) -> Owner | None:
     """The job that waits for the Workload; None if its pods exist."""
     owner = controller_of(found.metadata.owner_references)
-    return Owner(found.metadata.namespace, owner) if owner and owner.kind not in _GATED else None
-
-
-def _is_waiting(found: KueueWorkload) -> bool:
-    """Whether it waits for its admission; one that is not active waits for its user."""
-    is_over = found.metadata.deletion_timestamp is not None or found.is_true("Finished")
-    return found.spec.active is not False and not is_over and not found.is_true("Admitted")
+    return Owner(found.metadata.namespace, owner) if owner and owner.kind not in KINDS_WITH_PODS else None
 
 
 def _lacking_of(found: KueueWorkload, owner: Owner, rules: Rules, *, at_us: int) -> Iterator[tuple[Key, Lacking]]:
@@ -144,7 +133,8 @@ def _lacking_of(found: KueueWorkload, owner: Owner, rules: Rules, *, at_us: int)
 
 
 def _state_of(reserved: Condition | None) -> QueueState:
-    message, reason = ((reserved.message or ""), reserved.reason) if reserved else ("", None)
-    is_waiting = reserved is not None and reserved.status == "True"
-    text = "its quota is reserved, admission checks are not done" if is_waiting else message[:_MOST_TEXT]
-    return QueueState(text, not is_waiting and (reason == _NEVER or _NEVER_TEXT in message))
+    if reserved is None:
+        return QueueState("", is_never=False)
+    if reserved.status == "True":
+        return QueueState("its quota is reserved, admission checks are not done", is_never=False)
+    return QueueState((reserved.message or "")[:_MOST_TEXT], is_never=is_beyond_quota(reserved))

@@ -13,6 +13,7 @@ from gputally.accounting.terms.job import job_of
 from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_labels
 from gputally.errors import MalformedObject
+from gputally.frameworks.kueue import QUEUE_LABEL
 from gputally.model.kube.meta import Condition, Kind, Object, Owner, OwnerReference, controller_of
 from gputally.model.kube.pods import Pod, PodTemplate
 from gputally.model.kube.workloads import Job, Workload
@@ -24,7 +25,6 @@ from gputally.placement.needs import same, selection_of
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import requested
 
-_QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _MOST_QUEUE: Final = 63
 _MOST_NAME: Final = 253
 _MOST_LABEL: Final = 63
@@ -63,7 +63,7 @@ def lacking_of_job(job: Job, rules: Rules, *, at_us: int) -> Lacking | None:
     is_foreign = (spec.managed_by or _JOB_CONTROLLER) != _JOB_CONTROLLER
     if is_foreign or meta.deletion_timestamp or any(_true(job, _OVER)):
         return None
-    queue = (meta.labels or {}).get(_QUEUE_LABEL, "")
+    queue = (meta.labels or {}).get(QUEUE_LABEL, "")
     if spec.suspend and not queue:
         return None
     wanted = 1 if spec.parallelism is None else spec.parallelism

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, zip_longest
 from typing import Final
 
-from gputally.accounting.frameworks.gang_rules import LEADER_WORKER_SET
-from gputally.accounting.frameworks.pod_group import PodGroup, task_of
 from gputally.accounting.groups.gang_members import GangMembers, Stage
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.scheduling_status import SchedulingStatus
+from gputally.frameworks.groups import PodGroup
+from gputally.frameworks.lws import LEADER_WORKER_SET
+from gputally.frameworks.volcano import task_of
 from gputally.model.needs import Needs
 from gputally.model.partial_gangs import NotCompared, PartialGang, PartialNow, PartialSum, TaskShort
 from gputally.model.pod_record import PodRecord

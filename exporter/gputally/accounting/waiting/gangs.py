@@ -1,25 +1,17 @@
 """Gangs: pods that their scheduler binds all at once, or not at all."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct, field
 
-from gputally.accounting.frameworks.declared_groups import (
-    COSCHEDULING,
-    COSCHEDULING_SIZE,
-    MOST_PODS,
-    VOLCANO,
-    VOLCANO_SIZE,
-    Declared,
-    group_key,
-    named_group,
-)
-from gputally.accounting.frameworks.pod_group import TASK, count_of
 from gputally.accounting.waiting.scheduling_status import SchedulingStatus
-from gputally.model.kube.meta import is_name
+from gputally.frameworks.all import POD_GROUPS_BY_API, REPORTED_SIZE
+from gputally.frameworks.groups import group_key, named_group
+from gputally.frameworks.pod_group_kind import Declared
+from gputally.frameworks.stated import MOST_PODS, count_of
+from gputally.frameworks.volcano import scheduled_task
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import NO_ANNOTATIONS
 from gputally.model.needs import GangState, Needs, TaskState
@@ -28,11 +20,6 @@ Gang = str
 """The key of its PodGroup; see `group_key`."""
 MOST_KINDS: Final = 16
 """Different needs of members that are told apart; real gangs have a few."""
-_LEAST: Final = re.compile(r"(\d{1,6}) minAvailable|minMember of group: (\d{1,6})|\d+/(\d{1,6}) tasks in gang")
-"""How the schedulers of Volcano and of scheduler-plugins report the size of a gang.
-
-Sources: volcano pkg/scheduler/api/job_info.go and plugins/gang/gang.go; scheduler-plugins pkg/coscheduling/core.
-"""
 
 
 def gang_of(pod: PlaceablePod) -> tuple[str, int]:
@@ -41,9 +28,17 @@ def gang_of(pod: PlaceablePod) -> tuple[str, int]:
     key = group_key(pod.metadata.namespace, named, group.pod_group_name if group else "")
     if not key:
         return "", 0
-    stated = (pod.metadata.annotations or NO_ANNOTATIONS).get(VOLCANO_SIZE) if named.startswith(VOLCANO) else None
-    stated = (pod.metadata.labels or {}).get(COSCHEDULING_SIZE) if named.startswith(COSCHEDULING) else stated
-    return key, min(count_of(stated or ""), MOST_PODS) or _reported(pod)
+    return key, min(count_of(_stated(pod, named)), MOST_PODS) or _reported(pod)
+
+
+def _stated(pod: PlaceablePod, named: str) -> str:
+    """The minimum in an annotation or a label of a pod that names a PodGroup, "" for none."""
+    kind = POD_GROUPS_BY_API.get(named.partition("/")[0])
+    if kind is None:
+        return ""
+    if kind.size_annotation:
+        return (pod.metadata.annotations or NO_ANNOTATIONS).get(kind.size_annotation) or ""
+    return (pod.metadata.labels or {}).get(kind.size_label, "")
 
 
 def task_of(pod: PlaceablePod) -> str:
@@ -51,18 +46,17 @@ def task_of(pod: PlaceablePod) -> str:
 
     An annotation may have 256 KiB, and is kept as long as the pod exists.
     """
-    task = (pod.metadata.annotations or NO_ANNOTATIONS).get(TASK) or (pod.metadata.labels or {}).get(TASK, "")
-    return task if is_name(task) else ""
+    return scheduled_task(pod.metadata.labels, pod.metadata.annotations or NO_ANNOTATIONS)
 
 
 def _display(gang: Gang) -> str:
     api, _, name = gang.split("/", 2)
-    return f"{'Volcano ' if api == VOLCANO else ''}PodGroup {name}"
+    return f"{POD_GROUPS_BY_API[api].title} {name}"
 
 
 def _reported(pod: PlaceablePod) -> int:
     for each in pod.status.conditions or ():
-        if each.type == "PodScheduled" and each.message and (match := _LEAST.search(each.message)):
+        if each.type == "PodScheduled" and each.message and (match := REPORTED_SIZE.search(each.message)):
             return min(int(next(filter(None, match.groups()))), MOST_PODS)
     return 0
 

@@ -6,13 +6,12 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.errors import MalformedObject
+from gputally.frameworks.kueue import queue_at_gate
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.needs import Needs
 from gputally.model.rules import Rules
 from gputally.placement.needs import needs_of, same
 
-_KUEUE: Final = "kueue.x-k8s.io/"
-_QUEUE_LABELS: Final = ("kueue.x-k8s.io/local-queue-name", "kueue.x-k8s.io/queue-name")
 _MOST_TEXT: Final = 2048
 """How much of a scheduler's message is kept; it grows with the number of different reasons, not of nodes."""
 
@@ -42,7 +41,7 @@ def status_of(pod: PlaceablePod, rules: Rules) -> SchedulingStatus | None:
         is_reported=is_reported,
         nominated_node=pod.status.nominated_node_name,
         text=_same_text(text),
-        queue=_queue_of(pod),
+        queue=queue_at_gate([each.name for each in pod.spec.scheduling_gates or ()], pod.metadata.labels or {}),
     )
 
 
@@ -58,13 +57,3 @@ def _report(pod: PlaceablePod) -> tuple[bool, str]:
 def _same_text(text: str) -> str:
     """Equal messages are one object; those of pods that are gone take megabytes at most."""
     return text
-
-
-def _queue_of(pod: PlaceablePod) -> str:
-    """The queue system whose gate the pod has."""
-    gates = [each.name for each in pod.spec.scheduling_gates or ()]
-    if not any(each.startswith(_KUEUE) for each in gates):
-        return ""
-    labels = pod.metadata.labels or {}
-    name = next((labels[key] for key in _QUEUE_LABELS if labels.get(key)), "")
-    return f"Kueue, queue {name}" if name else "Kueue"

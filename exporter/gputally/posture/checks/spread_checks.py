@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from gputally.frameworks import kubeflow
 from gputally.posture.class_claims import Purpose, labelled_purpose, named_purpose
 from gputally.posture.classes import class_named
 from gputally.posture.finding import ObjectName, Remark
@@ -11,7 +12,7 @@ from gputally.posture.objects import PosturePod
 from gputally.posture.quotas import capacity_of
 from gputally.posture.state import PostureState
 
-_RUN_TO_COMPLETION = ("Job", "PyTorchJob")
+_RUN_TO_COMPLETION = ("Job", kubeflow.PYTORCH_JOB)
 
 
 def replicas_on_one_node(state: PostureState) -> Iterator[Remark]:

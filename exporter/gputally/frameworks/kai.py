@@ -1,13 +1,22 @@
-"""Why KAI-Scheduler evicted a pod, as it writes that into the condition DisruptionTarget of the pod.
+"""KAI-Scheduler: the queue and the PodGroup of a pod, and why it was evicted, as its condition DisruptionTarget says.
 
-It does so only with `--update-pod-eviction-condition`, with the reason PreemptionByScheduler for all of its actions.
+The condition is written only with `--update-pod-eviction-condition`, with the reason PreemptionByScheduler for all
+actions.
 """
 
 import re
 from typing import Final, NamedTuple
 
+from gputally.frameworks.framework import Framework
+from gputally.frameworks.stated import first_of
 from gputally.model.disruptions import Cause
+from gputally.model.kube.pods import Texts
 
+_GROUP: Final = "pod-group-name"
+"""The annotation with which KAI-Scheduler names the PodGroup of a pod.
+
+Source: kai-scheduler/KAI-Scheduler pkg/common/constants/constants.go, PodGroupAnnotationForPod.
+"""
 _LABEL: Final = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _NAME: Final = rf"(?=[^/ \n]{{1,254}}(?:[/ \n]|$)){_LABEL}(?:\.{_LABEL})*"
 """The name of an object, of up to 253 characters, and perhaps a full stop."""
@@ -41,3 +50,11 @@ def kai_eviction_in(message: str | None) -> KaiEviction | None:
     if _TO_PACK.match(message):
         return KaiEviction(Cause.CONSOLIDATION)
     return KaiEviction(Cause.QUEUE_EVICTION) if _INCOMPLETE.match(message) else None
+
+
+def kai_group_in(annotations: Texts | None) -> str:
+    """The name of the PodGroup of a pod, as KAI-Scheduler annotates it; "" for none."""
+    return first_of(annotations, (_GROUP,))
+
+
+KAI: Final = Framework(queues=("kai.scheduler/queue",))
