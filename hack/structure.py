@@ -18,7 +18,9 @@ POSITIONAL: Final = 5
 """Maximum number of positional arguments; tests may have more, because pytest passes them by name."""
 PRODUCT: Final = "exporter/gputally/"
 SHAPELESS: Final = frozenset({"common.py", "helpers.py", "misc.py", "util.py", "utils.py"})
-CORE: Final = tuple(f"exporter/gputally/{each}/" for each in ("model", "accounting", "metering", "catalog"))
+CORE: Final = tuple(
+    f"exporter/gputally/{each}/" for each in ("model", "frameworks", "accounting", "metering", "catalog")
+)
 IMPURE: Final = frozenset({"input", "now", "open", "print", "today", "utcnow"})
 """Calls that access the clock or I/O without an import that import-linter would detect."""
 ROOM_DEPTH: Final = 2

@@ -43,4 +43,13 @@ def _declared(found: CorePodGroup, at_us: int) -> Declared | None:
     return declared_of(found, gang.min_count if gang else 0, at_us)
 
 
-CORE: Final = Framework(pod_groups=PodGroupKind(kind=Kind.CORE_GROUPS, api=API, type=CorePodGroup, declared=_declared))
+CORE: Final = Framework(
+    pod_groups=PodGroupKind(
+        kind=Kind.CORE_GROUPS,
+        scheduler=API,
+        api=API,
+        versions=("v1beta1", "v1alpha3", "v1alpha2"),
+        type=CorePodGroup,
+        declared=_declared,
+    )
+)

@@ -55,11 +55,16 @@ _MOST_PRIORITY: Final = 2**31
 
 
 def queue_at_gate(gates: Iterable[str], labels: Mapping[str, str]) -> str:
-    """The queue that holds back a pod with these gates, "" for none: `Kueue, queue team-a`."""
+    """The queue that holds back a pod with these gates, as answers call it; "" for none."""
     if not any(each.startswith(_GATE) for each in gates):
         return ""
     name = next((labels[key] for key in _QUEUES if labels.get(key)), "")
-    return f"{_NAME}, queue {name}" if name else _NAME
+    return queue_words(name) if name else _NAME
+
+
+def queue_words(queue: str) -> str:
+    """A queue as answers call it: `Kueue, queue team-a`."""
+    return f"{_NAME}, queue {queue}"
 
 
 def workload_named(labels: Labels | None, annotations: Texts | None) -> str:

@@ -20,7 +20,7 @@ class Declared(Struct, frozen=True, gc=False):
 
 
 class PodGroupKind(Struct, frozen=True, kw_only=True):
-    """PodGroups of the group `api`, watched as `kind` and decoded as `type`.
+    """PodGroups of a `scheduler` in the group `api`, watched as `kind` in the best of `versions`, decoded as `type`.
 
     `declared` maps an object, observed at a time (µs), to what it says. A pod names its group in the first of these
     `annotations`, or `labels`, and may state the minimum in `size_annotation` or `size_label`. `reported` are patterns
@@ -28,7 +28,9 @@ class PodGroupKind(Struct, frozen=True, kw_only=True):
     """
 
     kind: Kind
+    scheduler: str
     api: str
+    versions: tuple[str, ...]
     type: type[Object]
     declared: Callable[[Any, int], Declared | None]
     annotations: tuple[str, ...] = ()

@@ -10,10 +10,9 @@ from gputally.accounting.disruptions.node_signals import NAMESPACE, SENDERS
 from gputally.accounting.jobs.record import is_gpu_job
 from gputally.accounting.waiting.bound_pods import Matters, other_pod
 from gputally.accounting.watched.relevant_pods import is_watched
-from gputally.frameworks.core_pod_groups import CorePodGroup
-from gputally.frameworks.coscheduling import CoschedulingPodGroup
+from gputally.frameworks.all import POD_GROUPS
 from gputally.frameworks.kueue import KueueWorkload
-from gputally.frameworks.volcano import VolcanoPodGroup
+from gputally.frameworks.pod_group_kind import PodGroupKind
 from gputally.model.health import WatchHealth
 from gputally.model.kube.events import Event
 from gputally.model.kube.meta import Kind, Namespace, Object
@@ -105,7 +104,19 @@ _RECLAIMS: Final = tuple(
     )
     for kind, sender in SENDERS.items()
 )
-_NO_MINIMUM: Final = "gangs of {} have the pods that their labels and annotations state, or that exist"
+
+
+def _pod_groups(found: PodGroupKind) -> Resource:
+    path, *older = (f"/apis/{found.api}/{version}/podgroups" for version in found.versions)
+    return Resource(
+        kind=found.kind,
+        path=path,
+        older=tuple(older),
+        type=found.type,
+        without=f"gangs of {found.scheduler} have the pods that their labels and annotations state, or that exist",
+    )
+
+
 ON_REQUEST: Final = (
     Resource(
         kind=Kind.DISRUPTION_BUDGETS,
@@ -134,25 +145,7 @@ ON_REQUEST: Final = (
         type=KueueWorkload,
         without="evictions by Kueue count as deletions, and it is not known which jobs wait in its queues, or why",
     ),
-    Resource(
-        kind=Kind.VOLCANO_GROUPS,
-        path="/apis/scheduling.volcano.sh/v1beta1/podgroups",
-        type=VolcanoPodGroup,
-        without=_NO_MINIMUM.format("Volcano"),
-    ),
-    Resource(
-        kind=Kind.COSCHEDULING_GROUPS,
-        path="/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
-        type=CoschedulingPodGroup,
-        without=_NO_MINIMUM.format("coscheduling"),
-    ),
-    Resource(
-        kind=Kind.CORE_GROUPS,
-        path="/apis/scheduling.k8s.io/v1beta1/podgroups",
-        older=("/apis/scheduling.k8s.io/v1alpha3/podgroups", "/apis/scheduling.k8s.io/v1alpha2/podgroups"),
-        type=CorePodGroup,
-        without=_NO_MINIMUM.format("scheduling.k8s.io"),
-    ),
+    *map(_pod_groups, POD_GROUPS),
 )
 """Watched only if the rules name them: those of `OPTIONAL_RESOURCES`."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
-from gputally.accounting.base.limits import KEPT, Beyond, NamespaceLimit
+from gputally.accounting.base.limits import KEPT, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.frameworks.all import POD_GROUPS_BY_KIND
 from gputally.frameworks.groups import declared_by, group_key
@@ -35,9 +35,9 @@ class DeclaredGroups(StatePart[Struct]):
         self._now_us = 0
 
     @property
-    def beyond_limits(self) -> Beyond:
-        """See `StatePart.beyond_limits`."""
-        return self._limit.beyond
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self._limit.overflow
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`."""

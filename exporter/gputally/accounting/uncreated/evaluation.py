@@ -10,6 +10,7 @@ from gputally.accounting.policy.quotas import ANY, is_gpu
 from gputally.accounting.uncreated.kueue_workloads import QueueState
 from gputally.accounting.uncreated.missing_pods import Key, Lacking, UncreatedJobs
 from gputally.accounting.uncreated.refusals import FailedCreates, Refusal, reason_of
+from gputally.frameworks.kueue import queue_words
 from gputally.model.kube.meta import Owner
 from gputally.model.needs import QuotaState
 from gputally.model.pod_record import PodRecord
@@ -98,7 +99,7 @@ class WorkloadEvaluation:
 
     def _queued_workload(self, lacking: Lacking) -> UncreatedWorkload:
         state = self._queues.get(key_of(lacking.owner))
-        text = ": ".join(filter(None, (f"Kueue, queue {lacking.queue}", state.text if state else "")))
+        text = ": ".join(filter(None, (queue_words(lacking.queue), state.text if state else "")))
         reason = Reason.QUOTA_NEVER if state and state.is_never else Reason.QUEUED
         return self._workload(lacking, reason, text, since_us=lacking.since_us)
 
