@@ -301,7 +301,7 @@ Facts = Iterator[tuple[str, str]]
 
 def pod_facts(answer: WhyAnswer, document: WhyDocument) -> Facts:
     """What the pod is, and what it needs."""
-    return _told(
+    return _non_empty(
         ("Preempted", preempted_words(answer, document)),
         ("Needs", needs_words(answer.needs, model=answer.pod.gpu_model) if answer.needs else ""),
         ("Class", class_words(answer)),
@@ -311,7 +311,7 @@ def pod_facts(answer: WhyAnswer, document: WhyDocument) -> Facts:
 
 def wait_facts(answer: WhyAnswer, document: WhyDocument) -> Facts:
     """With whom it waits, whom it should precede, and what it waited for before."""
-    return _told(
+    return _non_empty(
         ("Gang", gang_words(answer.gang, document.currency, now=document.at) if answer.gang else ""),
         *(("Priorities", each.text) for each in answer.priorities),
         ("Waited for", waits_words(answer.waits, document) if answer.waits else ""),
@@ -320,11 +320,11 @@ def wait_facts(answer: WhyAnswer, document: WhyDocument) -> Facts:
 
 def next_facts(answer: WhyAnswer) -> Facts:
     """What to do first where no change was found, and what the scheduler says."""
-    return _told(
+    return _non_empty(
         ("First step", first_step(answer.pod.reason, has_suggestions=bool(answer.helps))),
         ("Scheduler", answer.scheduler_message),
     )
 
 
-def _told(*lines: tuple[str, str]) -> Facts:
+def _non_empty(*lines: tuple[str, str]) -> Facts:
     return ((head, text) for head, text in lines if text)

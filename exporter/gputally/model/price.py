@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 JOB_COST_CURRENCY: Final = "USD"
-"""Of the exported cost of training jobs, whose metric has it in its name."""
+"""The currency of the exported cost of training jobs, whose metric has it in its name."""
 
 
 class Purchase(StrEnum):

@@ -136,16 +136,15 @@ class Fleet:
             series=saved.series,
             limiter=self.limiter,
         )
-        self.pricing = Pricing(book, now_us=saved.at_us)
+        self.known_series, self.pricing = KnownSeries(self.totals, self.limiter), Pricing(book, now_us=saved.at_us)
         self.nodes = Nodes(rules, self.pricing, self.totals, self.limiter)
         self.jobs = Jobs(self.totals, is_watched=Kind.JOBS in saved.resumes)
         prices = CandidateNodePrices(Room(), rules, self.pricing)
         waits = WaitBook(self.totals, ChargeTerms(rules, self.limiter, prices, self.nodes.most), is_on=explains_waits)
         self.pods = Pods(rules, self.pricing, Posting(self.totals, self.jobs, waits), self.limiter, self.nodes)
         self.usage = Usage(self.totals, self.limiter, self.pods, self.nodes)
-        self.waiting = WaitingPods(
-            self.pods, self.nodes, waits, rules, self.usage.is_idle, is_resumed=bool(saved.resumes)
-        )
+        resumed = bool(saved.resumes)
+        self.waiting = WaitingPods(self.pods, self.nodes, waits, rules, self.usage.is_idle, is_resumed=resumed)
         self.coverage = Coverage(saved.resumes, accounting_start_us=saved.accounting_start_us)
         self.policy = Policy(rules, self.pods.namespaces, self.limiter, self.coverage)
         cluster = ClusterState(self.nodes, self.jobs, self.coverage, self.policy)
@@ -157,10 +156,9 @@ class Fleet:
         unbilled = (self.unaccounted, UnaccountedDays(self.unaccounted), self.unknown_offers)
         late = (*self.pods.gangs.parts, *self.waiting.parts, *self.uncreated.parts, NamespaceTenants(self.pods))
         self.parts: tuple[StatePart[Any], ...] = (*own, *unbilled, *self.policy.parts, *self.disrupted.parts, *late)
-        self.known_series = KnownSeries(self.totals, self.limiter)
+        self._pods_digest = f"{rules.digest} {UNACCOUNTED_READING}"
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
-        self._pods_digest = f"{rules.digest} {UNACCOUNTED_READING}"
         self.spoiled: tuple[tuple[Total, Labels], ...] = ()
         """The counters that the restore has reset."""
         self.limiter.record_growth(self.totals.growth)
