@@ -14,7 +14,7 @@ import pytest
 from gputally.kube.api import Access, new_session
 from gputally.kube.api import Api as OurApi
 from gputally.kube.failures import Backoff
-from gputally.kube.watch import run_reflector
+from gputally.kube.reflector import run_reflector
 from gputally.kube.watched import Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube.meta import Kind

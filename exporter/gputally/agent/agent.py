@@ -12,7 +12,7 @@ from gputally.agent.gpu_loop import GpuLoop
 from gputally.agent.kubelet_loop import KubeletLoop
 from gputally.agent.node_exposition import exposition, node_view
 from gputally.devices.kubelet.device_assignments import Wanted
-from gputally.devices.kubelet.pod_resources import PodResourcesClient
+from gputally.devices.kubelet.pod_resources_client import PodResourcesClient
 from gputally.devices.kubelet.pod_uids import PodOfProcess
 from gputally.devices.nvml.gpu_reader import ReadOptions
 from gputally.devices.nvml.gpus import Gpus

@@ -35,8 +35,8 @@ from gputally.kube.api import Api
 from gputally.kube.connection import Choice, connect
 from gputally.kube.failures import Backoff
 from gputally.kube.identify import identify
+from gputally.kube.reflector import Batches, run_reflector
 from gputally.kube.server_time import CONFIRMED_US, ServerTime, keep_confirmed, wait_until_confirmed
-from gputally.kube.watch import Batches, run_reflector
 from gputally.kube.watched import Resource, unwatched
 from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.protocol import Ledger

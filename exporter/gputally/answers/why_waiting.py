@@ -34,8 +34,8 @@ from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
 from gputally.model.verdicts import FindingKind, Obstacle, ObstacleKind, Reason, Verdict
-from gputally.placement.exclusions import NO_REQUIREMENT, describe
 from gputally.placement.priority_findings import findings
+from gputally.placement.taints_and_affinity import NO_REQUIREMENT, describe
 from gputally.shares.schemes import Units, requested
 
 _LATEST: Final = 100

@@ -19,8 +19,7 @@ from msgspec import Raw, Struct, field
 from gputally.errors import MalformedObject
 from gputally.kube.api import Api
 from gputally.kube.failures import Failure, RequestFailed
-from gputally.kube.reflector import UNDECODABLE
-from gputally.kube.watch_events import identified
+from gputally.kube.watch_events import UNDECODABLE, identified
 from gputally.kube.watched import IDLE_SECONDS
 from gputally.model.kube.meta import Object
 

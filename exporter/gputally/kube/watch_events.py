@@ -1,13 +1,15 @@
 """Decodes the lines of a watch: each is one event about one object."""
 
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
 from gputally.errors import MalformedObject
 from gputally.model.kube.meta import Meta, Object, Status
+
+UNDECODABLE: Final = (ValueError, RecursionError, MalformedObject)
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):

@@ -8,11 +8,11 @@ from gputally.model.needs import PODS, Amounts, Needs
 from gputally.model.price import Asset
 from gputally.model.verdicts import Obstacle, ObstacleKind
 from gputally.placement.answer_cache import AboutNeeds, Exclusions
-from gputally.placement.exclusions import exclusions, keys_of, named_by
 from gputally.placement.fit import fits
 from gputally.placement.node_group import GroupPart, NodeGroup, NodeGrouping, WholeGroup
 from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
+from gputally.placement.taints_and_affinity import exclusions, keys_of, named_by
 
 _AT_ONCE: Final = 16
 """Nodes that are counted together, since to count each takes longer than to look at it."""

@@ -1,18 +1,16 @@
-"""Gangs: whether their waiting members fit at once, and which gangs wait for each other."""
+"""Gangs: whether their waiting members fit at once."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Final, NamedTuple
+from typing import Final
 
-from gputally.model.needs import GangState, Needs, Situation, Taken
+from gputally.model.needs import GangState, Needs, Situation
 from gputally.model.verdicts import MEMBERS, Obstacle, ObstacleKind, Reason
 from gputally.placement.candidates import available_on, candidates_for, main_resource, with_enough
-from gputally.placement.exclusions import keys_of
 from gputally.placement.fit import copies
 from gputally.placement.node_room import NodeRoom, add
 from gputally.placement.room import Room
+from gputally.placement.taints_and_affinity import keys_of
 
 MOST_NODES: Final = 1000
 """Nodes that are looked at for one gang, once for each kind of members: a millisecond or two."""
@@ -124,78 +122,3 @@ def _gpus(needs: Needs) -> int:
 
 def _gpus_of(needs: Needs, amounts: Mapping[str, int]) -> int:
     return sum(amounts.get(gpu, 0) for gpu in needs.gpus)
-
-
-class GangDemand(NamedTuple):
-    """A gang that waits for so many pods of each request, and the node and UID of each pod that it has."""
-
-    waiting: tuple[tuple[Needs, int], ...]
-    bound: Sequence[tuple[str, str]]
-
-    @property
-    def missing(self) -> int:
-        """Pods that it waits for."""
-        return sum(count for _, count in self.waiting)
-
-
-def stuck(gangs: Mapping[str, GangDemand], room: Room) -> dict[str, GangDemand]:
-    """The gangs that do not fit now: only they can wait for each other."""
-    return {key: each for key, each in gangs.items() if not _fits(each, room)}
-
-
-def served_by(key: str, gangs: Mapping[str, GangDemand], room: Room) -> frozenset[str]:
-    """The other gangs, of these that are `stuck`, that would fit without the pods of this one.
-
-    The room is the same afterwards.
-    """
-    with _without(gangs[key].bound, room):
-        return frozenset(other for other, each in gangs.items() if other != key and _fits(each, room))
-
-
-def deadlocks(serves: Mapping[str, Collection[str]]) -> list[tuple[str, ...]]:
-    """The gangs that wait for each other, by those that each one `serves`: all of a group are on circles."""
-    servers = defaultdict[str, list[str]](list)
-    for key, served in serves.items():
-        for each in served:
-            servers[each].append(key)
-    groups, left = [], dict.fromkeys(serves)
-    while left:
-        key, _ = left.popitem()
-        group = _reached(key, serves) & _reached(key, servers)
-        if key in group:
-            groups.append(tuple(sorted(group)))
-            for each in group - {key}:
-                del left[each]
-    return sorted(groups)
-
-
-def _reached(key: str, serves: Mapping[str, Collection[str]]) -> set[str]:
-    found: set[str] = set()
-    ahead = list(serves.get(key, ()))
-    while ahead:
-        each = ahead.pop()
-        if each not in found:
-            found.add(each)
-            ahead += serves.get(each, ())
-    return found
-
-
-def _fits(gang: GangDemand, room: Room) -> bool:
-    """Whether all pods that it waits for fit at once; of one that takes too long to place, nobody says that not."""
-    found = fitting(gang.waiting, room, gang.missing)
-    return found is None or found >= gang.missing
-
-
-@contextmanager
-def _without(bound: Sequence[tuple[str, str]], room: Room) -> Iterator[None]:
-    taken: list[tuple[str, str, Taken]] = []
-    try:
-        for name, uid in bound:
-            node = room.nodes.get(name)
-            if node and node.place and uid in node.taken and uid not in node.stopping:
-                taken.append((name, uid, node.taken[uid]))
-                room.release(name, uid)
-        yield
-    finally:
-        for name, uid, each in taken:
-            room.bind(name, uid, each)

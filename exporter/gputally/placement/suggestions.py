@@ -10,9 +10,9 @@ from gputally.model.kube.pods import NodeSelectorTerm, Toleration
 from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, Needs, Place, Situation
 from gputally.model.verdicts import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.placement.eviction import would_evict
-from gputally.placement.exclusions import NO_REQUIREMENT, UNSCHEDULABLE, describe, named_by
 from gputally.placement.node_room import NodeRoom
 from gputally.placement.room import Room
+from gputally.placement.taints_and_affinity import NO_REQUIREMENT, UNSCHEDULABLE, describe, named_by
 from gputally.placement.verdicts import judged
 from gputally.placement.what_if import fitting_on
 

@@ -20,13 +20,13 @@ from gputally.placement.candidates import (
     with_enough,
 )
 from gputally.placement.eviction import allowed, would_evict
-from gputally.placement.exclusions import exclusions
 from gputally.placement.fit import by_importance, fits, must_go
 from gputally.placement.gangs import gang_obstacles
 from gputally.placement.node_obstacles import ALL, COMPARED_NODES, best_of, held_by, on_accepting, on_excluding
 from gputally.placement.node_room import NodeRoom, add
 from gputally.placement.room import Room
 from gputally.placement.scheduler_text import unmodelled
+from gputally.placement.taints_and_affinity import exclusions
 
 NOWHERE: Final = Situation()
 _REASONS: Final = {

@@ -7,9 +7,9 @@ from gputally.model.needs import Needs, Situation, Taken
 from gputally.model.verdicts import Eviction, Reason, Verdict
 from gputally.placement.candidates import available_on, candidates_for, with_enough
 from gputally.placement.eviction import would_evict
-from gputally.placement.exclusions import exclusions
 from gputally.placement.fit import copies, fits
 from gputally.placement.room import TRIED, Room
+from gputally.placement.taints_and_affinity import exclusions
 from gputally.placement.verdicts import NOWHERE, judged
 
 MAX_EVICTIONS: Final = 256

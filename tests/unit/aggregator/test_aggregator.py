@@ -17,7 +17,7 @@ from gputally.aggregator.aggregator import aggregate
 from gputally.aggregator.settings import Settings
 from gputally.errors import ApiForbidden, LedgerError
 from gputally.kube.api import Api
-from gputally.kube.watch import Batches
+from gputally.kube.reflector import Batches
 from gputally.kube.watched import Resource, resources
 from gputally.ledger.open import open_reader
 from gputally.ledger.open_to_write import open_ledger

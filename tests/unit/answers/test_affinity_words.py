@@ -4,7 +4,7 @@ import pytest
 
 from gputally.answers.why_waiting import affinity_words
 from gputally.model.kube.pods import LabelRequirement, NodeSelectorTerm
-from gputally.placement.exclusions import NO_REQUIREMENT
+from gputally.placement.taints_and_affinity import NO_REQUIREMENT
 
 H100 = LabelRequirement(key="gpu", operator="In", values=("H100", "H200"))
 NO_SPOT = LabelRequirement(key="spot", operator="DoesNotExist")

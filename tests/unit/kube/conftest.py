@@ -9,7 +9,7 @@ import pytest
 
 from gputally.kube.api import Access, Api, new_session
 from gputally.kube.failures import Backoff
-from gputally.kube.watch import run_reflector
+from gputally.kube.reflector import run_reflector
 from gputally.kube.watched import Resource
 from gputally.model.health import WatchHealth
 from gputally.model.kube.meta import Kind

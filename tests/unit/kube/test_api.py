@@ -10,8 +10,8 @@ from aiohttp.test_utils import unused_port
 from gputally.errors import ApiForbidden, ApiUnreachable, ConfigError, Problem, VersionExpired
 from gputally.kube.api import Access, Api, Batches, new_session
 from gputally.kube.failures import Failure, RequestFailed, RequestRefused
+from gputally.kube.reflector import Lines
 from gputally.kube.server_time import Answer, monotonic_us
-from gputally.kube.watch import Lines
 from gputally.model.kube.meta import OwnerMeta
 from tests.fakes.scripted_api import ScriptedApi, serving
 

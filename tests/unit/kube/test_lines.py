@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.kube.watch import Lines
+from gputally.kube.reflector import Lines
 
 
 @given(

@@ -6,8 +6,7 @@ import msgspec
 
 from gputally.kube.api import Api
 from gputally.kube.failures import Backoff
-from gputally.kube.reflector import LIVE_US, QUIET_SECONDS
-from gputally.kube.watch import run_reflector
+from gputally.kube.reflector import LIVE_US, QUIET_SECONDS, run_reflector
 from gputally.model.health import WatchHealth
 from gputally.model.kube.meta import Kind
 from gputally.model.observation import Bookmark, Checkpoint, Deleted, Upserted

@@ -5,7 +5,7 @@ import pytest
 from gputally.model.kube.pods import LabelRequirement, NodeSelectorTerm, Toleration
 from gputally.model.needs import Taint
 from gputally.model.verdicts import ObstacleKind
-from gputally.placement.exclusions import exclusions, failing, tolerates
+from gputally.placement.taints_and_affinity import exclusions, failing, tolerates
 from tests.unit.placement.cluster import needs, place
 
 TAINT = Taint("team", "a", "NoSchedule")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.placement.gangs import GangDemand, deadlocks, served_by, stuck
+from gputally.placement.deadlocks import GangDemand, deadlocks, served_by, stuck
 from tests.unit.placement.cluster import needs, place, room, taken
 
 

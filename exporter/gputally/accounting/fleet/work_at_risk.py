@@ -11,7 +11,7 @@ from gputally.accounting.fleet.active_pods import ActivePod, pending
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.lost_work.at_risk import PodAtRisk, RunningPods
 from gputally.accounting.lost_work.container_restarts import WAITING
-from gputally.accounting.lost_work.pod_work import costs_of_spans, gpu_time_of, spans_of
+from gputally.accounting.lost_work.work_since_checkpoint import costs_of_spans, gpu_time_of, spans_of
 from gputally.frameworks.framework import OnLoss
 from gputally.frameworks.groups import PodGroup, group_of
 from gputally.model.lost_work import CheckpointSource

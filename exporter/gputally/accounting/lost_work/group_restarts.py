@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.accounting.facts.outcome import outcome_of
-from gputally.accounting.lost_work.pod_work import PodWork, union
+from gputally.accounting.lost_work.work_since_checkpoint import PodWork, union
 from gputally.frameworks.framework import OnLoss
 from gputally.frameworks.groups import attempt_of
 from gputally.model.allocation import Outcome

@@ -9,7 +9,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import KeyedDocuments
-from gputally.accounting.lost_work.pod_work import Amounts, PodWork, checkpoint_before_end, loss_amounts, lost_work
+from gputally.accounting.lost_work.work_since_checkpoint import (
+    Amounts,
+    PodWork,
+    checkpoint_before_end,
+    loss_amounts,
+    lost_work,
+)
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.frameworks.groups import PodGroup

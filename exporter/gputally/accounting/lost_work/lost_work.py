@@ -18,8 +18,8 @@ from gputally.accounting.lost_work.at_risk import AtRisk
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts
 from gputally.accounting.lost_work.group_restarts import GroupVerdict, ended_member, present_member, verdict_of
 from gputally.accounting.lost_work.loss_book import LossBook, PodLoss, loses_work, with_shared
-from gputally.accounting.lost_work.pod_work import PodWork, spans_of, stall_amounts, within, work_of
 from gputally.accounting.lost_work.restart_losses import RestartLosses
+from gputally.accounting.lost_work.work_since_checkpoint import PodWork, spans_of, stall_amounts, within, work_of
 from gputally.accounting.pods.pods import Pods
 from gputally.accounting.totals.totals import Totals
 from gputally.frameworks.framework import OnLoss

@@ -9,7 +9,7 @@ from gputally.accounting.facts.allocation import held
 from gputally.accounting.jobs.checkpoints import Checkpoints, declared_interval, has_work
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts, LostRun
 from gputally.accounting.lost_work.loss_book import LossBook, PodLoss
-from gputally.accounting.lost_work.pod_work import PodWork, merged, spans_of, within
+from gputally.accounting.lost_work.work_since_checkpoint import PodWork, merged, spans_of, within
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions import Cause, Disruption

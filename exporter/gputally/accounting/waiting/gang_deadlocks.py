@@ -15,7 +15,7 @@ from gputally.frameworks.volcano import task_of
 from gputally.model.needs import Needs
 from gputally.model.partial_gangs import NotCompared, PartialGang, PartialNow, PartialSum, TaskShort
 from gputally.model.pod_record import PodRecord
-from gputally.placement.gangs import GangDemand, deadlocks, served_by, stuck
+from gputally.placement.deadlocks import GangDemand, deadlocks, served_by, stuck
 
 MOST_PENDING: Final = 1000
 """Pending pods of one gang that are named."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from grpc import StatusCode
 
-from gputally.devices.kubelet.pod_resources import PodResourcesClient
+from gputally.devices.kubelet.pod_resources_client import PodResourcesClient
 from gputally.errors import KubeletError, KubeletRefused, KubeletUnreachable
 from tests.fakes.kubelet import Kubelet, pod, running
 from tests.fakes.until import PATIENCE_SECONDS
