@@ -49,6 +49,9 @@ _WORKLOAD_PREEMPTED: Final = "WorkloadEvictedDueToPreempted"
 _PREEMPTED_TEXT: Final = "Preempted to accommodate"
 _EVICTED: Final = "Evicted"
 _PREEMPTED: Final = "Preempted"
+_QUOTA_RESERVED: Final = "QuotaReserved"
+_ADMITTED: Final = "Admitted"
+_FINISHED: Final = "Finished"
 _POD_CLASSES: Final = frozenset({"PriorityClass", "scheduling.k8s.io/priorityclass"})
 _WORKLOAD_CLASSES: Final = frozenset({"WorkloadPriorityClass", "kueue.x-k8s.io/workloadpriorityclass"})
 _MOST_PRIORITY: Final = 2**31
@@ -172,15 +175,20 @@ class KueueWorkload(Object, frozen=True):
         return evicted, Cause.QUEUE_PREEMPTION if evicted.reason == _PREEMPTED else Cause.QUEUE_EVICTION
 
     @property
+    def quota_reserved(self) -> Condition | None:
+        """Whether its quota is reserved, since when, and why not."""
+        return self.condition(_QUOTA_RESERVED)
+
+    @property
+    def ends_of_wait(self) -> list[Condition]:
+        """The true conditions because of which it waits no longer: it was admitted or is over."""
+        return [each for each in map(self.condition, (_ADMITTED, _FINISHED)) if each and each.status == "True"]
+
+    @property
     def is_waiting(self) -> bool:
         """Whether it waits for its admission; one that is not active waits for its user."""
-        is_over = self.metadata.deletion_timestamp is not None or self.is_true("Finished")
-        return self.spec.active is not False and not is_over and not self.is_true("Admitted")
-
-    def is_true(self, of_type: str) -> bool:
-        """Whether it has that condition, and it is true."""
-        found = self.condition(of_type)
-        return found is not None and found.status == "True"
+        is_deleted = self.metadata.deletion_timestamp is not None
+        return self.spec.active is not False and not is_deleted and not self.ends_of_wait
 
 
 class QueueRule(StrEnum):

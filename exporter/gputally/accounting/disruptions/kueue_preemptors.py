@@ -162,8 +162,7 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
 
 def _left_us(found: KueueWorkload, at_us: int) -> int | None:
     """Since when it waits no longer: it was admitted or is over."""
-    ends = [each for each in map(found.condition, ("Admitted", "Finished")) if each and each.status == "True"]
-    return max((dated_us(each.last_transition_time, at_us) for each in ends), default=None)
+    return max((dated_us(each.last_transition_time, at_us) for each in found.ends_of_wait), default=None)
 
 
 def _quantity(each: PodSet, rules: Rules) -> int:

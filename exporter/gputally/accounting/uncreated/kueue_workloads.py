@@ -69,7 +69,7 @@ class QueuedWorkloads(StatePart[Struct]):
             if owner and found.is_waiting:
                 job = owner.namespace, owner.reference.uid
                 lacking = dict(_lacking_of(found, owner, self._rules, at_us=at_us))
-                state = _state_of(found.condition("QuotaReserved"))
+                state = _state_of(found.quota_reserved)
                 self._replace(found.metadata.uid, job, lacking, state, at_us=at_us)
             else:
                 self.gone(found.metadata.uid, at_us=at_us)
@@ -122,7 +122,7 @@ def _lacking_of(found: KueueWorkload, owner: Owner, rules: Rules, *, at_us: int)
     """The pods with GPUs that it lacks; an entry for each pod set, as their pods may differ."""
     if (owner.reference.api_version, owner.reference.kind) == ("batch/v1", "Job"):
         return
-    waits, uid = found.condition("QuotaReserved"), owner.reference.uid
+    waits, uid = found.quota_reserved, owner.reference.uid
     since = (waits.last_transition_time if waits else None) or found.metadata.creation_timestamp
     for each in (found.spec.pod_sets or ())[:_MOST_SETS]:
         lacking = lacking_of_template(owner, each.template, None, each.count, rules)
