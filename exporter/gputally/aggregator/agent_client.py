@@ -18,6 +18,27 @@ from gputally.files.reread import Files, Reread
 from gputally.model.units import US_PER_HOUR
 from gputally.model.usage import VERSION, AssignmentReport, GpuReport, Hour, PullOutcome, UsageReport
 
+_MAX: Final = 1 << 62
+"""The ledger stores 64-bit integers; the values of one device hour are a thousand times smaller."""
+_MAX_MEMORY: Final = 1 << 100
+_MAX_CHARACTERS: Final = 512
+_MAX_GPUS: Final = 64
+"""The largest nodes have 16, and some can be extended."""
+_MAX_ASSIGNMENTS: Final = 20_000
+"""Twice the limit of an agent."""
+_MAX_HOURS: Final = 100
+"""An agent keeps at most 72, and unfinished hours."""
+DEADLINE_SECONDS: Final = 5.0
+MAX_BYTES: Final = 16 << 20
+"""About a hundred times the report of a busy node."""
+CONNECT_SECONDS: Final = 2.0
+MAX_CONNECTIONS: Final = 256
+"""Limit for concurrent requests, reached only if hundreds of agents do not respond."""
+_PATH: Final = "/v1/usage"
+_MIG: Final = "MIG-"
+"""Prefix of MIG device UUIDs; the MIG basis affects only their weights."""
+_AUTH_FAILURES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
 
 def token_file(options: AgentOptions) -> Callable[[], str] | None:
     """A function that returns the current token; None if no token is configured. Raises: ConfigError if unreadable."""
@@ -52,18 +73,6 @@ def _context(options: AgentOptions, files: Files) -> ssl.SSLContext:
     if options.certificate:
         load_certificate(context, options.certificate, options.key, files, role="--agents.cert-file")
     return context
-
-
-_MAX: Final = 1 << 62
-"""The ledger stores 64-bit integers; the values of one device hour are a thousand times smaller."""
-_MAX_MEMORY: Final = 1 << 100
-_MAX_CHARACTERS: Final = 512
-_MAX_GPUS: Final = 64
-"""The largest nodes have 16, and some can be extended."""
-_MAX_ASSIGNMENTS: Final = 20_000
-"""Twice the limit of an agent."""
-_MAX_HOURS: Final = 100
-"""An agent keeps at most 72, and unfinished hours."""
 
 
 def implausible(report: UsageReport) -> str:
@@ -133,18 +142,6 @@ def _valid_numbers(numbers: Iterable[int]) -> bool:
 
 def _valid_texts(texts: Iterable[str]) -> bool:
     return all(len(text) <= _MAX_CHARACTERS for text in texts)
-
-
-DEADLINE_SECONDS: Final = 5.0
-MAX_BYTES: Final = 16 << 20
-"""About a hundred times the report of a busy node."""
-CONNECT_SECONDS: Final = 2.0
-MAX_CONNECTIONS: Final = 256
-"""Limit for concurrent requests, reached only if hundreds of agents do not respond."""
-_PATH: Final = "/v1/usage"
-_MIG: Final = "MIG-"
-"""Prefix of MIG device UUIDs; the MIG basis affects only their weights."""
-_AUTH_FAILURES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class PullFailed(GputallyError):

@@ -58,6 +58,15 @@ if TYPE_CHECKING:
 
 Background = Callable[[], Coroutine[None, None, None]]
 """A task that never ends."""
+logger = logging.getLogger(__name__)
+_TIME_PATH: Final = "/api/v1/namespaces"
+"""Requested only for the server's time; the aggregator's permissions include it."""
+CATCH_UP_SECONDS: Final = 0.1
+"""How soon a server sends the missed events of a resumed watch. It does not mark their end; if one arrives later, its
+pods are reaccounted."""
+_USUAL_THRESHOLDS: Final = gc.get_threshold()
+_STARTING_THRESHOLD: Final = 50_000
+"""Threshold of the garbage collector during the initial lists, which create little garbage."""
 
 
 def optional_tasks(
@@ -82,18 +91,6 @@ def optional_tasks(
     if rules.budgets:
         tasks["budgets"] = budget_task(settings, pipeline, reports)
     return tasks
-
-
-logger = logging.getLogger(__name__)
-
-_TIME_PATH: Final = "/api/v1/namespaces"
-"""Requested only for the server's time; the aggregator's permissions include it."""
-CATCH_UP_SECONDS: Final = 0.1
-"""How soon a server sends the missed events of a resumed watch. It does not mark their end; if one arrives later, its
-pods are reaccounted."""
-_USUAL_THRESHOLDS: Final = gc.get_threshold()
-_STARTING_THRESHOLD: Final = 50_000
-"""Threshold of the garbage collector during the initial lists, which create little garbage."""
 
 
 class RunningAggregator:

@@ -21,6 +21,12 @@ CHECK_REST: Final = 19
 _END: Final = object()
 Check = Callable[[], Iterator[None]]
 """See `Ledger.check`."""
+ROLL_UP_INTERVAL_SECONDS: Final = 3_600.0
+"""Pause between two passes; those that find nothing are short."""
+NONE_CLOSED_SECONDS: Final = 10.0
+"""Pause while no closed period is known: after a start, these are read only once all events are accounted."""
+ROLL_UP_REST: Final = 9
+"""Ratio of the pause after a step to the step's duration."""
 
 
 async def keep_checked(check: Check, health: LedgerHealth, *, clock: Clock) -> None:
@@ -46,14 +52,6 @@ async def _run_check(steps: Iterator[None]) -> None:
         started = time.monotonic()
         result = await asyncio.to_thread(next, steps, _END)
         await asyncio.sleep(CHECK_REST * (time.monotonic() - started))
-
-
-ROLL_UP_INTERVAL_SECONDS: Final = 3_600.0
-"""Pause between two passes; those that find nothing are short."""
-NONE_CLOSED_SECONDS: Final = 10.0
-"""Pause while no closed period is known: after a start, these are read only once all events are accounted."""
-ROLL_UP_REST: Final = 9
-"""Ratio of the pause after a step to the step's duration."""
 
 
 async def keep_rolled_up(

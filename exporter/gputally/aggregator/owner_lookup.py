@@ -24,6 +24,15 @@ MAX_LOOKUPS: Final = 8
 """Concurrent lookups."""
 MAX_PER_NAMESPACE: Final = 4
 """Concurrent lookups of one namespace: slow ones leave capacity for others."""
+logger = logging.getLogger(__name__)
+FIRST_PAUSE_SECONDS: Final = 10.0
+LONGEST_PAUSE_SECONDS: Final = 300.0
+MAX_FAILURES: Final = 6
+"""Failed lookups of one owner, within about six minutes; after that its job is named by the known owners."""
+_OUTAGES: Final = (Failure.UNREACHABLE, Failure.THROTTLED, Failure.FORBIDDEN)
+"""Failures that do not depend on the owner; they are not counted."""
+SPARE: Final = 1000
+"""Tolerated number of queued owners that no pod needs any more."""
 
 
 class OwnerQueue:
@@ -91,18 +100,6 @@ class OwnerQueue:
 
     def _append(self, owner: Owner) -> None:
         self._ready.setdefault(owner.namespace, deque()).append(owner)
-
-
-logger = logging.getLogger(__name__)
-
-FIRST_PAUSE_SECONDS: Final = 10.0
-LONGEST_PAUSE_SECONDS: Final = 300.0
-MAX_FAILURES: Final = 6
-"""Failed lookups of one owner, within about six minutes; after that its job is named by the known owners."""
-_OUTAGES: Final = (Failure.UNREACHABLE, Failure.THROTTLED, Failure.FORBIDDEN)
-"""Failures that do not depend on the owner; they are not counted."""
-SPARE: Final = 1000
-"""Tolerated number of queued owners that no pod needs any more."""
 
 
 class _Attempts(Struct):

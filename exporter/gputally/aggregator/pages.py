@@ -19,6 +19,25 @@ from gputally.web.report_routes import OPENAPI_PATH, PAGE_PATH
 from gputally.web.status_page import StatusTable
 
 _MOST_ROWS: Final = 50
+PODS_PATH: Final = "/metrics/pods"
+_LINKS: Final = (
+    (PODS_PATH, "metrics by pod and by node, in the Prometheus format"),
+    (ALLOCATIONS_PATH, "who holds or wants which GPUs now, as JSON"),
+    (AT_RISK_PATH, "the work that a preemption would destroy now, by job and by node, as JSON"),
+    (PREEMPTIONS_PATH, "pods that were preempted, evicted or lost with their node, as JSON"),
+    (PENDING_PAGE_PATH, "pods that wait for GPUs, why, and what would help"),
+    (PENDING_PATH, "the same as JSON"),
+    (PAGE_PATH, "GPU-hours and cost of a period, and why they changed"),
+    (OPENAPI_PATH, "description of the HTTP API (OpenAPI)"),
+)
+DASHBOARDS: Final = (
+    ("gputally-fleet", "dashboard: capacity, utilisation and cost of the fleet"),
+    ("gputally-tenants", "dashboard: GPU-hours and cost of tenants and jobs"),
+    ("gputally-tiers", "dashboard: tiers and preemption"),
+    ("gputally-pending", "dashboard: pods that wait for GPUs"),
+    ("gputally-exporter", "dashboard: health of gputally"),
+)
+"""(UID, meaning) of dashboards in Grafana."""
 
 
 def pod_sections(now: AllocationsNow, *, tenants: Collection[str] | None) -> list[StatusTable]:
@@ -92,27 +111,6 @@ def _ledger(ledger: LedgerHealth, now_us: int) -> tuple[str, str]:
 
 def _ago(us: int | None, now_us: int) -> str:
     return "never" if us is None else f"{max(0, now_us - us) // US_PER_SECOND} s ago"
-
-
-PODS_PATH: Final = "/metrics/pods"
-_LINKS: Final = (
-    (PODS_PATH, "metrics by pod and by node, in the Prometheus format"),
-    (ALLOCATIONS_PATH, "who holds or wants which GPUs now, as JSON"),
-    (AT_RISK_PATH, "the work that a preemption would destroy now, by job and by node, as JSON"),
-    (PREEMPTIONS_PATH, "pods that were preempted, evicted or lost with their node, as JSON"),
-    (PENDING_PAGE_PATH, "pods that wait for GPUs, why, and what would help"),
-    (PENDING_PATH, "the same as JSON"),
-    (PAGE_PATH, "GPU-hours and cost of a period, and why they changed"),
-    (OPENAPI_PATH, "description of the HTTP API (OpenAPI)"),
-)
-DASHBOARDS: Final = (
-    ("gputally-fleet", "dashboard: capacity, utilisation and cost of the fleet"),
-    ("gputally-tenants", "dashboard: GPU-hours and cost of tenants and jobs"),
-    ("gputally-tiers", "dashboard: tiers and preemption"),
-    ("gputally-pending", "dashboard: pods that wait for GPUs"),
-    ("gputally-exporter", "dashboard: health of gputally"),
-)
-"""(UID, meaning) of dashboards in Grafana."""
 
 
 def page_links(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -29,6 +29,20 @@ PAGE: Final = 100
 VERSION: Final = 1
 """Raised when a field of the document is removed or changes its meaning."""
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
+logger = logging.getLogger(__name__)
+INTERVAL_SECONDS: Final = 5.0
+LONGEST_SECONDS: Final = 300.0
+"""Limit of the pauses, which double with each failure."""
+MOST_FAILURES: Final = 5
+"""After so many failures in a row the webhook is taken to be down, and other records wait too."""
+REST: Final = 4
+"""Ratio of the pause before the next page to the time that reading one took: thousands may be pending for an hour."""
+_MOST_RETRIES: Final = 1_000
+DELIVERED: Final = "delivered"
+FAILED: Final = "failed"
+REJECTED: Final = "rejected"
+WITHDRAWN: Final = "withdrawn"
+"""In the ledger: the pod had ended by itself after all."""
 
 
 class DueRecord(NamedTuple):
@@ -76,23 +90,6 @@ def _document(found: JobPreemption, cluster: str | None, now_us: int) -> bytes:
     row = record_row(found, UTC, now_us=now_us, tiers_only=True)
     head = {"version": VERSION, "cluster": cluster, "text": record_text(row)}
     return _ENCODER.encode(head | structs.asdict(row))
-
-
-logger = logging.getLogger(__name__)
-
-INTERVAL_SECONDS: Final = 5.0
-LONGEST_SECONDS: Final = 300.0
-"""Limit of the pauses, which double with each failure."""
-MOST_FAILURES: Final = 5
-"""After so many failures in a row the webhook is taken to be down, and other records wait too."""
-REST: Final = 4
-"""Ratio of the pause before the next page to the time that reading one took: thousands may be pending for an hour."""
-_MOST_RETRIES: Final = 1_000
-DELIVERED: Final = "delivered"
-FAILED: Final = "failed"
-REJECTED: Final = "rejected"
-WITHDRAWN: Final = "withdrawn"
-"""In the ledger: the pod had ended by itself after all."""
 
 
 class _Retry(NamedTuple):

@@ -33,6 +33,67 @@ from gputally.process.settings import (
 if TYPE_CHECKING:
     from gputally.accounting.prices.book import PriceBook
 
+DEFAULT_ADDRESS: Final = ":9836"
+LEAST_RETENTION_DAYS: Final = 62
+"""This month and the last one, on any day and in any time zone."""
+_DURATION: Final = re.compile(r"(?P<count>[1-9]\d{0,4})(?P<unit>[dwy])", re.ASCII)
+_UNIT_DAYS: Final = {"d": 1, "w": 7, "y": 365}
+SETTINGS: Final = (
+    Setting("config.file", "", "FILE", "tiers, tenants, resources, limits and budgets (YAML); without it, each "
+            "PriorityClass is a tier and each namespace a tenant"),
+    Setting("prices.file", "", "FILE", "price book (YAML); without it, no cost is calculated or exported"),
+    Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH, created if missing; use "
+            "one ledger per process and cluster"),
+    Setting("ledger.retention", "", "DURATION", "how long to keep single allocations, at least 62d, e.g. 400d; "
+            "older ones are rolled up into daily rows with the same sums; empty keeps all"),
+    Setting("kubeconfig", "", "FILE", "kubeconfig; default is KUBECONFIG, ~/.kube/config or the pod's service account"),
+    Setting("context", "", "NAME", "context of the kubeconfig; default is its current context"),
+    Setting("api.patience", "15", "SECONDS", "how long to wait at startup for an API server that does not respond"),
+    Setting("watch", "", "RESOURCES", "resources to watch in addition, each of which needs list and watch, separated "
+            f"by commas: {', '.join(OPTIONAL_RESOURCES)}"),
+    Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "addresses that serve /metrics, separated by commas"),
+    Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), "
+            "reloaded on change; without it, neither authentication nor encryption"),
+    Setting(
+        "web.max-requests",
+        "40",
+        "N",
+        "maximum concurrent scrapes; others wait, and a client with this many of its own gets 429",
+    ),
+    Setting("web.grafana-url", "", "URL", "URL of Grafana, for links from the status page to the dashboards"),
+    Setting("metrics.zero-seconds", "120", "SECONDS", "how long a new series is exported as 0, so that every "
+            "Prometheus scrapes its start: use about four scrape intervals, or 0 to export values at once"),
+    Setting("metrics.pods", "on", "on|off", "serve /metrics/pods: tier, tenant, job and GPUs of each pod, and the "
+            "capacity of each node"),
+    Setting("metrics.training-job-cost", "off", "on|off", "serve training_job_cost_usd on /metrics/pods: the cost "
+            "so far of each job, up to 1,000 series; needs a price book in USD"),
+    Setting("pending.reasons", "on", "on|off", "explain why pods wait for GPUs; keeps what all pods take from nodes "
+            "with GPUs, some 0.2 kB for each of these pods"),
+    Setting("agents.selector", "app.kubernetes.io/name=gputally,app.kubernetes.io/component=agent", "LABELS",
+            "labels that select the agent pods; empty to select none"),
+    Setting("agents.namespace", "gputally", "NAME", "namespace of the agent pods, in which only trusted people "
+            "may create pods; empty for all namespaces"),
+    Setting("agents.port", "9837", "PORT", "port of the discovered agents"),
+    Setting("agents.interval", "10", "SECONDS", "how often the measurements of each agent are pulled"),
+    Setting("agents.token-file", "", "FILE", "bearer token to send to agents, reloaded on change"),
+    Setting("agents.ca-file", "", "FILE", "CA certificate (PEM) that signs the certificates of agents and nothing "
+            "else; with it, discovered agents are pulled by HTTPS"),
+    Setting("agents.cert-file", "", "FILE", "client certificate to present to agents (PEM)"),
+    Setting("agents.key-file", "", "FILE", "key of the client certificate (PEM); default is the certificate's file"),
+    Setting("agents.urls", "", "NODE=URL", "agents in addition to the discovered ones, separated by commas"),
+    Setting("preemption-webhook-url-file", "", "FILE", "file with the URL of a webhook that gets a record of each "
+            "preemption of a job, reloaded on change; without it, nothing is posted"),
+    Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),
+    Setting("log.format", "text", "FORMAT", "text or json"),
+)  # fmt: skip
+_CHOICES: Final = {
+    "metrics.pods": ("on", "off"),
+    "metrics.training-job-cost": ("on", "off"),
+    "pending.reasons": ("on", "off"),
+    "log.level": ("debug", "info", "warning", "error"),
+    "log.format": ("text", "json"),
+}
+
 
 class Target(NamedTuple):
     """An agent to pull: its node and base URL."""
@@ -82,72 +143,6 @@ def _host(address: str) -> str:
     if isinstance(ip, IPv6Address):
         return "" if ip.scope_id else f"[{ip}]"
     return str(ip)
-
-
-DEFAULT_ADDRESS: Final = ":9836"
-LEAST_RETENTION_DAYS: Final = 62
-"""This month and the last one, on any day and in any time zone."""
-_DURATION: Final = re.compile(r"(?P<count>[1-9]\d{0,4})(?P<unit>[dwy])", re.ASCII)
-_UNIT_DAYS: Final = {"d": 1, "w": 7, "y": 365}
-
-
-SETTINGS: Final = (
-    Setting("config.file", "", "FILE", "tiers, tenants, resources, limits and budgets (YAML); without it, each "
-            "PriorityClass is a tier and each namespace a tenant"),
-    Setting("prices.file", "", "FILE", "price book (YAML); without it, no cost is calculated or exported"),
-    Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH, created if missing; use "
-            "one ledger per process and cluster"),
-    Setting("ledger.retention", "", "DURATION", "how long to keep single allocations, at least 62d, e.g. 400d; "
-            "older ones are rolled up into daily rows with the same sums; empty keeps all"),
-    Setting("kubeconfig", "", "FILE", "kubeconfig; default is KUBECONFIG, ~/.kube/config or the pod's service account"),
-    Setting("context", "", "NAME", "context of the kubeconfig; default is its current context"),
-    Setting("api.patience", "15", "SECONDS", "how long to wait at startup for an API server that does not respond"),
-    Setting("watch", "", "RESOURCES", "resources to watch in addition, each of which needs list and watch, separated "
-            f"by commas: {', '.join(OPTIONAL_RESOURCES)}"),
-    Setting("web.listen-address", DEFAULT_ADDRESS, "HOST:PORT", "addresses that serve /metrics, separated by commas"),
-    Setting("web.config.file", "", "FILE", "TLS, users and headers (YAML, as in Prometheus' exporter-toolkit), "
-            "reloaded on change; without it, neither authentication nor encryption"),
-    Setting(
-        "web.max-requests",
-        "40",
-        "N",
-        "maximum concurrent scrapes; others wait, and a client with this many of its own gets 429",
-    ),
-    Setting("web.grafana-url", "", "URL", "URL of Grafana, for links from the status page to the dashboards"),
-    Setting("metrics.zero-seconds", "120", "SECONDS", "how long a new series is exported as 0, so that every "
-            "Prometheus scrapes its start: use about four scrape intervals, or 0 to export values at once"),
-    Setting("metrics.pods", "on", "on|off", "serve /metrics/pods: tier, tenant, job and GPUs of each pod, and the "
-            "capacity of each node"),
-    Setting("metrics.training-job-cost", "off", "on|off", "serve training_job_cost_usd on /metrics/pods: the cost "
-            "so far of each job, up to 1,000 series; needs a price book in USD"),
-    Setting("pending.reasons", "on", "on|off", "explain why pods wait for GPUs; keeps what all pods take from nodes "
-            "with GPUs, some 0.2 kB for each of these pods"),
-    Setting("agents.selector", "app.kubernetes.io/name=gputally,app.kubernetes.io/component=agent", "LABELS",
-            "labels that select the agent pods; empty to select none"),
-    Setting("agents.namespace", "gputally", "NAME", "namespace of the agent pods, in which only trusted people "
-            "may create pods; empty for all namespaces"),
-    Setting("agents.port", "9837", "PORT", "port of the discovered agents"),
-    Setting("agents.interval", "10", "SECONDS", "how often the measurements of each agent are pulled"),
-    Setting("agents.token-file", "", "FILE", "bearer token to send to agents, reloaded on change"),
-    Setting("agents.ca-file", "", "FILE", "CA certificate (PEM) that signs the certificates of agents and nothing "
-            "else; with it, discovered agents are pulled by HTTPS"),
-    Setting("agents.cert-file", "", "FILE", "client certificate to present to agents (PEM)"),
-    Setting("agents.key-file", "", "FILE", "key of the client certificate (PEM); default is the certificate's file"),
-    Setting("agents.urls", "", "NODE=URL", "agents in addition to the discovered ones, separated by commas"),
-    Setting("preemption-webhook-url-file", "", "FILE", "file with the URL of a webhook that gets a record of each "
-            "preemption of a job, reloaded on change; without it, nothing is posted"),
-    Setting("log.level", "info", "LEVEL", "debug, info, warning or error"),
-    Setting("log.format", "text", "FORMAT", "text or json"),
-)  # fmt: skip
-
-
-_CHOICES: Final = {
-    "metrics.pods": ("on", "off"),
-    "metrics.training-job-cost": ("on", "off"),
-    "pending.reasons": ("on", "off"),
-    "log.level": ("debug", "info", "warning", "error"),
-    "log.format": ("text", "json"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)

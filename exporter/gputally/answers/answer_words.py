@@ -46,6 +46,24 @@ _PAST: Final = {
     "gone": "exists no longer",
     "gang_wait": "does not wait for GPUs: its gang is incomplete, but it holds its GPUs",
 }
+NOT_COMPARED: Final[Mapping[str, str]] = {
+    NotCompared.UNKNOWN: "what it waits for is not known",
+    NotCompared.LIMIT: "enough older gangs of its tenant, or of all tenants, are compared",
+}
+FIRST_STEPS: Final[Mapping[str, str]] = {
+    Reason.NO_SCHEDULER: "Correct the name, or start the scheduler.",
+    Reason.QUEUED: "Look at the quota of the queue.",
+    Reason.GATED: "Whoever set them must remove them.",
+    Reason.REFUSED: "Read what the API server answered.",
+    Reason.CLAIM: "Look at the claim: its devices are not modelled.",
+    Reason.UNKNOWN: "Ask again in some seconds.",
+    Reason.OTHER: "Read the line Scheduler.",
+    Reason.SCHEDULABLE: "If that lasts, look at the scheduler.",
+    Reason.VICTIMS_STOPPING: "Wait for their grace period.",
+    Reason.PREEMPTING: "If that lasts, look at the scheduler.",
+}
+"""For the other reasons, suggestions say what would help."""
+Facts = Iterator[tuple[str, str]]
 
 
 def headline_words(answer: WhyAnswer, currency: str) -> str:
@@ -254,12 +272,6 @@ def _on_nodes(document: WhyDocument) -> str:
     return f"{on}; {needed:,} such node{'' if needed == 1 else 's'} would hold them" if needed < used else on
 
 
-NOT_COMPARED: Final[Mapping[str, str]] = {
-    NotCompared.UNKNOWN: "what it waits for is not known",
-    NotCompared.LIMIT: "enough older gangs of its tenant, or of all tenants, are compared",
-}
-
-
 def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
     """How much of it is bound, since when, what that costs, and which gangs wait for it while it waits for them."""
     since = duration((now - gang.since).total_seconds())
@@ -276,27 +288,9 @@ def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
     return f"{bound} {have} been bound for {since}, holding {gpu_words(gang.gpus)}{rate}{cost}{deadlock}"
 
 
-FIRST_STEPS: Final[Mapping[str, str]] = {
-    Reason.NO_SCHEDULER: "Correct the name, or start the scheduler.",
-    Reason.QUEUED: "Look at the quota of the queue.",
-    Reason.GATED: "Whoever set them must remove them.",
-    Reason.REFUSED: "Read what the API server answered.",
-    Reason.CLAIM: "Look at the claim: its devices are not modelled.",
-    Reason.UNKNOWN: "Ask again in some seconds.",
-    Reason.OTHER: "Read the line Scheduler.",
-    Reason.SCHEDULABLE: "If that lasts, look at the scheduler.",
-    Reason.VICTIMS_STOPPING: "Wait for their grace period.",
-    Reason.PREEMPTING: "If that lasts, look at the scheduler.",
-}
-"""For the other reasons, suggestions say what would help."""
-
-
 def first_step(reason: str, *, has_suggestions: bool) -> str:
     """The first step about a pod or workload that waits for this reason; "" if suggestions say more."""
     return "" if has_suggestions else FIRST_STEPS.get(reason, "")
-
-
-Facts = Iterator[tuple[str, str]]
 
 
 def pod_facts(answer: WhyAnswer, document: WhyDocument) -> Facts:

@@ -15,6 +15,12 @@ from gputally.placement.what_if import seat, seat_nominated
 NOT_ADMITTED: Final = frozenset({Reason.NO_SCHEDULER, Reason.QUEUED, Reason.GATED, Reason.QUOTA_NEVER, Reason.QUOTA})
 """No scheduler looks at these pods."""
 _NEVER_NEXT: Final = NOT_ADMITTED | {Reason.IMPOSSIBLE, Reason.EXCLUDED}
+MOST_NODE_CHECKS: Final = 300_000
+"""Nodes, or groups of them, after which further pods are left out; each takes some microseconds."""
+MOST_PLACED: Final = 1_000
+"""Pods after which further ones are left out."""
+_HELD_BACK: Final = NOT_ADMITTED | {Reason.CLAIM, Reason.GANG, Reason.UNKNOWN, Reason.OTHER}
+"""Reasons of pods that wait for something else than the nodes."""
 
 
 def others_waiting(now: PendingNow, needs: Needs, viewer: Viewer) -> int:
@@ -33,14 +39,6 @@ def may_be_next(waiting: WaitingPod) -> bool:
 
 def _same_nodes(one: Needs, other: Needs) -> bool:
     return (one.gpus, one.node_selector, one.node_terms) == (other.gpus, other.node_selector, other.node_terms)
-
-
-MOST_NODE_CHECKS: Final = 300_000
-"""Nodes, or groups of them, after which further pods are left out; each takes some microseconds."""
-MOST_PLACED: Final = 1_000
-"""Pods after which further ones are left out."""
-_HELD_BACK: Final = NOT_ADMITTED | {Reason.CLAIM, Reason.GANG, Reason.UNKNOWN, Reason.OTHER}
-"""Reasons of pods that wait for something else than the nodes."""
 
 
 class QueueSimulation:

@@ -40,6 +40,9 @@ _OF_SYSTEM: Final = (
     PriorityChoice("system-node-critical", 2_000_001_000),
 )
 """Exist in every cluster. Source: kubernetes pkg/apis/scheduling/types.go, v1/helpers.go."""
+MOST_EVALUATED: Final = 1_000
+"""Pods of all kinds of one request that find a place; where further ones fit is not evaluated."""
+_BY_PODS: Final = (Reason.CAPACITY, Reason.INVERSION)
 
 
 class NoGpus(InvalidRequest):
@@ -131,11 +134,6 @@ def _existing(now: PendingNow, viewer: Viewer) -> str:
     theirs = [each.name for each in now.classes if each.name in known]
     ignored = "PriorityClasses in the file are ignored for users restricted to tenants"
     return f"your pods have {', '.join(theirs) or 'none'}; {ignored}"
-
-
-MOST_EVALUATED: Final = 1_000
-"""Pods of all kinds of one request that find a place; where further ones fit is not evaluated."""
-_BY_PODS: Final = (Reason.CAPACITY, Reason.INVERSION)
 
 
 class _Outcome(NamedTuple):

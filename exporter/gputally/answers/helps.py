@@ -21,6 +21,11 @@ from gputally.model.verdicts import Verdict
 from gputally.placement.room import is_planned
 from gputally.placement.suggestions import suggestions
 
+_MOST_NAMES: Final = 3
+_MOST_HELPS: Final = 5
+_OF_NODES: Final = (ChangeKind.REMOVE_TAINT, ChangeKind.UNCORDON)
+"""Changes of nodes, which a user restricted to tenants may not know."""
+
 
 class RelatedPods(NamedTuple):
     """UIDs of pods: those of the same job that have GPUs, and those that do not end before the pod is bound.
@@ -77,7 +82,6 @@ class Relations:
         return [each for each in self._now.gangs if each.key in keys]
 
 
-_MOST_NAMES: Final = 3
 _STEPS: Final[Mapping[ChangeKind, Callable[[SuggestedChange, str, str], str]]] = {
     ChangeKind.TOLERATE: lambda change, *_: f"tolerate the taint {change.what}",
     ChangeKind.REMOVE_TAINT: lambda change, on, _: f"remove the taint {change.what}{on.replace(' on ', ' from ')}",
@@ -94,9 +98,6 @@ _STEPS: Final[Mapping[ChangeKind, Callable[[SuggestedChange, str, str], str]]] =
         f"add an empty node like {on.removeprefix(' on ') or 'those that it can use'}"
     ),
 }
-_MOST_HELPS: Final = 5
-_OF_NODES: Final = (ChangeKind.REMOVE_TAINT, ChangeKind.UNCORDON)
-"""Changes of nodes, which a user restricted to tenants may not know."""
 
 
 def helps_of(  # noqa: PLR0913 - what decides about a pod

@@ -23,6 +23,11 @@ from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
 from gputally.model.waits import PendingSegment
 
+MOST_PREEMPTED: Final = 100
+"""Pods in one document."""
+_UNKNOWN: Final = "unknown"
+"""The tier of a preemptor that is not known."""
+
 
 def why_waited(
     now: PendingNow, record: PodRecord, viewer: Viewer, *, tenant: str, waits: Sequence[WaitRecord]
@@ -181,12 +186,6 @@ def preempted_before(preemption: PreemptionRecord | None, viewer: Viewer) -> Pre
         job_kind=named.preemptor_kind if named and is_workload else None,
         job=named.preemptor_name if named and is_workload else None,
     )
-
-
-MOST_PREEMPTED: Final = 100
-"""Pods in one document."""
-_UNKNOWN: Final = "unknown"
-"""The tier of a preemptor that is not known."""
 
 
 def with_preempted(

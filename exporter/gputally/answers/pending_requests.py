@@ -19,6 +19,9 @@ WHY_PARAMETERS: Final = ("namespace", "pod", "job")
 MOST_PENDING: Final = 1_000
 """In one page."""
 USUAL_PENDING: Final = 100
+Filters = Mapping[str, frozenset[str]]
+Values = Mapping[str, Collection[str]]
+"""What an entry has by the name of a filter; several values if any of them may match."""
 
 
 class PendingRequest(NamedTuple):
@@ -68,11 +71,6 @@ class WhyRequest(NamedTuple):
         """The pod or job as people write it."""
         place = f"{self.namespace}/" if self.namespace else ""
         return f"{place}{self.pod}" if self.pod else f"job {place}{self.job}"
-
-
-Filters = Mapping[str, frozenset[str]]
-Values = Mapping[str, Collection[str]]
-"""What an entry has by the name of a filter; several values if any of them may match."""
 
 
 def matches(values: Values, filters: Filters) -> bool:

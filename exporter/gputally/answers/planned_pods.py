@@ -30,6 +30,10 @@ MOST_KINDS: Final = 20
 
 _MOST_NAME: Final = 253
 """Characters of a name in Kubernetes."""
+PRIORITY_CLASS: Final = "PriorityClass"
+_MOST_GPUS: Final = 10_000
+_QUANTITY: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?(m|k|Ki|[MGTP]i?)?")
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 class PlannedPods(NamedTuple):
@@ -95,7 +99,6 @@ READERS: Final[Mapping[PodKind, ReadRoles]] = {
 }
 """The kinds whose pods are known."""
 KIND_NAMES: Final = ", ".join(each.name for each in READERS)
-PRIORITY_CLASS: Final = "PriorityClass"
 
 
 def is_class(api_version: str, kind: str) -> bool:
@@ -208,11 +211,6 @@ def plain_pod(document: Mapping[str, Any]) -> PlaceablePod:
         return msgspec.convert(document, PlaceablePod)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"not a valid pod: {error}") from None
-
-
-_MOST_GPUS: Final = 10_000
-_QUANTITY: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?(m|k|Ki|[MGTP]i?)?")
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 def planned_by_parameters(query: Mapping[str, Sequence[str]], room: Room) -> list[PlannedPods]:

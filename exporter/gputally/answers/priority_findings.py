@@ -21,6 +21,13 @@ _MEANINGS: Final[Mapping[FindingKind, str]] = {
 }
 _HIDDEN_MEANING: Final = "other pods hold such GPUs, although the waiting pods should come first"
 """For readers who may not know the priorities of other tenants' pods."""
+_TEXTS: Final[Mapping[FindingKind, str]] = {
+    FindingKind.OUTRANKED: "pods of lower priority hold {gpus} where it could run{named}, and it cannot preempt them",
+    FindingKind.STARVATION: "pods of lower priority got {gpus} after it had begun to wait{named}",
+    FindingKind.INVERSION: "pods that serve no users hold {gpus} at the same or a higher priority{named}",
+}
+_HIDDEN_TEXT: Final = "other tenants hold {gpus} where it could run, although it should precede them"
+"""Their priorities are not the reader's to know."""
 
 
 def findings_of(now: PendingNow, uid: str) -> dict[str, int]:
@@ -49,15 +56,6 @@ def _entry(kind: FindingKind, pods: list[WaitingPod], viewer: Viewer) -> Pending
         oldest=to_datetime(min(each.since_us for each in pods)),
         names=[f"{each.record.namespace}/{each.record.name}" for each in pods[:MOST_NAMED]],
     )
-
-
-_TEXTS: Final[Mapping[FindingKind, str]] = {
-    FindingKind.OUTRANKED: "pods of lower priority hold {gpus} where it could run{named}, and it cannot preempt them",
-    FindingKind.STARVATION: "pods of lower priority got {gpus} after it had begun to wait{named}",
-    FindingKind.INVERSION: "pods that serve no users hold {gpus} at the same or a higher priority{named}",
-}
-_HIDDEN_TEXT: Final = "other tenants hold {gpus} where it could run, although it should precede them"
-"""Their priorities are not the reader's to know."""
 
 
 def priority_note(finding: PriorityFinding, now: PendingNow, viewer: Viewer) -> PriorityNote:

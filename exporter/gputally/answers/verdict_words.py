@@ -67,6 +67,17 @@ NODE_COUNTS: Final[Mapping[ObstacleKind, str]] = {
     ObstacleKind.RESOURCE: "held by other pods",
 }
 """What keeps a pod from so many nodes."""
+_OWN: Final[Mapping[Reason, str]] = {
+    Reason.REFUSED: "the API server refuses to create it",
+    Reason.EXCLUDED: "no node that is large enough accepts it",
+    Reason.IMPOSSIBLE: "no node is large enough for it, even if it were empty",
+    Reason.UNKNOWN: "it is not yet known why; the pods on the nodes with GPUs are still being listed",
+    Reason.INVERSION: (
+        "it serves users, while pods that serve none hold what it needs, at the same or a higher priority"
+    ),
+    Reason.FRAGMENTED: "enough GPUs are free or may be preempted, but not on one node",
+    Reason.CAPACITY: "pods of the same or a higher priority hold what it needs",
+}
 
 
 def sentence(verdict: Verdict, needs: Needs | None, situation: Situation) -> str:
@@ -110,19 +121,6 @@ def _fixed(verdict: Verdict, needs: Needs | None) -> str:
 
 def _pods(count: int) -> str:
     return f"{count or ''} pod{' is' if count == 1 else 's are'}".strip()
-
-
-_OWN: Final[Mapping[Reason, str]] = {
-    Reason.REFUSED: "the API server refuses to create it",
-    Reason.EXCLUDED: "no node that is large enough accepts it",
-    Reason.IMPOSSIBLE: "no node is large enough for it, even if it were empty",
-    Reason.UNKNOWN: "it is not yet known why; the pods on the nodes with GPUs are still being listed",
-    Reason.INVERSION: (
-        "it serves users, while pods that serve none hold what it needs, at the same or a higher priority"
-    ),
-    Reason.FRAGMENTED: "enough GPUs are free or may be preempted, but not on one node",
-    Reason.CAPACITY: "pods of the same or a higher priority hold what it needs",
-}
 
 
 def _named(verdict: Verdict, kind: ObstacleKind) -> str:

@@ -40,6 +40,12 @@ from gputally.shares.schemes import Units, requested
 
 _LATEST: Final = 100
 """So many of the latest pods count."""
+_MOST_LETTERS: Final = 300
+"""Anyone may write thousands of terms."""
+_NOT_BY_NODES: Final = frozenset(NOT_ADMITTED | {Reason.CLAIM, Reason.EXCLUDED, Reason.IMPOSSIBLE, Reason.SCHEDULABLE})
+"""More nodes like those that exist leave these pods waiting."""
+_MOST_ANSWERS: Final = 10
+"""In one document: pods of a job have few verdicts."""
 
 
 def similar_waits(now: PendingNow, viewer: Viewer, *, tier: str, units: Units) -> SimilarWaits | None:
@@ -87,10 +93,6 @@ def _quantile(ascending: list[int], percent: int) -> int:
     return ascending[max(0, -(-len(ascending) * percent // 100) - 1)]
 
 
-_MOST_LETTERS: Final = 300
-"""Anyone may write thousands of terms."""
-
-
 def affinity_words(terms: Sequence[NodeSelectorTerm] | None) -> str:
     """`pool in (a, b), !spot or zone in (z1)`; "" for none. Longer ones are cut off."""
     found = ""
@@ -104,12 +106,6 @@ def affinity_words(terms: Sequence[NodeSelectorTerm] | None) -> str:
 def _term(term: NodeSelectorTerm) -> str:
     requirements = (*(term.match_expressions or ()), *(term.match_fields or ()))
     return ", ".join(map(describe, requirements)) or NO_REQUIREMENT
-
-
-_NOT_BY_NODES: Final = frozenset(NOT_ADMITTED | {Reason.CLAIM, Reason.EXCLUDED, Reason.IMPOSSIBLE, Reason.SCHEDULABLE})
-"""More nodes like those that exist leave these pods waiting."""
-_MOST_ANSWERS: Final = 10
-"""In one document: pods of a job have few verdicts."""
 
 
 def why_waiting(now: PendingNow, found: Sequence[WaitingPod], viewer: Viewer) -> WhyDocument:

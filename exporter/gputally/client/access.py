@@ -13,6 +13,8 @@ from gputally.client.port_forward import Service
 from gputally.errors import ConfigError, Problem
 from gputally.model.printable import printable
 
+_FLAGS: Final = {"what": "WHAT", "class_name": "--class"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
@@ -50,9 +52,6 @@ def _secret(path: Path, flag: str) -> str:
 
 def _basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-
-
-_FLAGS: Final = {"what": "WHAT", "class_name": "--class"}
 
 
 def add_access(command: argparse.ArgumentParser, *, namespace_flags: Sequence[str] = ("-n", "--namespace")) -> None:

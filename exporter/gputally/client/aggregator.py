@@ -19,6 +19,14 @@ from gputally.model.api.why import NOT_FOUND_HEADER
 from gputally.model.printable import printable
 
 T = TypeVar("T")
+_TIMEOUT: Final = ClientTimeout(total=10)
+_MOST_TEXT: Final = 400
+_REMEDIES: Final = {
+    HTTPStatus.UNAUTHORIZED: "it requires credentials; use --token-file, or --user with --password-file",
+    HTTPStatus.FORBIDDEN: "this user or certificate may not read it; see docs/web.md",
+    HTTPStatus.NOT_FOUND: "this is no aggregator of gputally, or an older one; check --url",
+}
+_INVALID: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 class Versioned(Protocol):
@@ -47,16 +55,6 @@ def of_version(body: bytes, kind: type[V], version: int) -> V:
         text = f"the aggregator answers in version {document.version}; use gputally of the aggregator's version"
         raise AggregatorUnreachable(text)
     return document
-
-
-_TIMEOUT: Final = ClientTimeout(total=10)
-_MOST_TEXT: Final = 400
-_REMEDIES: Final = {
-    HTTPStatus.UNAUTHORIZED: "it requires credentials; use --token-file, or --user with --password-file",
-    HTTPStatus.FORBIDDEN: "this user or certificate may not read it; see docs/web.md",
-    HTTPStatus.NOT_FOUND: "this is no aggregator of gputally, or an older one; check --url",
-}
-_INVALID: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 class InvalidQuestion(AggregatorRefused):

@@ -26,6 +26,15 @@ from gputally.errors import (
 from gputally.model.api.paths import REPORT_PATH
 from gputally.reports.choices import FILE_FORMATS, literal
 
+PAUSES_SECONDS: Final = (1.0, 4.0, 15.0, 60.0)
+"""Before each repetition of a failed request."""
+_TIMEOUT: Final = ClientTimeout(total=300)
+"""Longer than a report may take, with some that wait before it."""
+_FINAL: Final = (AggregatorRefused, DeliveryRejected)
+"""Errors of requests that would fail again."""
+T = TypeVar("T")
+Sleep = Callable[[float], Awaitable[None]]
+
 
 class ReportPeriod(NamedTuple):
     """Both ends of the reports, in ISO 8601."""
@@ -70,19 +79,6 @@ class ShowbackOptions:
     directory: Path | None
     formats: tuple[str, ...]
     webhook_url_file: Path | None
-
-
-PAUSES_SECONDS: Final = (1.0, 4.0, 15.0, 60.0)
-"""Before each repetition of a failed request."""
-_TIMEOUT: Final = ClientTimeout(total=300)
-"""Longer than a report may take, with some that wait before it."""
-_FINAL: Final = (AggregatorRefused, DeliveryRejected)
-"""Errors of requests that would fail again."""
-
-T = TypeVar("T")
-
-
-Sleep = Callable[[float], Awaitable[None]]
 
 
 async def showback(options: ShowbackOptions, *, sleep: Sleep = asyncio.sleep) -> None:

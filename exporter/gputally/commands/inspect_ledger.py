@@ -22,6 +22,11 @@ from gputally.model.units import to_datetime
 VERSION: Final = 1
 """Raised when a field is removed or changes its meaning; new fields do not change it."""
 _WRITTEN: Final = {True: "yes, a process writes it", False: "no", None: "unknown: the lock file is not readable"}
+CHECK_VERSION: Final = 1
+"""Raised when a field is removed or changes its meaning; new fields do not change it."""
+_REMEDY: Final = (
+    "stop the aggregator and restore a backup with 'gputally restore': docs/runbooks/GputallyLedgerDamaged.md"
+)
 
 
 class LedgerRows(Struct, frozen=True, kw_only=True):
@@ -140,13 +145,6 @@ def _contents(document: InfoDocument, rows: LedgerRows) -> Iterator[tuple[str, s
     yield "Segments", f"{rows.segments:,}"
     yield "Preemptions", f"{rows.preemptions:,}"
     yield "Usage rows", f"{rows.usage_rows:,}"
-
-
-CHECK_VERSION: Final = 1
-"""Raised when a field is removed or changes its meaning; new fields do not change it."""
-_REMEDY: Final = (
-    "stop the aggregator and restore a backup with 'gputally restore': docs/runbooks/GputallyLedgerDamaged.md"
-)
 
 
 class CheckDocument(Struct, frozen=True, kw_only=True):

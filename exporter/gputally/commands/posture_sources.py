@@ -28,6 +28,9 @@ from gputally.shares.request import holds_gpu
 _PAGE: Final = "250"
 _MOST_BYTES: Final = 64 << 20
 """Maximum size of a page; objects have 10 kB on average, and 1.5 MB at most."""
+_BY_KIND: Final[Mapping[tuple[str, str], PostureKind]] = {(each.group, each.kind): each for each in KINDS}
+_AT: Final = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<field>.*)`)?", re.DOTALL)
+"""A message of msgspec: `Expected `int`, got `str` - at `$.spec.backoffLimit``."""
 
 
 class _PageMeta(Struct, frozen=True):
@@ -96,11 +99,6 @@ def _is_relevant(found: AnyObject, *, rules: Rules) -> bool:
 def _reason(error: ApiError, server: str) -> str:
     """The message without the address, which the document has once; nothing is watched."""
     return str(error).removeprefix(server).replace("grant list,watch on", "grant list on")
-
-
-_BY_KIND: Final[Mapping[tuple[str, str], PostureKind]] = {(each.group, each.kind): each for each in KINDS}
-_AT: Final = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<field>.*)`)?", re.DOTALL)
-"""A message of msgspec: `Expected `int`, got `str` - at `$.spec.backoffLimit``."""
 
 
 class ManifestReader:

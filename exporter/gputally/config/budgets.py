@@ -19,6 +19,7 @@ MAX_BUDGETS: Final = 500
 """Each has up to nine series."""
 _SIZES: Final = ("amount", "gpu_hours")
 _PERIODS: Final = f"use {a_list_of(PeriodLength, 'or')}"
+_FIELDS: Final = ("name", "tenant", "tier", "period", "time_zone", *_SIZES)
 
 
 def budgets(field: Field) -> tuple[Budget, ...]:
@@ -47,9 +48,6 @@ def unpriced_budgets(found: Iterable[Budget], *, file: str) -> list[Problem]:
     remedy = "needs a price book for its currency; set --prices.file, or use gpu_hours"
     amounts = (index for index, budget in enumerate(found) if budget.amount is not None)
     return [Problem(file, f"budgets[{index}].amount", remedy) for index in amounts]
-
-
-_FIELDS: Final = ("name", "tenant", "tier", "period", "time_zone", *_SIZES)
 
 
 def _budget(field: Field) -> Budget:

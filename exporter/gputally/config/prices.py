@@ -38,6 +38,23 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _DATED = "add the date from which it applies, such as 2026-07-20, or always"
 _PRICED = "add `price: 2.21` and `effective_from: 2026-07-20`, or a list `prices` of both"
 _MATCHED = "add what it applies to, such as `match: {instance_type: p5.48xlarge}`, or `match: {default: true}`"
+_CODES = """
+    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP
+    CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF
+    IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD
+    MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB
+    RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD
+    UYU UZS VED VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
+    XXX
+"""
+CURRENCIES: Final = frozenset(_CODES.split())
+"""ISO 4217 codes of money in use; XXX, its code for no currency, suits internal credits."""
+PRICE_BOOK: Final = "PriceBook"
+"""The `kind` of these files."""
+_EXACT = Context(prec=60)
+_ONE = Decimal(1)
+_BASIS = "use node (the cost of the whole node) or gpu (the GPU alone)"
+_CURRENCY = choice(CURRENCIES, example="USD (ISO 4217)")
 
 
 def price_rule(field: Field, index: int) -> PriceRule:
@@ -121,27 +138,6 @@ def _check_order(entry: Section, earlier_us: int, later_us: int) -> None:
     elif later_us < earlier_us:
         text = f"{shown_instant(later_us)} comes after {shown_instant(earlier_us)}; put the oldest price first"
         entry["effective_from"].refuse(text)
-
-
-_CODES = """
-    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP
-    CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF
-    IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD
-    MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB
-    RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD
-    UYU UZS VED VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
-    XXX
-"""
-CURRENCIES: Final = frozenset(_CODES.split())
-"""ISO 4217 codes of money in use; XXX, its code for no currency, suits internal credits."""
-
-
-PRICE_BOOK: Final = "PriceBook"
-"""The `kind` of these files."""
-_EXACT = Context(prec=60)
-_ONE = Decimal(1)
-_BASIS = "use node (the cost of the whole node) or gpu (the GPU alone)"
-_CURRENCY = choice(CURRENCIES, example="USD (ISO 4217)")
 
 
 def read_price_book(path: Path) -> PriceBook:

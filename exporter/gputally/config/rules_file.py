@@ -32,6 +32,19 @@ from gputally.model.rules import (
 )
 from gputally.model.units import US_PER_DAY, US_PER_SECOND, seconds_of
 
+_STATES = ("pending", "starting")
+_SHORTEST_US = 60 * US_PER_SECOND
+_LONGEST_US = 30 * US_PER_DAY
+CONFIGURATION: Final = "Configuration"
+"""The `kind` of these files."""
+_LIMIT = whole(1, 100_000)
+_MOST_WHAT_IFS = 8
+_CEILING = whole(1, 1_000_000)
+_SECTIONS: Final = (
+    *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits", "waits"),
+    *("checkpoints", "placeholders", "what_if_checkpoints", "time_limits", "closing", "budgets"),
+)
+
 
 def tenants(field: Field) -> tuple[TenantRule, ...]:
     """The rules in their order."""
@@ -82,11 +95,6 @@ def _key(section: Section, source: TenantSource | None) -> str:
     return section.require("key", value(label_key), f"add the key of the {source.replace('-', ' ')}") or ""
 
 
-_STATES = ("pending", "starting")
-_SHORTEST_US = 60 * US_PER_SECOND
-_LONGEST_US = 30 * US_PER_DAY
-
-
 def time_limits(field: Field) -> tuple[TimeLimit, ...]:
     """Limits by tier; the first entry for a tier that has one applies."""
     return tuple(_entries(field))
@@ -114,17 +122,6 @@ def _duration(text: str) -> int:
     if not _SHORTEST_US <= found_us <= _LONGEST_US:
         raise ValueError(f"{text!r} is not a duration from 1m to 720h; use one such as 10m or 6h")
     return found_us
-
-
-CONFIGURATION: Final = "Configuration"
-"""The `kind` of these files."""
-_LIMIT = whole(1, 100_000)
-_MOST_WHAT_IFS = 8
-_CEILING = whole(1, 1_000_000)
-_SECTIONS: Final = (
-    *("kind", "tiers", "serving", "tenants", "resources", "pools", "mig", "hami", "kai", "limits", "waits"),
-    *("checkpoints", "placeholders", "what_if_checkpoints", "time_limits", "closing", "budgets"),
-)
 
 
 def read_rules(path: Path) -> Rules:

@@ -25,6 +25,9 @@ from gputally.web.usage_route import usage_route
 from gputally_sim.node.gpus import GpuNode, SimGpu
 
 _FIRST_PID: Final = 1000
+TURN_US: Final = 60 * US_PER_SECOND
+"""Readings further apart do not measure memory; closer ones add nothing for utilisation and energy."""
+_FOREVER_US: Final = 10**16
 
 
 class SimDriver:
@@ -111,11 +114,6 @@ class SimKubelet:
 
 def _bus_id(index: int) -> str:
     return f"00000000:{index + 1:02X}:00.0"
-
-
-TURN_US: Final = 60 * US_PER_SECOND
-"""Readings further apart do not measure memory; closer ones add nothing for utilisation and energy."""
-_FOREVER_US: Final = 10**16
 
 
 class SimAgent:

@@ -42,6 +42,11 @@ Rows: TypeAlias = Iterable[Row | HistogramRow]
 """The rows of one metric, all of the type that its kind determines."""
 Shown: TypeAlias = Columns | Sequence[Row | HistogramRow]
 """The rows of one metric, all at once."""
+_PART_ROWS: Final = 1000
+Gauges: TypeAlias = Iterable[tuple[Metric[Any], Rows]]
+"""Gauges and infos with their rows; no counters or histograms."""
+_SPECIAL: Final = re.compile('[\\\\"\n\ud800-\udfff]')
+"""Characters that need escaping; names in Kubernetes have none."""
 
 
 def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, more: bytes = b"") -> bytes:
@@ -215,15 +220,6 @@ def _totals(metric: Metric[Any], row: HistogramRow, count: str) -> list[str]:
     names = (f"{metric.name}_count", f"{metric.name}_sum")
     texts = (count, *numbers([row.sum]))
     return [f"{_series(name, metric.labels)[row.labels]}{text}\n" for name, text in zip(names, texts, strict=True)]
-
-
-_PART_ROWS: Final = 1000
-
-Gauges: TypeAlias = Iterable[tuple[Metric[Any], Rows]]
-"""Gauges and infos with their rows; no counters or histograms."""
-
-_SPECIAL: Final = re.compile('[\\\\"\n\ud800-\udfff]')
-"""Characters that need escaping; names in Kubernetes have none."""
 
 
 def render_large(metrics: Gauges, *, openmetrics: bool) -> bytes:

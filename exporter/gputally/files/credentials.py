@@ -16,6 +16,11 @@ from gputally.files.reread import Files
 
 _ONE_LINE: Final = re.compile(r"[!-~]+")
 _PEM: Final = "use readable PEM files without a passphrase"
+_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_VERSION: Final = 0xA0
+_UTC_TIME: Final = 0x17
+_LONG_FORM: Final = 0x80
+_SHORT_YEARS_FROM: Final = 50
 
 
 def token(path: Path, files: Files, *, role: str) -> str:
@@ -58,13 +63,6 @@ def _reason(error: Exception) -> str:
 
 def _unusable(path: Path, role: str, text: str, remedy: str) -> ConfigError:
     return ConfigError([Problem(str(path), role, f"cannot be used: {text}; {remedy}")])
-
-
-_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-_VERSION: Final = 0xA0
-_UTC_TIME: Final = 0x17
-_LONG_FORM: Final = 0x80
-_SHORT_YEARS_FROM: Final = 50
 
 
 class _Element(NamedTuple):

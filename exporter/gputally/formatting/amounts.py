@@ -13,6 +13,7 @@ _MILLI: Final = 1000
 _MOST: Final = 10**9
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BYTES: Final = {MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral storage"}
+_TIME_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def amount_words(resource: str, amount: int) -> str:
@@ -91,9 +92,6 @@ def listed(parts: Iterable[str]) -> str:
 
 def _counted(number: float, what: str) -> str:
     return f"{count_words(number)} {what}{'' if number == 1 else 's'}"
-
-
-_TIME_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def duration(seconds: float) -> str:

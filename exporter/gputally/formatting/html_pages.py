@@ -11,22 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from jinja2 import Template
 
-
-@cache
-def html_template(package: str, name: str) -> "Template":
-    """The template `name` of a Python package; whatever it shows is escaped, and a name without a value is an error."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - 2 MiB, once somebody reads a page
-
-    environment = Environment(
-        loader=PackageLoader(package),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
-
-
 STYLE: Final = """\
 :root{color-scheme:light dark;--line:#8886}
 body{font:16px/1.5 system-ui,sans-serif;max-width:80rem;margin:2rem auto;padding:0 1rem}
@@ -42,8 +26,6 @@ HEADERS: Final = {
     "form-action 'self'; frame-ancestors 'none'",
 }
 """Nothing on the page but its own style may load or run."""
-
-
 _FILE_STYLE: Final = """\
 :root{color-scheme:light dark;--bar:#2f6feb;--line:#8886}
 body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
@@ -53,6 +35,21 @@ th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line);wh
 .number{text-align:right;font-variant-numeric:tabular-nums}tr:last-child td{font-weight:600}
 .bar{width:25%}.bar div{background:var(--bar);height:.8rem;print-color-adjust:exact}
 @media print{body{max-width:none;margin:0;font-size:10pt}thead{display:table-header-group}tr{break-inside:avoid}}"""
+
+
+@cache
+def html_template(package: str, name: str) -> "Template":
+    """The template `name` of a Python package; whatever it shows is escaped, and a name without a value is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - 2 MiB, once somebody reads a page
+
+    environment = Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
 
 
 class HtmlTable(NamedTuple):

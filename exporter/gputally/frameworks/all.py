@@ -41,17 +41,7 @@ FRAMEWORKS: Final[tuple[Framework, ...]] = (
 _GROUPS_FIRST: Final = (LEADER_WORKER_SETS, JOB_SETS, KUBEFLOW, COSCHEDULING, VOLCANO)
 """What they say about groups precedes what others say."""
 _BY_GROUPS: Final = (*_GROUPS_FIRST, *(each for each in FRAMEWORKS if each not in _GROUPS_FIRST))
-
-
-def _gangs_first() -> tuple[GroupLabels, ...]:
-    found = [labels for each in _BY_GROUPS for labels in each.groups]
-    return tuple(sorted(found, key=lambda each: not each.is_gang))
-
-
 JOB_LABELS: Final[tuple[JobLabel, ...]] = tuple(label for each in FRAMEWORKS for label in each.jobs)
-GROUPS: Final = _gangs_first()
-"""A pod is in the first one of which it has all labels."""
-GANG_KINDS: Final = frozenset(each.kind for each in GROUPS if each.is_gang)
 ATTEMPTS: Final = frozenset(each.attempts for each in FRAMEWORKS if each.attempts)
 STATING: Final[tuple[StatesGang, ...]] = tuple(each.states_gang for each in _BY_GROUPS if each.states_gang)
 """The first one that knows a pod decides."""
@@ -66,6 +56,16 @@ MANIFESTS: Final[Mapping[PodKind, ReadRoles]] = {
 }
 _QUEUE_LABELS: Final = tuple(key for each in FRAMEWORKS for key in each.queues)
 _QUEUES: Final = frozenset(_QUEUE_LABELS)
+
+
+def _gangs_first() -> tuple[GroupLabels, ...]:
+    found = [labels for each in _BY_GROUPS for labels in each.groups]
+    return tuple(sorted(found, key=lambda each: not each.is_gang))
+
+
+GROUPS: Final = _gangs_first()
+"""A pod is in the first one of which it has all labels."""
+GANG_KINDS: Final = frozenset(each.kind for each in GROUPS if each.is_gang)
 LABEL_KEYS: Final = frozenset(
     [
         *_QUEUE_LABELS,

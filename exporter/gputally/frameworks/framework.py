@@ -11,6 +11,12 @@ from gputally.frameworks.pod_group_kind import PodGroupKind
 from gputally.model.kube.meta import Labels
 from gputally.model.kube.pods import Texts
 
+StatedGang = tuple[str, int]
+"""The gang that a scheduler binds at once, "" for none, and the size of any gang, 0 if it is unknown."""
+StatesGang = Callable[[Labels, Texts | None], StatedGang | None]
+"""Maps labels and annotations of a pod to the gang that they state; None if they are not those of the framework."""
+NO_STATED_GANG: Final[StatedGang] = ("", 0)
+
 
 class OnLoss(StrEnum):
     """What a group does by default when it loses a pod; what is observed overrides it."""
@@ -41,13 +47,6 @@ class JobLabel(Struct, frozen=True):
 
     kind: str
     key: str
-
-
-StatedGang = tuple[str, int]
-"""The gang that a scheduler binds at once, "" for none, and the size of any gang, 0 if it is unknown."""
-StatesGang = Callable[[Labels, Texts | None], StatedGang | None]
-"""Maps labels and annotations of a pod to the gang that they state; None if they are not those of the framework."""
-NO_STATED_GANG: Final[StatedGang] = ("", 0)
 
 
 class Framework(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,10 @@ from gputally.model.pod_record import PodRecord
 
 POD_GROUP: Final = "PodGroup"
 """The kind of a group that only its scheduler knows, and of its object."""
+_FIRST_KEYS: Final = frozenset(each.keys[0] for each in GROUPS)
+_IN_ANNOTATIONS: Final = tuple((each.api, each.annotations) for each in POD_GROUPS if each.annotations)
+_IN_LABELS: Final = tuple((each.api, each.labels) for each in POD_GROUPS if each.labels)
+_GROUP_NAMES: Final = frozenset(key for each in POD_GROUPS for key in each.labels)
 
 
 class PodGroup(Struct, frozen=True, gc=False, cache_hash=True):
@@ -31,12 +35,6 @@ class PodGroup(Struct, frozen=True, gc=False, cache_hash=True):
     namespace: str
     name: str
     on_loss: OnLoss
-
-
-_FIRST_KEYS: Final = frozenset(each.keys[0] for each in GROUPS)
-_IN_ANNOTATIONS: Final = tuple((each.api, each.annotations) for each in POD_GROUPS if each.annotations)
-_IN_LABELS: Final = tuple((each.api, each.labels) for each in POD_GROUPS if each.labels)
-_GROUP_NAMES: Final = frozenset(key for each in POD_GROUPS for key in each.labels)
 
 
 def group_of(record: PodRecord) -> PodGroup | None:

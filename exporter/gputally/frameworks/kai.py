@@ -27,6 +27,7 @@ _FOR_WORKLOAD: Final = re.compile(
 """Text of the actions preempt and reclaim; reclaim goes on with a line for each queue. The workload is a PodGroup."""
 _TO_PACK: Final = re.compile(rf"{_POD}and rescheduled due to bin packing")
 _INCOMPLETE: Final = re.compile("Workload doesn't (?:meet|have) the minimum required number of pods")
+KAI: Final = Framework(queues=("kai.scheduler/queue",))
 
 
 class KaiEviction(NamedTuple):
@@ -55,6 +56,3 @@ def kai_eviction_in(message: str | None) -> KaiEviction | None:
 def kai_group_in(annotations: Texts | None) -> str:
     """The name of the PodGroup of a pod, as KAI-Scheduler annotates it; "" for none."""
     return first_of(annotations, (_GROUP,))
-
-
-KAI: Final = Framework(queues=("kai.scheduler/queue",))

@@ -55,6 +55,13 @@ _FINISHED: Final = "Finished"
 _POD_CLASSES: Final = frozenset({"PriorityClass", "scheduling.k8s.io/priorityclass"})
 _WORKLOAD_CLASSES: Final = frozenset({"WorkloadPriorityClass", "kueue.x-k8s.io/workloadpriorityclass"})
 _MOST_PRIORITY: Final = 2**31
+_UID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_TEXT: Final = re.compile(
+    rf"Preempted to accommodate a workload \(UID: (?P<uid>{_UID})"
+    rf"(?:, JobUID: (?:(?P<job>{_UID})|[^\s,()]{{1,128}}))?\) "
+    r"due to (?P<words>[A-Za-z ]{1,100})(?:;|$)"
+)
+"""Reads a bounded number of characters, however long the message is."""
 
 
 def queue_at_gate(gates: Iterable[str], labels: Mapping[str, str]) -> str:
@@ -200,13 +207,6 @@ class QueueRule(StrEnum):
     IN_COHORT_RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
-_UID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_TEXT: Final = re.compile(
-    rf"Preempted to accommodate a workload \(UID: (?P<uid>{_UID})"
-    rf"(?:, JobUID: (?:(?P<job>{_UID})|[^\s,()]{{1,128}}))?\) "
-    r"due to (?P<words>[A-Za-z ]{1,100})(?:;|$)"
-)
-"""Reads a bounded number of characters, however long the message is."""
 RULE_WORDS: Final[Mapping[str, str]] = {
     QueueRule.IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",
     QueueRule.IN_COHORT_RECLAMATION: "reclamation within the cohort",

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 BATCH = 5_000
 """Rows in one transaction."""
+Entry = TypeVar("Entry", bound=Struct)
+"""What becomes an allocation: a job or a pod."""
+_Entry_contra = TypeVar("_Entry_contra", bound=Struct, contravariant=True)
 
 
 class Counts(Struct, kw_only=True):
@@ -34,11 +37,6 @@ class Counts(Struct, kw_only=True):
     def imported(self) -> int:
         """The rows that are in the ledger now."""
         return self.new + self.changed + self.unchanged
-
-
-Entry = TypeVar("Entry", bound=Struct)
-"""What becomes an allocation: a job or a pod."""
-_Entry_contra = TypeVar("_Entry_contra", bound=Struct, contravariant=True)
 
 
 class EntryClassifier(Protocol[_Entry_contra]):

@@ -36,6 +36,33 @@ _SLICE: Final = re.compile(r"(?:(?P<model>.*?)[_-])?(?P<profile>(?:\d{1,2}c\.)?\
 _NO_SLICE: Final = re.compile(r"\b0+[cg]")
 _MEMORY_GB: Final = re.compile(r"(\d{1,4})gb", re.ASCII)
 _MIB_PER_GB: Final = 1024
+COLUMNS: Final = ("JobIDRaw", "Account", "QOS", "State", "Submit", "Start", "End", COLUMN)
+"""Required columns."""
+OPTIONAL: Final = ("Partition", "NodeList", "Restarts")
+FREE_TEXTS: Final = (
+    *("JobName", "Comment", "Constraints", "Container", "Extra", "Licenses", "QOSREQ", "StdErr", "StdIn", "StdOut"),
+    *("SubmitLine", "WCKey", "WorkDir"),
+)
+"""Columns whose texts users choose: they may look like other cells or rows."""
+_JOB_ID: Final = re.compile(r"\d{1,20}(?P<step>\..*)?", re.ASCII)
+_MOST_RESTARTS: Final = 1_000_000
+_OTHERS: Final = 10
+"""Names of resources that are not GPUs which are kept."""
+_NOT_STARTED: Final = ("PENDING", "REVOKED")
+_OUTCOMES: Final = {
+    "COMPLETED": Outcome.SUCCEEDED,
+    "FAILED": Outcome.FAILED,
+    "OUT_OF_MEMORY": Outcome.FAILED,
+    "TIMEOUT": Outcome.FAILED,
+    "DEADLINE": Outcome.FAILED,
+    "CANCELLED": Outcome.DELETED,
+    "REQUEUED": Outcome.DELETED,
+    "PREEMPTED": Outcome.PREEMPTED,
+    "NODE_FAIL": Outcome.LOST,
+    "BOOT_FAIL": Outcome.LOST,
+    **dict.fromkeys(("RUNNING", "COMPLETING", "SUSPENDED", "RESIZING", "STOPPED", "SIGNALING"), Outcome.RUNNING),
+    **dict.fromkeys(_NOT_STARTED, Outcome.RUNNING),
+}
 
 
 class SlurmShares(Struct, frozen=True, kw_only=True):
@@ -140,35 +167,6 @@ def _slice(kind: str) -> tuple[str, str]:
     """GPU model and MIG profile of a type; a whole GPU has no profile."""
     match = _SLICE.fullmatch(kind)
     return (match["model"] or "", match["profile"]) if match else (kind, "")
-
-
-COLUMNS: Final = ("JobIDRaw", "Account", "QOS", "State", "Submit", "Start", "End", COLUMN)
-"""Required columns."""
-OPTIONAL: Final = ("Partition", "NodeList", "Restarts")
-FREE_TEXTS: Final = (
-    *("JobName", "Comment", "Constraints", "Container", "Extra", "Licenses", "QOSREQ", "StdErr", "StdIn", "StdOut"),
-    *("SubmitLine", "WCKey", "WorkDir"),
-)
-"""Columns whose texts users choose: they may look like other cells or rows."""
-_JOB_ID: Final = re.compile(r"\d{1,20}(?P<step>\..*)?", re.ASCII)
-_MOST_RESTARTS: Final = 1_000_000
-_OTHERS: Final = 10
-"""Names of resources that are not GPUs which are kept."""
-_NOT_STARTED: Final = ("PENDING", "REVOKED")
-_OUTCOMES: Final = {
-    "COMPLETED": Outcome.SUCCEEDED,
-    "FAILED": Outcome.FAILED,
-    "OUT_OF_MEMORY": Outcome.FAILED,
-    "TIMEOUT": Outcome.FAILED,
-    "DEADLINE": Outcome.FAILED,
-    "CANCELLED": Outcome.DELETED,
-    "REQUEUED": Outcome.DELETED,
-    "PREEMPTED": Outcome.PREEMPTED,
-    "NODE_FAIL": Outcome.LOST,
-    "BOOT_FAIL": Outcome.LOST,
-    **dict.fromkeys(("RUNNING", "COMPLETING", "SUSPENDED", "RESIZING", "STOPPED", "SIGNALING"), Outcome.RUNNING),
-    **dict.fromkeys(_NOT_STARTED, Outcome.RUNNING),
-}
 
 
 class SlurmJobs:

@@ -43,6 +43,8 @@ _MAX_ERROR_BYTES: Final = 64 << 10
 """Limit of an error response; its Status has about 500 bytes."""
 
 T = TypeVar("T")
+Split = Callable[[bytes], Sequence[bytes | memoryview]]
+"""Splits a chunk of bytes into the lines or list items that it completes."""
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -63,10 +65,6 @@ def new_session() -> ClientSession:
     """A session for `Api`, without compression: in a cluster network, decompression costs more than it saves."""
     headers = {"User-Agent": f"gputally/{gputally.__version__}", "Accept-Encoding": "identity"}
     return ClientSession(headers=headers, read_bufsize=BUFFER_BYTES)
-
-
-Split = Callable[[bytes], Sequence[bytes | memoryview]]
-"""Splits a chunk of bytes into the lines or list items that it completes."""
 
 
 class Batches:

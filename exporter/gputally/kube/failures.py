@@ -12,6 +12,8 @@ from gputally.model.kube.meta import Status
 
 _MAX_CHARACTERS: Final = 500
 """Limit of the server's message, which repeats the request."""
+FIRST_SECONDS: Final = 1.0
+LONGEST_SECONDS: Final = 30.0
 
 
 class Failure(StrEnum):
@@ -120,10 +122,6 @@ def _grant(group: str, rest: list[str]) -> str:
             return f"grant list,watch on {resource} in API group '{group}'"
         case _:
             return f"grant get on {'/'.join(rest)} in API group '{group}'"
-
-
-FIRST_SECONDS: Final = 1.0
-LONGEST_SECONDS: Final = 30.0
 
 
 class Backoff:

@@ -28,6 +28,9 @@ _FIRST: Final = re.compile(rb'\{(?P<custom>"apiVersion":"[^"]*","kind":"[^"]*",)
 """How an item begins."""
 _LONGEST_FIRST: Final = 1024
 _END: Final = b"]}"
+PAGE: Final = 500
+"""Objects in one page of a list, as in client-go."""
+Found = TypeVar("Found", bound=Object)
 
 
 class _ListMeta(Struct, rename="camel", frozen=True):
@@ -105,11 +108,6 @@ class ListItems:
             raise ValueError("the list has no metadata")
         self.version = document.metadata.resource_version
         self.continuation = document.metadata.continuation
-
-
-PAGE: Final = 500
-"""Objects in one page of a list, as in client-go."""
-Found = TypeVar("Found", bound=Object)
 
 
 async def list_pages(

@@ -54,6 +54,11 @@ QUIET_SECONDS: Final = 0.25
 """A backlog has no pause this long; lost packets are retransmitted sooner."""
 ANSWER_SECONDS: Final = 2.0
 """How long a new connection may be silent before a backlog."""
+logger = logging.getLogger(__name__)
+WATCH_SECONDS: Final = (300, 600)
+"""Watches request a random timeout in this range, as in client-go, so that servers can rebalance."""
+Batches = AsyncGenerator[list[Observation], None]
+"""The observations of each chunk of bytes, in order; never empty."""
 
 
 class CompletenessTracker:
@@ -109,12 +114,6 @@ class CompletenessTracker:
         if self._complete_us is None:
             return None
         return max(0, min(self._complete_us, at_us) - LIVE_US) if self._complete_us < at_us + LIVE_US else 0
-
-
-logger = logging.getLogger(__name__)
-
-WATCH_SECONDS: Final = (300, 600)
-"""Watches request a random timeout in this range, as in client-go, so that servers can rebalance."""
 
 
 class Reflector:
@@ -386,10 +385,6 @@ class Page(Struct, frozen=True):
     """A part of a list, decoded only for its version."""
 
     metadata: Meta
-
-
-Batches = AsyncGenerator[list[Observation], None]
-"""The observations of each chunk of bytes, in order; never empty."""
 
 
 async def run_reflector(

@@ -15,6 +15,18 @@ from gputally.model.health import ClockHealth
 from gputally.model.units import US_PER_SECOND, to_us
 from gputally.process.clock import Clock, system_clock
 
+logger = logging.getLogger(__name__)
+_DRIFT: Final = 2000
+"""Two synchronised clocks drift apart by at most 1 µs in this many µs: Linux slews clocks by 500 ppm at most."""
+STEP_US: Final = 2 * US_PER_SECOND
+"""Smaller differences are no step: Dates have whole seconds, and synchronised servers differ by less."""
+CONFIRMED_US: Final = 10 * US_PER_SECOND
+"""The least time between two responses that together confirm a step."""
+FIRST_US: Final = 2 * US_PER_SECOND
+"""The least time between two responses that confirm the time at startup, when only the local wall clock differs."""
+REQUEST_SECONDS: Final = 0.25
+"""Interval of requests while the time is in doubt, short enough to reach both of two load-balanced servers soon."""
+
 
 class Answer(NamedTuple):
     """The Date header of a response ("" if it has none), and the monotonic times (µs) of request and response.
@@ -35,20 +47,6 @@ OnAnswer = Callable[[Answer], None]
 def monotonic_us() -> int:
     """Microseconds of the monotonic clock."""
     return time.monotonic_ns() // 1000
-
-
-logger = logging.getLogger(__name__)
-
-_DRIFT: Final = 2000
-"""Two synchronised clocks drift apart by at most 1 µs in this many µs: Linux slews clocks by 500 ppm at most."""
-STEP_US: Final = 2 * US_PER_SECOND
-"""Smaller differences are no step: Dates have whole seconds, and synchronised servers differ by less."""
-CONFIRMED_US: Final = 10 * US_PER_SECOND
-"""The least time between two responses that together confirm a step."""
-FIRST_US: Final = 2 * US_PER_SECOND
-"""The least time between two responses that confirm the time at startup, when only the local wall clock differs."""
-REQUEST_SECONDS: Final = 0.25
-"""Interval of requests while the time is in doubt, short enough to reach both of two load-balanced servers soon."""
 
 
 class Bounds(NamedTuple):

@@ -10,6 +10,7 @@ from gputally.errors import MalformedObject
 from gputally.model.kube.meta import Meta, Object, Status
 
 UNDECODABLE: Final = (ValueError, RecursionError, MalformedObject)
+_status = msgspec.json.Decoder(Status)
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
@@ -49,7 +50,6 @@ class _Deletion(Struct):
 
 _envelope = msgspec.json.Decoder(_Envelope)
 _bookmark = msgspec.json.Decoder(_BookmarkObject)
-_status = msgspec.json.Decoder(Status)
 
 
 def decoder(shape: type[Object]) -> Callable[[bytes | memoryview], Change | BookmarkEvent | Status]:

@@ -26,6 +26,8 @@ from gputally.model.rules import Rules
 
 IDLE_SECONDS: Final = 150.0
 """The server sends a bookmark about every minute: allows for two missing ones."""
+_EVENTS_IDLE_S: Final = 900.0
+"""Servers send no bookmarks for Events, and end a watch after at most ten minutes."""
 
 
 def everything(_: object) -> bool:
@@ -87,10 +89,6 @@ class Paths:
         """Turn to the next path; returns whether there is more than one."""
         self._turn = (self._turn + 1) % len(self._all)
         return len(self._all) > 1
-
-
-_EVENTS_IDLE_S: Final = 900.0
-"""Servers send no bookmarks for Events, and end a watch after at most ten minutes."""
 
 
 _RECLAIMS: Final = tuple(

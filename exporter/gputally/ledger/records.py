@@ -14,6 +14,15 @@ from gputally.model.price import Asset, Price
 
 IMPORTED: Final = "imported"
 """The cluster of ledgers of imported jobs, so that no aggregator uses one as its own."""
+DIMENSIONS: Final = (
+    *("namespace", "name", "node", "node_uid", "job_kind", "job", "outcome", "job_outcome"),
+    *("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool"),
+)
+"""The dimensions by which allocated time can be grouped."""
+JOB: Final = ("namespace", "job_kind", "job")
+"""The dimensions that identify a job."""
+MEASURED_DIMENSIONS: Final = tuple(dimension for dimension in DIMENSIONS if dimension != "state")
+"""The dimensions by which measured usage can be grouped."""
 
 
 class Window(NamedTuple):
@@ -121,13 +130,6 @@ class GapSegment(Struct, frozen=True, gc=False):
     gap_us: int
 
 
-DIMENSIONS: Final = (
-    *("namespace", "name", "node", "node_uid", "job_kind", "job", "outcome", "job_outcome"),
-    *("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool"),
-)
-"""The dimensions by which allocated time can be grouped."""
-
-
 class AllocatedTime(Struct, frozen=True, kw_only=True, gc=False):
     """GPU-time (µs·µGPU) at one `price` (None if unpriced) of all segments with the same `labels`, in one `period`."""
 
@@ -157,10 +159,6 @@ class JobSet(Struct, frozen=True, gc=False):
     wait_us: int = 0
 
 
-JOB: Final = ("namespace", "job_kind", "job")
-"""The dimensions that identify a job."""
-
-
 class ReachedProgress(Struct, frozen=True, kw_only=True, gc=False):
     """The progress of one job, in millionths of `unit`; `is_whole` if none of its pods was bound before the window."""
 
@@ -170,10 +168,6 @@ class ReachedProgress(Struct, frozen=True, kw_only=True, gc=False):
     micro: int
     unit: str
     is_whole: bool
-
-
-MEASURED_DIMENSIONS: Final = tuple(dimension for dimension in DIMENSIONS if dimension != "state")
-"""The dimensions by which measured usage can be grouped."""
 
 
 class MeasuredTime(Struct, frozen=True, gc=False):

@@ -22,6 +22,9 @@ from gputally.model.usage import VERSION, UsageReport
 
 EXPORT_US: Final = 600 * US_PER_SECOND
 """How long `/metrics` exports an ended assignment, so that each Prometheus replica scrapes its final values."""
+JOURNAL_US: Final = 6 * US_PER_HOUR
+VALID_US: Final = 10 * US_PER_SECOND
+MAX_ASSIGNMENTS: Final = 10_000
 
 
 class Journal:
@@ -89,11 +92,6 @@ def forget_hours(hours: dict[int, Any], before_us: int) -> None:
     """Delete hours that ended at or before `before_us`."""
     for start_us in [start_us for start_us in hours if start_us + US_PER_HOUR <= before_us]:
         del hours[start_us]
-
-
-JOURNAL_US: Final = 6 * US_PER_HOUR
-VALID_US: Final = 10 * US_PER_SECOND
-MAX_ASSIGNMENTS: Final = 10_000
 
 
 class DeviceAccounts:

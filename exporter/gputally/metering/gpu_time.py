@@ -12,6 +12,8 @@ from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
 MAX_MEMORY_GAP_US: Final = 60 * US_PER_SECOND
 """Memory is unknown between readings further apart than this."""
+MAX_DELAY_US: Final = 10 * US_PER_SECOND
+"""How late the driver may report utilisation. Later values are ignored, so that the watermark advances."""
 
 
 class StateAccounting:
@@ -80,10 +82,6 @@ def _hours(from_us: int, to_us: int) -> Iterator[tuple[int, int]]:
         until_us = min(to_us, hour_of(from_us) + US_PER_HOUR)
         yield from_us, until_us
         from_us = until_us
-
-
-MAX_DELAY_US: Final = 10 * US_PER_SECOND
-"""How late the driver may report utilisation. Later values are ignored, so that the watermark advances."""
 
 
 class UtilisationAccounting:

@@ -7,6 +7,20 @@ from msgspec import Struct
 
 from gputally.model.units import US_PER_SECOND
 
+OWN_JOB: Final = "Pod"
+"""The kind of the job of a pod without an owner: nothing replaces it."""
+TOGETHER_US: Final = 10 * US_PER_SECOND
+"""Pods of a job that are decided within this time of the first observed one are one preemption. kube-scheduler sends 50
+requests a second, two for each victim."""
+QUEUE_TOGETHER_US: Final = 60 * US_PER_SECOND
+"""Pods that a queue stopped for the same workload within this time are one preemption: controllers send
+about 20 deletions a second."""
+CLOSED_US: Final = 30 * US_PER_SECOND
+"""Once the watch of pods is complete up to so long after that one's decision, no further pod is added: the scheduler
+marks a pod, and its deletion, with which it counts, follows within seconds."""
+QUEUE_CLOSED_US: Final = QUEUE_TOGETHER_US
+"""A preemption by a queue is closed so long after it was first observed: its Workload may be observed late."""
+
 
 class QueuePreemptor(NamedTuple):
     """The UIDs of the Workload that was to be admitted and of its job, and the rule; "" for what is not said."""
@@ -59,8 +73,6 @@ PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.KUBELET_ADMISSION, Cause
 JOB_PREEMPTIONS: Final = frozenset({Cause.PREEMPTION, Cause.QUEUE_PREEMPTION})
 """Causes that count once for a job, however many of its pods they stop."""
 QUEUE_CAUSES: Final = frozenset({Cause.QUEUE_PREEMPTION, Cause.QUEUE_EVICTION})
-OWN_JOB: Final = "Pod"
-"""The kind of the job of a pod without an owner: nothing replaces it."""
 
 
 class Disrupted(Struct, frozen=True, gc=False):
@@ -214,16 +226,3 @@ class Preemption(Struct, frozen=True, kw_only=True, gc=False):
         if self.queue_rule is not None or by is None or by.priority is None or self.victim_priority is None:
             return True
         return by.may_preempt and by.priority > self.victim_priority
-
-
-TOGETHER_US: Final = 10 * US_PER_SECOND
-"""Pods of a job that are decided within this time of the first observed one are one preemption. kube-scheduler sends 50
-requests a second, two for each victim."""
-QUEUE_TOGETHER_US: Final = 60 * US_PER_SECOND
-"""Pods that a queue stopped for the same workload within this time are one preemption: controllers send
-about 20 deletions a second."""
-CLOSED_US: Final = 30 * US_PER_SECOND
-"""Once the watch of pods is complete up to so long after that one's decision, no further pod is added: the scheduler
-marks a pod, and its deletion, with which it counts, follows within seconds."""
-QUEUE_CLOSED_US: Final = QUEUE_TOGETHER_US
-"""A preemption by a queue is closed so long after it was first observed: its Workload may be observed late."""

@@ -9,6 +9,9 @@ from msgspec import Struct, field
 from gputally.model.budgets import BudgetsHealth
 from gputally.model.kube.meta import Kind, Lookup
 
+LAG_BOUNDS_S: Final = (0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 10.0, inf)
+"""Upper bounds of the lag of verdicts."""
+
 
 class WatchHealth(Struct, kw_only=True):
     """Counts since the process started, and the last activity of the stream (µs)."""
@@ -100,10 +103,6 @@ class DeliveriesHealth(Struct, kw_only=True):
     """Posted records by result."""
     pending: int = 0
     """Records that are not delivered yet, also those that are not final."""
-
-
-LAG_BOUNDS_S: Final = (0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 10.0, inf)
-"""Upper bounds of the lag of verdicts."""
 
 
 class VerdictHealth(Struct, kw_only=True):

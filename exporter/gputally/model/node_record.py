@@ -6,6 +6,9 @@ from msgspec import Struct
 
 from gputally.model.price import Asset, Price
 
+Span = tuple[int, int | None]
+"""Start and end in µs; None while it lasts."""
+
 
 class CapacityState(StrEnum):
     """A partition of a node's capacity; unallocated capacity has the first other state that applies."""
@@ -84,10 +87,6 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     kept_offer: tuple[tuple[str, int], ...] = ()
     conflict: LabelConflict | None = None
     sharing: tuple[tuple[str, str], ...] | None = None
-
-
-Span = tuple[int, int | None]
-"""Start and end in µs; None while it lasts."""
 
 
 class NodeRecord(Struct, frozen=True, kw_only=True, gc=False):

@@ -8,6 +8,23 @@ from msgspec import Struct
 from gputally.model.budgets import Budget
 from gputally.model.periods import Closing
 
+FIXED: Final = "fixed"
+"""Each unit of a resource is the `weight` of its rule."""
+SERVING_BY_NAME: Final = "(.*[-_.])?(inference|infer|serving|serve|online|realtime|real-time)([-_.].*)?"
+"""Tiers that serve user traffic by default: their names contain one of these words as a separate part."""
+OPTIONAL_RESOURCES: Final = (
+    "poddisruptionbudgets",
+    "resourcequotas",
+    "events/FailedCreate",
+    "workloads.kueue.x-k8s.io",
+    "podgroups.scheduling.volcano.sh",
+    "podgroups.scheduling.x-k8s.io",
+    "podgroups.scheduling.k8s.io",
+)
+"""Resources that are watched only on request; Events by reason, those of other projects by group."""
+WHAT_IF_CHECKPOINTS_US: Final = tuple(minutes * 60_000_000 for minutes in (5, 10, 15, 30, 60))
+"""Checkpoint intervals for which it is computed, too, what preemptions would have destroyed."""
+
 
 class TierRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     """Pods that match all criteria get `tier`; an absent criterion matches every pod.
@@ -44,10 +61,6 @@ class TenantRule(Struct, frozen=True, kw_only=True, cache_hash=True):
     key: str = ""
     pattern: str | None = None
     tenant: str = "{value}"
-
-
-FIXED: Final = "fixed"
-"""Each unit of a resource is the `weight` of its rule."""
 
 
 class ResourceRule(Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -116,26 +129,6 @@ class AgentMarks(Struct, frozen=True, kw_only=True, cache_hash=True):
         ("app.kubernetes.io/name", "gputally"),
         ("app.kubernetes.io/component", "agent"),
     )
-
-
-SERVING_BY_NAME: Final = "(.*[-_.])?(inference|infer|serving|serve|online|realtime|real-time)([-_.].*)?"
-"""Tiers that serve user traffic by default: their names contain one of these words as a separate part."""
-
-
-OPTIONAL_RESOURCES: Final = (
-    "poddisruptionbudgets",
-    "resourcequotas",
-    "events/FailedCreate",
-    "workloads.kueue.x-k8s.io",
-    "podgroups.scheduling.volcano.sh",
-    "podgroups.scheduling.x-k8s.io",
-    "podgroups.scheduling.k8s.io",
-)
-"""Resources that are watched only on request; Events by reason, those of other projects by group."""
-
-
-WHAT_IF_CHECKPOINTS_US: Final = tuple(minutes * 60_000_000 for minutes in (5, 10, 15, 30, 60))
-"""Checkpoint intervals for which it is computed, too, what preemptions would have destroyed."""
 
 
 class CheckpointRule(Struct, frozen=True, kw_only=True, cache_hash=True):

@@ -24,6 +24,7 @@ COST_UNIT: Final = GPU_HOUR * PICO
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_DURATION: Final = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 
 
 def to_us(instant: datetime) -> int:
@@ -40,9 +41,6 @@ def dated_us(instant: datetime | None, at_us: int) -> int:
 def to_datetime(us: int) -> datetime:
     """The UTC instant `us` microseconds after the epoch."""
     return _EPOCH + us * _MICROSECOND
-
-
-_DURATION: Final = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 
 
 def duration_text(seconds: int) -> str:

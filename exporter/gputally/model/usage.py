@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from gputally.model.rules import MigBasis
 
+VERSION: Final = 1
+
 
 class AgentPod(Struct, frozen=True, kw_only=True, gc=False):
     """A running agent pod, its node, and the IP address at which it serves."""
@@ -42,9 +44,6 @@ class PullOutcome(StrEnum):
     """A report that weighs MIG devices by another basis than ours."""
     NODE = "node"
     """A report of another node than the agent's."""
-
-
-VERSION: Final = 1
 
 
 class Fault(StrEnum):

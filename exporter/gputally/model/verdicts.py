@@ -5,6 +5,9 @@ from typing import Final
 
 from msgspec import Struct
 
+MEMBERS: Final = "members"
+"""Ends the `what` of a gang's obstacle if too few members exist; without it, too few fit at once."""
+
 
 class Reason(StrEnum):
     """Why a pod waits; the verdict is the first one that applies, in this order.
@@ -93,10 +96,6 @@ class ObstacleKind(StrEnum):
     """... a scheduler of that name runs."""
     UNMODELLED = "unmodelled"
     """... the scheduler no longer says `what`."""
-
-
-MEMBERS: Final = "members"
-"""Ends the `what` of a gang's obstacle if too few members exist; without it, too few fit at once."""
 
 
 class Obstacle(Struct, frozen=True, kw_only=True, gc=False):

@@ -11,6 +11,11 @@ from gputally.model.needs import Needs, QuotaState
 from gputally.model.price import Price, PriceRange
 from gputally.model.verdicts import Reason
 
+NOBODY: Final = "nobody"
+"""The exported occupying tier of what is charged to no pod."""
+UNKNOWN_TIER = "unknown"
+"""The tier of a workload whose template cannot be read."""
+
 
 class WaitCause(StrEnum):
     """What a pending GPU-second is charged to, exactly one for each."""
@@ -64,10 +69,6 @@ class Uncharged(StrEnum):
     """Its workload lacks pods with more GPUs than the cluster ever had, and than are configured as possible."""
     NAMESPACE_LIMIT = "namespace_limit"
     """The workloads of its namespace that lacked pods before it lack a hundred times as many GPUs."""
-
-
-NOBODY: Final = "nobody"
-"""The exported occupying tier of what is charged to no pod."""
 
 
 class Occupant(NamedTuple):
@@ -204,10 +205,6 @@ class UncreatedPodsSegment(Struct, frozen=True, kw_only=True, gc=False, omit_def
     def equals_but_for_time(self, other: "UncreatedPodsSegment") -> bool:
         """Whether both are the same wait at different times."""
         return replace(self, from_us=other.from_us, to_us=other.to_us) == other
-
-
-UNKNOWN_TIER = "unknown"
-"""The tier of a workload whose template cannot be read."""
 
 
 class UncreatedWorkload(Struct, frozen=True, kw_only=True, gc=False):

@@ -20,6 +20,21 @@ from gputally.reports.bill_rows import OTHERS
 from gputally.reports.explanation import ExplainedPod, ExplainedSegment, ExplainedSums
 from gputally.reports.rounding import RunningSums, gpus
 
+_ENDS: Final = {
+    End.FINISHED: "its containers finished",
+    End.REJECTED: "the kubelet rejected it",
+    End.TERMINAL: "it was seen to have ended; a container has no finish time",
+    End.DELETED: "it was deleted",
+    End.VANISHED: "it disappeared while nobody watched",
+    End.NODE: "its node was gone",
+}
+_GAPS: Final = 10
+"""Gaps that a table names; JSON has all of them."""
+_ALWAYS: Final = "always"
+VERSION: Final = 1
+"""Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
+_ENCODER: Final = json.Encoder(decimal_format="number")
+
 
 class Explanation(Struct, frozen=True, kw_only=True):
     """An explanation to print, amounts with `places` decimals. Printing the `pods` adds them up in `sums`.
@@ -192,19 +207,6 @@ def _time(us: int | None, zone: tzinfo) -> str | None:
     return None if us is None else to_datetime(us).astimezone(zone).isoformat().replace("+00:00", "Z")
 
 
-_ENDS: Final = {
-    End.FINISHED: "its containers finished",
-    End.REJECTED: "the kubelet rejected it",
-    End.TERMINAL: "it was seen to have ended; a container has no finish time",
-    End.DELETED: "it was deleted",
-    End.VANISHED: "it disappeared while nobody watched",
-    End.NODE: "its node was gone",
-}
-_GAPS: Final = 10
-"""Gaps that a table names; JSON has all of them."""
-_ALWAYS: Final = "always"
-
-
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """The lines of the table, which fit 80 columns if names and amounts are short."""
     query, amounts = explanation.scope.query, Amounts(explanation.places)
@@ -318,10 +320,7 @@ def _shown_time(us: int, zone: tzinfo) -> str:
     return f"{to_datetime(us).astimezone(zone):%Y-%m-%d %H:%M:%S}"
 
 
-VERSION: Final = 1
-"""Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
 _COLUMNS: Final = ExplainRow.__struct_encode_fields__
-_ENCODER: Final = json.Encoder(decimal_format="number")
 
 
 def write_explanation(file: TextIO, explanation: Explanation, *, output: str) -> None:

@@ -19,6 +19,13 @@ from gputally.posture.preemptions import ObservedPreemptions, PermittedPreemptio
 from gputally.posture.quotas import ScopedQuota
 from gputally.posture.wording import counted, listed, shortened
 
+TITLE: Final = "GPU preemption posture"
+UNKNOWN: Final = "unknown"
+FORBIDDEN: Final = "(!)"
+"""Marks preemptions that were observed and are not permitted."""
+Cells = tuple[str | int | None, ...]
+_WIDTH: Final = 100
+
 
 class FindingGroup(Struct, frozen=True, kw_only=True):
     """Findings that differ only in their object; `objects` names the first ones, and counts the others."""
@@ -44,13 +51,6 @@ def finding_groups(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
 
 def _named(objects: list[ObjectName]) -> str:
     return listed(shortened(list(map(str, objects))))
-
-
-TITLE: Final = "GPU preemption posture"
-UNKNOWN: Final = "unknown"
-FORBIDDEN: Final = "(!)"
-"""Marks preemptions that were observed and are not permitted."""
-Cells = tuple[str | int | None, ...]
 
 
 class PostureSection(Struct, frozen=True, kw_only=True):
@@ -221,9 +221,6 @@ def _ignored(posture: Posture) -> Iterator[str]:
     if posture.not_modelled:
         names = listed(posture.not_modelled)
         yield f"Pods of these objects were not checked, as their kinds are not modelled: {names}."
-
-
-_WIDTH: Final = 100
 
 
 def write_posture(file: TextIO, posture: Posture, *, output: str) -> None:

@@ -26,6 +26,8 @@ VERSION: Final = 2
 _HEAD: Final = ("decided", "cause", "victim", "tier", "gpus", "by tier", "stop s", "replaced s", "lost GPU-h", "cost")
 
 _TOTAL_HEAD: Final = ("by tier", "pods", "gpus", "bought GPU-h", "lost GPU-h", "stalled GPU-h", "stranded GPU-h")
+_JOB_HEAD: Final = ("decided", "job", "tier", "pods", "gpus", "by tier", "permitted", "lost GPU-h", "cost", "advice")
+_PERMITTED: Final = {True: "yes", False: "no", None: ""}
 
 
 def write_preemptions(
@@ -172,10 +174,6 @@ def _plain(row: PreemptionRow) -> Sequence[object]:
 def plain(value: object) -> object:
     """A value of a row as one of CSV."""
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
-
-
-_JOB_HEAD: Final = ("decided", "job", "tier", "pods", "gpus", "by tier", "permitted", "lost GPU-h", "cost", "advice")
-_PERMITTED: Final = {True: "yes", False: "no", None: ""}
 
 
 def write_job_preemptions(

@@ -49,6 +49,25 @@ _OF_JOBS: Final = ("progress", "progress_unit", "cost_per_unit")
 Cells = Sequence[object]
 Table = tuple[list[str], list[list[object]]]
 """The heads of columns, and the rows, of which the last is the total."""
+_EMPTY_WITHOUT_PODS: Final = ("utilisation", "jobs", "pods", "mean_wait_seconds", *_OF_JOBS, "is_lost_upper_bound")
+_TOTAL_OF_NOTHING: Final = BillRow(
+    labels=(),
+    currency="",
+    **{name: Decimal("0.00") for name in MEASURES if name not in _EMPTY_WITHOUT_PODS},
+    utilisation=None,
+    jobs=0,
+    pods=0,
+    mean_wait_seconds=None,
+    progress=None,
+    progress_unit=None,
+    cost_per_unit=None,
+    is_lost_upper_bound=False,
+)
+_ALL: Final = 99
+"""Percent from which on all counts as measured: starts and ends of pods lie within the hours of agents."""
+EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
+_MOST_SAMPLED: Final = 10
+"""Lines that are printed, those with the largest possible error first."""
 
 
 class BillReport(Struct, frozen=True, kw_only=True):
@@ -141,25 +160,6 @@ def _change_table(columns: Sequence[str], group: Sequence[ChangeRow]) -> Table:
     head = [*columns, *(name.replace("_", " ") for name in _CHANGES)]
     head[-len(_CHANGES)] += f" {group[0].currency}".rstrip()
     return head, [[*_named(row, columns), *amounts(row, _CHANGES)] for row in group]
-
-
-_EMPTY_WITHOUT_PODS: Final = ("utilisation", "jobs", "pods", "mean_wait_seconds", *_OF_JOBS, "is_lost_upper_bound")
-_TOTAL_OF_NOTHING: Final = BillRow(
-    labels=(),
-    currency="",
-    **{name: Decimal("0.00") for name in MEASURES if name not in _EMPTY_WITHOUT_PODS},
-    utilisation=None,
-    jobs=0,
-    pods=0,
-    mean_wait_seconds=None,
-    progress=None,
-    progress_unit=None,
-    cost_per_unit=None,
-    is_lost_upper_bound=False,
-)
-_ALL: Final = 99
-"""Percent from which on all counts as measured: starts and ends of pods lie within the hours of agents."""
-EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
 
 
 def notes_of(total: BillRow, scope: Scope) -> Iterator[str]:
@@ -255,10 +255,6 @@ def write_json(
         "unaccounted": None if scope.unaccounted is None else most_unaccounted(scope.unaccounted),
     }
     write_document(file, document)
-
-
-_MOST_SAMPLED: Final = 10
-"""Lines that are printed, those with the largest possible error first."""
 
 
 def write_sampled(file: TextIO, lines: Sequence[SampledLine], *, source: str = "gputally") -> None:

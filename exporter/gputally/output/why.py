@@ -37,6 +37,11 @@ from gputally.model.api.why import Help, ObstacleText, OccupantPod, WhyAnswer, W
 from gputally.model.printable import printable
 
 _WORKLOAD_HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
+_MOST_OCCUPANTS: Final = 5
+_MOST_OBSTACLES: Final = 3
+_MOST_HELPS: Final = 3
+_MOST_GANGS: Final = 3
+_HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
 
 
 def workload_lines(workload: PendingWorkload, document: WhyDocument, *, width: int) -> Iterator[str]:
@@ -103,11 +108,6 @@ def _workload_name(workload: PendingWorkload) -> str:
     """`ml/job/train`, as `gputally why` takes it, with its kind if it is no Job."""
     kind = f" ({workload.job_kind})" if workload.job_kind != "Job" else ""
     return f"{workload.namespace}/job/{workload.job}{kind}"
-
-
-_MOST_OCCUPANTS: Final = 5
-_MOST_OBSTACLES: Final = 3
-_MOST_HELPS: Final = 3
 
 
 def why_lines(document: WhyDocument, *, width: int) -> Iterator[str]:
@@ -192,10 +192,6 @@ def would_help(helps: Sequence[Help], currency: str, *, width: int) -> Iterator[
         for index, each in enumerate(shown):
             text = f"- {change_words(each)}: {effect_words(each, currency)}"
             yield from headed("" if index else head, text, width=width)
-
-
-_MOST_GANGS: Final = 3
-_HEADS: Final = ("GPUS", "TIER", "WAITED", "REASON", "POD")
 
 
 def pending_lines(document: PendingDocument, *, subject: str, width: int) -> Iterator[str]:

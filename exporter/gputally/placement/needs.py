@@ -34,6 +34,8 @@ _MAX_SHARED: Final = 16
 """Pods that request more resources than this are too rare to share what they request."""
 _MAX_SHARED_TEXT: Final = 512
 """Characters of the names of the resources of such a pod."""
+_SAME: Final[WeakKeyDictionary[Needs, ref[Needs]]] = WeakKeyDictionary()
+_IMPERSONAL: Final[WeakKeyDictionary[Needs, Needs]] = WeakKeyDictionary()
 
 
 def needs_of(pod: PlaceablePod, rules: Rules) -> Needs:
@@ -195,10 +197,6 @@ def _unmodelled(pod: PlaceablePod, rules: Rules) -> Iterator[str]:
         yield "host ports"
     if _is_too_much(spec):
         yield TOO_MANY
-
-
-_SAME: Final[WeakKeyDictionary[Needs, ref[Needs]]] = WeakKeyDictionary()
-_IMPERSONAL: Final[WeakKeyDictionary[Needs, Needs]] = WeakKeyDictionary()
 
 
 def same(needs: Needs) -> Needs:

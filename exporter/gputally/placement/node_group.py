@@ -16,6 +16,7 @@ Signature = tuple[tuple[str | None, ...], tuple[Taint, ...], bool]
 Kind = tuple[Amounts, Asset | None]
 """What a node offers, and what its price depends on."""
 NO_SIGNATURE: Final[Signature] = (), (), False
+_MAX_LADDERS = 256
 
 
 class Ladder:
@@ -258,6 +259,3 @@ def signature_of(place: Place, keys: tuple[str, ...]) -> Signature:
     if HOSTNAME in labels:
         labels[HOSTNAME] = ""
     return tuple([labels.get(key) for key in keys]), place.taints, place.is_cordoned
-
-
-_MAX_LADDERS = 256

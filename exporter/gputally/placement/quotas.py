@@ -21,6 +21,11 @@ from gputally.shares.request import peak_of
 
 BY_CLASS: Final = "PriorityClass"
 """The scope that reads the class of a pod."""
+_NATIVE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_HUGEPAGES: Final = "hugepages-"
+_OF_CLAIMS: Final = "requests.storage"
+_MOST_KEYS: Final = 64
+"""More than a quota about pods has."""
 
 
 class CountedPod(Struct, frozen=True, kw_only=True, gc=False):
@@ -134,13 +139,6 @@ def _copies(state: QuotaState) -> int:
 def _after(quota: PodQuota, usage: Mapping[str, int], number: int) -> PodQuota:
     used = tuple([(key, amount + number * usage.get(key, 0)) for key, amount in quota.used])
     return replace(quota, used=used)
-
-
-_NATIVE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
-_HUGEPAGES: Final = "hugepages-"
-_OF_CLAIMS: Final = "requests.storage"
-_MOST_KEYS: Final = 64
-"""More than a quota about pods has."""
 
 
 def usage_of(pod: PlaceablePod) -> dict[str, int]:

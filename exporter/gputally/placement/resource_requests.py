@@ -32,6 +32,10 @@ _QUANTITY: Final = re.compile(
 )
 MOST: Final = 2**63 - 1
 """The API server's quantities have 64 bits."""
+Quantities = Mapping[str, str | int]
+_Statuses = Mapping[str, PlaceableContainerStatus]
+"""By the names of the containers of which the kubelet says what is in force."""
+_NOTHING: Final[Quantities] = {}
 
 
 @lru_cache(maxsize=8192)
@@ -52,12 +56,6 @@ def amount_of(resource: str, quantity: str | int) -> int:
     digits <<= _BINARY.get(match["suffix"] or "", 0)
     amount: int = digits * 10**power if power >= 0 else -(-digits // 10**-power)
     return min(amount, MOST)
-
-
-Quantities = Mapping[str, str | int]
-_Statuses = Mapping[str, PlaceableContainerStatus]
-"""By the names of the containers of which the kubelet says what is in force."""
-_NOTHING: Final[Quantities] = {}
 
 
 def counted_spec(pod: PlaceablePod) -> PlaceableSpec:

@@ -16,6 +16,8 @@ PLANNED: Final = "planned "
 """Begins the UID that stands for a pod that a forecast has placed."""
 TRIED: Final = "what-if "
 """Begins the UID that stands for a pod while its forecast is made."""
+_MAX_GROUPINGS = 16
+"""Sets of label keys by which nodes stay grouped: each takes megabytes in a large cluster, and anyone may add one."""
 
 
 def is_planned(uid: str) -> bool:
@@ -176,7 +178,3 @@ class Room:
             self.stopping.discard(node.name)
         if node.is_empty:
             del self.nodes[node.name]
-
-
-_MAX_GROUPINGS = 16
-"""Sets of label keys by which nodes stay grouped: each takes megabytes in a large cluster, and anyone may add one."""

@@ -10,6 +10,12 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+_HEAD: Final = re.compile(r"0/[0-9]+ nodes are available: ?")
+_COUNT: Final = re.compile(r"([0-9]{1,9}) (.*)", re.DOTALL)
+_PREEMPTION: Final = "preemption: "
+_MAX_LENGTH: Final = 4096
+_MAX_PART: Final = 200
+
 
 class Topic(StrEnum):
     """What a part of the text is about."""
@@ -53,11 +59,6 @@ _PATTERNS: Final = (  # first match; "since" where a version changed the wording
     (r".*(resourceclaim|resource claim|allocate all claims|ResourceClaim|device class)", Topic.CLAIM),
 )
 _TOPICS: Final = [(re.compile(pattern), topic) for pattern, topic in _PATTERNS]
-_HEAD: Final = re.compile(r"0/[0-9]+ nodes are available: ?")
-_COUNT: Final = re.compile(r"([0-9]{1,9}) (.*)", re.DOTALL)
-_PREEMPTION: Final = "preemption: "
-_MAX_LENGTH: Final = 4096
-_MAX_PART: Final = 200
 
 
 @lru_cache(maxsize=1024)

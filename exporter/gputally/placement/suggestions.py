@@ -16,6 +16,17 @@ from gputally.placement.taints_and_affinity import NO_REQUIREMENT, UNSCHEDULABLE
 from gputally.placement.verdicts import judged
 from gputally.placement.what_if import fitting_on
 
+_BOUND: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
+_STEPS: Final = {CPU: 100, MEMORY: 2**20, EPHEMERAL_STORAGE: 2**20}
+"""Smaller requests are searched in these steps; GPUs one by one."""
+_MAX_CLASSES: Final = 64
+_BY_PRIORITY: Final = (Reason.NEVER_PREEMPTS, Reason.INVERSION, Reason.FRAGMENTED, Reason.CAPACITY)
+_WITH_PRIORITY: Final = (*_BY_PRIORITY, Reason.OTHER_RESOURCE)
+_COSTS: Final = {ChangeKind.WAIT: 1, ChangeKind.ADD_NODE: 2, ChangeKind.REQUEST_LESS: 3}
+"""The order of changes that evict nobody; all others come first."""
+_LAST: Final = 5
+_AMOUNTS: Final = (ObstacleKind.SIZE, ObstacleKind.RESOURCE)
+
 
 class Attempt(NamedTuple):
     """A waiting pod, where it could run, and its circumstances."""
@@ -135,14 +146,6 @@ _ON_POD: Final[Mapping[ChangeKind, Callable[[Needs, SuggestedChange], Needs]]] =
     ChangeKind.PREEMPT: _preempting,
     ChangeKind.REMOVE_GATE: _without_gate,
 }
-
-
-_BOUND: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING)
-_STEPS: Final = {CPU: 100, MEMORY: 2**20, EPHEMERAL_STORAGE: 2**20}
-"""Smaller requests are searched in these steps; GPUs one by one."""
-_MAX_CLASSES: Final = 64
-_BY_PRIORITY: Final = (Reason.NEVER_PREEMPTS, Reason.INVERSION, Reason.FRAGMENTED, Reason.CAPACITY)
-_WITH_PRIORITY: Final = (*_BY_PRIORITY, Reason.OTHER_RESOURCE)
 
 
 def suggestions(
@@ -290,9 +293,3 @@ def _smaller(state: Attempt, resource: str) -> Iterator[SuggestedChange]:
         least, most = (middle, most) if _tried(state, (change,), {}) else (least, middle)
     if least:
         yield SuggestedChange(kind=ChangeKind.REQUEST_LESS, what=resource, amount=least * step)
-
-
-_COSTS: Final = {ChangeKind.WAIT: 1, ChangeKind.ADD_NODE: 2, ChangeKind.REQUEST_LESS: 3}
-"""The order of changes that evict nobody; all others come first."""
-_LAST: Final = 5
-_AMOUNTS: Final = (ObstacleKind.SIZE, ObstacleKind.RESOURCE)

@@ -39,6 +39,13 @@ _REASONS: Final = {
 }
 """The reasons of obstacles that concern all nodes, in the order of `Reason`."""
 _BLOCKED: Final = frozenset(Reason) - {Reason.SCHEDULABLE, Reason.PREEMPTING, Reason.UNKNOWN}
+_GPUS_SUFFICE: Final = (Reason.INVERSION, Reason.FRAGMENTED, Reason.CAPACITY)
+"""Reasons that stand whatever pods without GPUs take."""
+_BEYOND: Final = (SHARES, TOO_MANY)
+"""Nothing can be said about the nodes of such pods."""
+_MAX_STOPPING: Final = 64
+"""Nodes with stopping pods that are looked at; soon, they are others."""
+NEVER: Final = "preemptionPolicy: Never"
 
 
 def judged(needs: Needs, room: Room, situation: Situation = NOWHERE) -> Verdict:
@@ -80,14 +87,6 @@ def _general(needs: Needs, situation: Situation) -> Iterator[Obstacle]:
         yield Obstacle(kind=ObstacleKind.QUOTA, what=f"{quota.name}: {quota.what}", needed=quota.needed, free=free)
     for claim in situation.open_claims:
         yield Obstacle(kind=ObstacleKind.CLAIM, what=claim)
-
-
-_GPUS_SUFFICE: Final = (Reason.INVERSION, Reason.FRAGMENTED, Reason.CAPACITY)
-"""Reasons that stand whatever pods without GPUs take."""
-_BEYOND: Final = (SHARES, TOO_MANY)
-"""Nothing can be said about the nodes of such pods."""
-_MAX_STOPPING: Final = 64
-"""Nodes with stopping pods that are looked at; soon, they are others."""
 
 
 def node_verdict(needs: Needs, room: Room, situation: Situation) -> Verdict:
@@ -183,9 +182,6 @@ def _after_stopping(needs: Needs, node: NodeRoom, situation: Situation) -> Verdi
 
 def _waiting(node: NodeRoom, obstacles: tuple[Obstacle, ...], victims: tuple[str, ...]) -> Verdict:
     return Verdict(reason=Reason.VICTIMS_STOPPING, obstacles=obstacles, node=node.name, victims=victims)
-
-
-NEVER: Final = "preemptionPolicy: Never"
 
 
 def blocked(needs: Needs, room: Room, situation: Situation, candidates: Candidates) -> Verdict:

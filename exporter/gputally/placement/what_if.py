@@ -15,6 +15,9 @@ from gputally.placement.verdicts import NOWHERE, judged
 MAX_EVICTIONS: Final = 256
 """Each of them compares many nodes."""
 _HIGHEST: Final = 2**31 - 1
+_BINDING: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING, Reason.VICTIMS_STOPPING)
+MOST_EVICTIONS: Final = 32
+"""For equal pods; each of them compares many nodes."""
 
 
 def what_if(
@@ -79,13 +82,6 @@ def _evictions(
         room.evict(eviction)
         room.bind(eviction.node, f"{TRIED}evicting {len(found)}", taken_by(needs, 1, needs.priority))
     return tuple(found), None
-
-
-_BINDING: Final = (Reason.SCHEDULABLE, Reason.PREEMPTING, Reason.VICTIMS_STOPPING)
-
-
-MOST_EVICTIONS: Final = 32
-"""For equal pods; each of them compares many nodes."""
 
 
 def seat(needs: Needs, room: Room, count: int, *, key: str) -> int:

@@ -18,6 +18,44 @@ _TRAINING_NAME: Final = re.compile(
     r"(.*[-_.])?(training|train|retrain|retraining|pretrain|pretraining|finetune|finetuning)([-_.].*)?"
 )
 """Like the names of serving tiers: one of these words is a separate part of the name."""
+_WORD: Final = r"(?:pre-?empt|evict|displac)"
+_ACTIVE: Final = rf"{_WORD}(?:e?s|ing|ion|e)?\b"
+_DENIED: Final = re.compile(
+    r"\b(?:(?:does|must|should|may|can|will) not|(?:does|must|should|ca|wo)n't|never|cannot|without|non?)"
+    rf"[ _-]?(?:ever )?{_ACTIVE}(?! (?:this|these|it|them)\b)|\b{_WORD}e?s? (?:nobody|no[ -]one|nothing|none|no \w+)\b",
+    re.IGNORECASE,
+)
+"""Says that the class does not preempt: "must not preempt", "never preempts", "nonpreempting", "preempts nobody". Not
+"must not be preempted", "never preempted" or "do not preempt", which are about victims."""
+_KEPT: Final = re.compile(
+    rf"(?:\b(?:not|cannot)|n't) (?:ever )?(?:be |get )(?:ever )?{_WORD}ed\b"
+    rf"|\b(?:is|are) not {_WORD}ed\b|\bnever (?:be )?{_WORD}ed\b"
+    rf"|\b(?:not |non[ _-]?|un)(?:pre-?empt[ai]ble|evictable)\b"
+    r"|\b(?:protected|safe|exempt|immune) (?:from|against|to) (?:pre-?emption|eviction)\b"
+    rf"|(?:^|[.:;!,(] *)(?:please )?(?:do not|don't|never) {_WORD}e?(?= (?:this|these|it|them)\b| *(?:$|[.:;,!)]))"
+    rf"|\bdo[_-]not[_-]{_WORD}e?\b",
+    re.IGNORECASE,
+)
+"""Says that the class is not to be preempted."""
+_CLAIMED: Final = re.compile(rf"\b{_WORD}e?s?\b(?P<whom>[^.;:!?\n]*)", re.IGNORECASE)
+_NO_NOUN: Final = r"(?:may|can|will|shall|should|must|could|do|does|is|are|be|always|also|still|only|often|never|not)\b"
+_SUBJECT: Final = re.compile(
+    rf"(?<![\w-])(?!{_NO_NOUN})(?P<who>[\w-]+(?:,? (?:and|or) [\w-]+|, (?!{_NO_NOUN})[\w-]+)*)"
+    rf"(?: (?:pods?|jobs?|workloads?|work|class(?:es)?|tiers?))?(?: {_NO_NOUN})* *$",
+    re.IGNORECASE,
+)
+"""Who does it, right before the verb: "inference" of "batch; inference jobs may also preempt training"."""
+_SENTENCE: Final = re.compile(r"[^.;!?\n]+")
+_CONDITION: Final = re.compile(r"\b(?:if|unless|until|when|while|as long as)\b", re.IGNORECASE)
+_TURN: Final = re.compile(rf"\b(?:but|except|not|never|without|while|{_WORD}ed)\b", re.IGNORECASE)
+"""What follows is said of something else, or denied."""
+_LOWER: Final = frozenset({"lower", "below", "beneath", "under", "less", "least"})
+_ALL: Final = frozenset({"all", "any", "anyone", "anything", "every", "everyone", "everything", "everybody"})
+_GENERAL: Final = _LOWER | _ALL | {"other", "others", "such", "including", "example", "eg"}
+"""A clause with one of these words means more than the classes that it names."""
+_LEVELS: Final = frozenset({"high", "higher", "low", "medium", "normal", "standard", "default"})
+_COMMON: Final = _LEVELS | {"gpu", "class", "priority", "tier", "ml", "ai"}
+"""Parts of names that do not tell one class from another."""
 
 
 class Purpose(StrEnum):
@@ -65,44 +103,6 @@ def class_purpose(found: CatalogueClass, used_for: Collection[Purpose]) -> Purpo
     return named_purpose(found) or (next(iter(used_for)) if len(used_for) == 1 else None)
 
 
-_WORD: Final = r"(?:pre-?empt|evict|displac)"
-_ACTIVE: Final = rf"{_WORD}(?:e?s|ing|ion|e)?\b"
-_DENIED: Final = re.compile(
-    r"\b(?:(?:does|must|should|may|can|will) not|(?:does|must|should|ca|wo)n't|never|cannot|without|non?)"
-    rf"[ _-]?(?:ever )?{_ACTIVE}(?! (?:this|these|it|them)\b)|\b{_WORD}e?s? (?:nobody|no[ -]one|nothing|none|no \w+)\b",
-    re.IGNORECASE,
-)
-"""Says that the class does not preempt: "must not preempt", "never preempts", "nonpreempting", "preempts nobody". Not
-"must not be preempted", "never preempted" or "do not preempt", which are about victims."""
-_KEPT: Final = re.compile(
-    rf"(?:\b(?:not|cannot)|n't) (?:ever )?(?:be |get )(?:ever )?{_WORD}ed\b"
-    rf"|\b(?:is|are) not {_WORD}ed\b|\bnever (?:be )?{_WORD}ed\b"
-    rf"|\b(?:not |non[ _-]?|un)(?:pre-?empt[ai]ble|evictable)\b"
-    r"|\b(?:protected|safe|exempt|immune) (?:from|against|to) (?:pre-?emption|eviction)\b"
-    rf"|(?:^|[.:;!,(] *)(?:please )?(?:do not|don't|never) {_WORD}e?(?= (?:this|these|it|them)\b| *(?:$|[.:;,!)]))"
-    rf"|\bdo[_-]not[_-]{_WORD}e?\b",
-    re.IGNORECASE,
-)
-"""Says that the class is not to be preempted."""
-_CLAIMED: Final = re.compile(rf"\b{_WORD}e?s?\b(?P<whom>[^.;:!?\n]*)", re.IGNORECASE)
-_NO_NOUN: Final = r"(?:may|can|will|shall|should|must|could|do|does|is|are|be|always|also|still|only|often|never|not)\b"
-_SUBJECT: Final = re.compile(
-    rf"(?<![\w-])(?!{_NO_NOUN})(?P<who>[\w-]+(?:,? (?:and|or) [\w-]+|, (?!{_NO_NOUN})[\w-]+)*)"
-    rf"(?: (?:pods?|jobs?|workloads?|work|class(?:es)?|tiers?))?(?: {_NO_NOUN})* *$",
-    re.IGNORECASE,
-)
-"""Who does it, right before the verb: "inference" of "batch; inference jobs may also preempt training"."""
-_SENTENCE: Final = re.compile(r"[^.;!?\n]+")
-_CONDITION: Final = re.compile(r"\b(?:if|unless|until|when|while|as long as)\b", re.IGNORECASE)
-_TURN: Final = re.compile(rf"\b(?:but|except|not|never|without|while|{_WORD}ed)\b", re.IGNORECASE)
-"""What follows is said of something else, or denied."""
-_LOWER: Final = frozenset({"lower", "below", "beneath", "under", "less", "least"})
-_ALL: Final = frozenset({"all", "any", "anyone", "anything", "every", "everyone", "everything", "everybody"})
-_GENERAL: Final = _LOWER | _ALL | {"other", "others", "such", "including", "example", "eg"}
-"""A clause with one of these words means more than the classes that it names."""
-_LEVELS: Final = frozenset({"high", "higher", "low", "medium", "normal", "standard", "default"})
-_COMMON: Final = _LEVELS | {"gpu", "class", "priority", "tier", "ml", "ai"}
-"""Parts of names that do not tell one class from another."""
 _PURPOSE_WORDS: Final = {
     Purpose.SERVING: frozenset({"inference", "serving", "user", "online"}),
     Purpose.TRAINING: frozenset({"training", "train"}),

@@ -9,6 +9,13 @@ from typing import Any, Final, NoReturn
 
 from gputally.errors import ConfigError, GputallyError, Problem
 
+_OPTIONS: Final = (
+    (-8, 1),  # M_ARENA_MAX: threads, such as those that write the ledger, share the memory of the main thread
+    (-3, 2 << 20),  # M_MMAP_THRESHOLD: left alone, it grows with each larger buffer that is freed
+    (-1, 4 << 20),  # M_TRIM_THRESHOLD: with less than a scrape uses, each one would ask for its memory anew
+)
+"""Source: mallopt(3)."""
+
 
 def run_until_stopped(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
     """Run `work` to its end, or until SIGINT, SIGTERM or a closed terminal (SIGHUP) asks it to end cleanly.
@@ -62,14 +69,6 @@ def needing(remedy: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         problem = Problem("", f"Python package {error.name}", f"is not installed; {remedy}")
         raise ConfigError([problem]) from None
-
-
-_OPTIONS: Final = (
-    (-8, 1),  # M_ARENA_MAX: threads, such as those that write the ledger, share the memory of the main thread
-    (-3, 2 << 20),  # M_MMAP_THRESHOLD: left alone, it grows with each larger buffer that is freed
-    (-1, 4 << 20),  # M_TRIM_THRESHOLD: with less than a scrape uses, each one would ask for its memory anew
-)
-"""Source: mallopt(3)."""
 
 
 def return_freed_memory() -> None:

@@ -8,6 +8,8 @@ from typing import Final
 
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+MAX_TEXTS: Final = 100
+"""Maximum number of different texts until `forget`; further texts are not logged, to limit texts that vary."""
 
 
 class TextFormatter(logging.Formatter):
@@ -51,10 +53,6 @@ def configure(*, level: str, form: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=_LEVELS[level], handlers=[handler], force=True)
-
-
-MAX_TEXTS: Final = 100
-"""Maximum number of different texts until `forget`; further texts are not logged, to limit texts that vary."""
 
 
 class Once:

@@ -27,6 +27,9 @@ TIMES: Final = (
 """The fields of a line that are GPU-time (µs·µGPU)."""
 COSTS: Final = ("cost", "idle_cost", "lost_cost", "unallocated_cost")
 """The fields of a line that are money, see `COST_UNIT`."""
+TEAM_BY: Final = ("tenant", "job")
+"""The dimensions by which the cells of a team bill are read: the tenant is the first column."""
+Part = TypeVar("Part", Cell, LineJobs, LostCell, UsageCell, UnobservedCell)
 
 
 class LineProgress(Struct, frozen=True, kw_only=True, gc=False):
@@ -184,12 +187,6 @@ class _Sums:
             jobs = self._jobs.get(key, [])
             line.jobs = len(jobs[0] if len(jobs) == 1 else set[int]().union(*jobs))
         return list(self._lines.values())
-
-
-TEAM_BY: Final = ("tenant", "job")
-"""The dimensions by which the cells of a team bill are read: the tenant is the first column."""
-
-Part = TypeVar("Part", Cell, LineJobs, LostCell, UsageCell, UnobservedCell)
 
 
 class TeamBill(Struct, frozen=True, kw_only=True):

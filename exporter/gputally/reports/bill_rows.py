@@ -17,6 +17,8 @@ from gputally.reports.time_dimensions import in_order_of_time
 _MJ_PER_KWH: Final = 3_600_000_000
 OTHERS: Final = "(others)"
 """Every label of the line that adds up those beyond a limit."""
+_NAMES: Final = {"gpu_time": "gpu_hours", "energy": "energy_kwh"}
+"""What rows call the fields of lines otherwise."""
 
 
 class _Part(NamedTuple):
@@ -40,8 +42,6 @@ _PART_OF: Final = {
     "lost_cost": _Part("cost"),
 }
 """Columns that are parts of others; the wholes come before them in `TIMES` and `COSTS`."""
-_NAMES: Final = {"gpu_time": "gpu_hours", "energy": "energy_kwh"}
-"""What rows call the fields of lines otherwise."""
 
 
 class BillRow(Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from gputally.reports.windows import budget_period, day_window
 
 Days = Mapping[str, int]
 """What was spent, by ISO date; nothing on other days."""
+_BY: Final = ("day", "tenant", "tier")
 
 
 def days_of(lines: Iterable[Line], *, currency: str | None) -> Days:
@@ -75,9 +76,6 @@ def coming_days(window: Window, *, zone: tzinfo) -> Iterator[ComingDay]:
 def date_of(at_us: int, zone: tzinfo) -> date:
     """The date of the instant in `zone`."""
     return to_datetime(at_us).astimezone(zone).date()
-
-
-_BY: Final = ("day", "tenant", "tier")
 
 
 class EvaluatedBudget(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,9 @@ from gputally.ledger.records import CapacityRecord, NodeSteps, Window
 from gputally.model.node_record import CapacityState
 from gputally.model.price import Asset, Price, Purchase
 
+NO_NODE: Final = Asset(gpu_model="unknown", pool="none")
+"""The asset of allocations on nodes that were never observed."""
+
 
 class OfferedNodes:
     """The capacity records of a window by node UID, in chronological order.
@@ -74,10 +77,6 @@ class OfferedNodes:
             self._records.setdefault(uid, [each])
             if each.continues:
                 self._next.setdefault(each.continues, uid)
-
-
-NO_NODE: Final = Asset(gpu_model="unknown", pool="none")
-"""The asset of allocations on nodes that were never observed."""
 
 
 class NodeAsset(NamedTuple):

@@ -27,6 +27,8 @@ from gputally.reports.cells import Cell
 from gputally.reports.windows import days_window
 
 _UNPRICED: Final = ""
+VERSION: Final = 1
+"""Raised when a field is removed or changes its meaning; new fields do not change it."""
 
 
 def invoice_of(period: ClosedPeriod, closed: Sequence[ClosedPeriod], by: Sequence[str]) -> Bill:
@@ -154,10 +156,6 @@ def _lines(reader: LedgerReader, windows: dict[int, Window], closed: Sequence[Cl
             missing[key] = missing.get(key, 0) + each.gpu_time
     lines = (ClosedLine(of=of, key=key, gpu_time=gpu_time) for (of, key), gpu_time in missing.items() if gpu_time)
     return sorted(lines, key=lambda line: (-line.of, line.fields))
-
-
-VERSION: Final = 1
-"""Raised when a field is removed or changes its meaning; new fields do not change it."""
 
 
 def document_of(period: ClosedPeriod) -> dict[str, Any]:

@@ -17,6 +17,14 @@ from gputally.ledger.records import AllocationRecord, SegmentRecord, Window
 from gputally.model.allocation import Gap, Segment
 from gputally.reports.query import ReportQuery
 
+_VALUES: Final[Mapping[str, Callable[[SegmentRecord], str]]] = {
+    **{name: attrgetter(name) for name in ("namespace", "job_kind", "job", "node", "outcome", "job_outcome")},
+    **{name: attrgetter(f"segment.{name}") for name in ("tier", "tenant", "queue", "gpu_model", "pool", "resource")},
+    "pod": attrgetter("name"),
+    "purchase": lambda each: each.segment.price.purchase.value if each.segment.price else "",
+}
+"""The columns of a report that are no dimensions of time."""
+
 
 class ExplainedSegment(NamedTuple):
     """A part of an allocation that lies in the period, with one state, quantity and price."""
@@ -134,15 +142,6 @@ def _parts(segment: Segment, cuts: Sequence[int], included: Sequence[bool]) -> I
     for piece in pieces(segment.start_us, segment.end_us or 0, cuts):
         if included[piece.period]:
             yield ExplainedSegment(replace(segment, start_us=piece.start_us, end_us=piece.end_us) if cuts else segment)
-
-
-_VALUES: Final[Mapping[str, Callable[[SegmentRecord], str]]] = {
-    **{name: attrgetter(name) for name in ("namespace", "job_kind", "job", "node", "outcome", "job_outcome")},
-    **{name: attrgetter(f"segment.{name}") for name in ("tier", "tenant", "queue", "gpu_model", "pool", "resource")},
-    "pod": attrgetter("name"),
-    "purchase": lambda each: each.segment.price.purchase.value if each.segment.price else "",
-}
-"""The columns of a report that are no dimensions of time."""
 
 
 def costliest(pods: Iterable[ExplainedPod], count: int, *, others: ExplainedSums) -> list[ExplainedPod]:

@@ -20,6 +20,8 @@ FOLLOWED_US: Final = US_PER_HOUR
 """How long the accounting waits for what follows a preemption."""
 _OF_PODS: Final = ("pod", "node")
 """Columns in which the pods of a job differ."""
+SETTLED_US: Final = 600 * US_PER_SECOND
+"""How long after the release of the last pod to wait for what is still missing."""
 
 
 class JobLoss(Struct, frozen=True, kw_only=True):
@@ -160,10 +162,6 @@ def total_loss(known: Sequence[LostWork]) -> JobLoss:
 def _last(times: Sequence[int | None]) -> int | None:
     known = [each for each in times if each is not None]
     return max(known) if len(known) == len(times) else None
-
-
-SETTLED_US: Final = 600 * US_PER_SECOND
-"""How long after the release of the last pod to wait for what is still missing."""
 
 
 def is_due(found: JobPreemption, *, queued_us: int, pods_complete_us: int, now_us: int) -> bool:

@@ -18,6 +18,9 @@ from gputally.reports.job_preemptions import JobLoss, JobPreemption
 from gputally.reports.preemption_advice import Advice, advice_for, hours
 from gputally.reports.rounding import decimal_of, gpus
 
+_UNSAFE: Final = re.compile(r"[^\w.:,;/() -]")
+"""Characters that a chat may take for markup or a mention: whoever creates a pod chooses the name of its owner."""
+
 
 def rule_of(found: PreemptionRecord | None, *, tiers_only: bool) -> str:
     """The rule in words; with `tiers_only` without class and priority of the preemptor."""
@@ -55,10 +58,6 @@ def _preemptor(found: PreemptionRecord, *, tiers_only: bool) -> str:
 
 def _priority(value: int | None, class_name: str | None) -> str:
     return f"priority {value} {f'of class {class_name}' if class_name else 'without a class'}"
-
-
-_UNSAFE: Final = re.compile(r"[^\w.:,;/() -]")
-"""Characters that a chat may take for markup or a mention: whoever creates a pod chooses the name of its owner."""
 
 
 class JobPreemptionRow(Struct, frozen=True, kw_only=True):

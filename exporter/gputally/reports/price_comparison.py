@@ -13,6 +13,11 @@ from gputally.reports.bill_rows import OTHERS, RowChoice, shown_lines
 from gputally.reports.rerating import RatedTime
 from gputally.reports.rounding import PERCENT_PLACES, apportioned, apportioned_within, decimal_of, rounded
 
+_TIMES: Final = ("gpu_time", "unpriced_before", "unpriced_after", "estimated")
+_PARTS_OF_TIME: Final = _TIMES[1:]
+_COSTS: Final = ("before", "after", "newly_priced", "no_longer_priced")
+"""The fields of a line that are money."""
+
 
 class RatedLine(Struct, kw_only=True):
     """All time with the same labels and currency before, or without a price before.
@@ -107,12 +112,6 @@ def compare_prices(times: Iterable[RatedTime], *, currency: str) -> PriceCompari
 
 def _order(line: RatedLine) -> tuple[str, int, int, int, tuple[str, ...]]:
     return line.currency, -abs(line.difference), -line.before, -line.gpu_time, line.labels
-
-
-_TIMES: Final = ("gpu_time", "unpriced_before", "unpriced_after", "estimated")
-_PARTS_OF_TIME: Final = _TIMES[1:]
-_COSTS: Final = ("before", "after", "newly_priced", "no_longer_priced")
-"""The fields of a line that are money."""
 
 
 class ComparisonRow(Struct, frozen=True, kw_only=True):

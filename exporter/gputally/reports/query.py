@@ -16,6 +16,21 @@ from gputally.model.waits import WaitCause
 from gputally.reports.choices import COLUMNS, TIME_DIMENSIONS, Filter
 from gputally.reports.time_dimensions import Calendar, Periods, periods_of
 
+_TENANT: Final = "tenant"
+_FIXED: Final[Mapping[str, Collection[str]]] = {
+    "outcome": tuple(Outcome),
+    "job_outcome": tuple(Outcome),
+    "purchase": tuple(Purchase),
+    "cause": tuple(WaitCause),
+    "reason": tuple(Reason),
+}
+"""Columns of which all values are known."""
+_LITERAL: Final = re.compile(r"\[(.)\]")
+"""A character that a literal glob escapes."""
+_HIDDEN: Final = ("occupying_tenant", *TIME_DIMENSIONS)
+"""Columns that are not looked up: others' tenants, of which a restricted reader must not learn, and times, which a
+short period may not have."""
+
 
 class ReportQuery(Struct, frozen=True, kw_only=True):
     """What to report: the period, the dimensions of its lines, and which allocations and times."""
@@ -49,22 +64,6 @@ class ReportQuery(Struct, frozen=True, kw_only=True):
     def includes(self, values: Mapping[str, str]) -> bool:
         """Whether all filters include these values of columns."""
         return all(each.includes(values[each.column]) for each in self.filters)
-
-
-_TENANT: Final = "tenant"
-_FIXED: Final[Mapping[str, Collection[str]]] = {
-    "outcome": tuple(Outcome),
-    "job_outcome": tuple(Outcome),
-    "purchase": tuple(Purchase),
-    "cause": tuple(WaitCause),
-    "reason": tuple(Reason),
-}
-"""Columns of which all values are known."""
-_LITERAL: Final = re.compile(r"\[(.)\]")
-"""A character that a literal glob escapes."""
-_HIDDEN: Final = ("occupying_tenant", *TIME_DIMENSIONS)
-"""Columns that are not looked up: others' tenants, of which a restricted reader must not learn, and times, which a
-short period may not have."""
 
 
 def unmatched(reader: LedgerReader, query: ReportQuery) -> list[str]:

@@ -17,6 +17,12 @@ from gputally.reports.capacity import UNOBSERVED, NodeAsset, NodeAssets, read_no
 from gputally.reports.cells import read_columns, stored_names
 from gputally.reports.query import ReportQuery
 
+_RATED_BY: Final = ("tier", "node_uid", "gpu_model", "pool")
+"""What a price depends on, and what replaces a node that was never observed."""
+_NO_TIER: Final = ""
+_NEVER: Final = 2**62
+"""Later (µs) than any price begins."""
+
 
 class StoredLabels:
     """Label keys with the time in which the ledger stored them, by the nodes that had them.
@@ -58,14 +64,6 @@ def _is_of(key: str, digest: str) -> bool:
     """Whether the price with this key is one of the book with this digest."""
     found = PriceKey.parse(key)
     return found is not None and found.book == digest[:DIGEST_PREFIX]
-
-
-_RATED_BY: Final = ("tier", "node_uid", "gpu_model", "pool")
-"""What a price depends on, and what replaces a node that was never observed."""
-
-_NO_TIER: Final = ""
-_NEVER: Final = 2**62
-"""Later (µs) than any price begins."""
 
 
 class Books(NamedTuple):

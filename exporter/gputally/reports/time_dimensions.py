@@ -10,6 +10,11 @@ from gputally.ledger.records import Window
 from gputally.model.units import US_PER_HOUR, to_datetime, to_us
 from gputally.reports.named_hours import BUSINESS_HOURS, NamedHours, name_of, next_change
 
+_Labels = tuple[Callable[[datetime], int], Callable[[datetime], str]]
+"""The next change (µs) of a dimension, and its value at a time."""
+_HOURS: Final = "hours"
+_REPEATED_HOUR: Final = re.compile(r"(?P<hour>\d{4}-\d\d-\d\d \d\d:00)(?P<sign>[+-])(?P<hours>\d\d):(?P<minutes>\d\d)")
+
 
 class Calendar(NamedTuple):
     """The zone of days and hours, and what hours have names."""
@@ -109,10 +114,6 @@ def _monday(at: datetime) -> str:
     return f"{at.date() - timedelta(days=at.weekday())}"
 
 
-_Labels = tuple[Callable[[datetime], int], Callable[[datetime], str]]
-"""The next change (µs) of a dimension, and its value at a time."""
-_HOURS: Final = "hours"
-_REPEATED_HOUR: Final = re.compile(r"(?P<hour>\d{4}-\d\d-\d\d \d\d:00)(?P<sign>[+-])(?P<hours>\d\d):(?P<minutes>\d\d)")
 _CALENDARS: Final[Mapping[str, _Labels]] = {
     "hour": (_next_hour, _hour),
     "day": (_next_day, lambda at: f"{at:%Y-%m-%d}"),

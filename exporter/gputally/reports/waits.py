@@ -23,6 +23,9 @@ from gputally.reports.time_dimensions import Periods, in_order_of_time, periods_
 OTHERS_TENANT: Final = "other"
 """Tenants that the reader may not see."""
 Labels = tuple[str, ...]
+PENDING: Final = "pending"
+UNCREATED: Final = "uncreated"
+_AMOUNTS: Final = ("gpu_hours", "unpriced", "at_least", "cost", "highest_cost")
 
 
 class WaitQuery(NamedTuple):
@@ -154,11 +157,6 @@ def _values(part: PendingTime, *, is_occupied: bool, own_tenants: bool) -> dict[
         "occupying_tier": part.occupying_tier if is_occupied else NOBODY,
         "occupying_tenant": tenant,
     }
-
-
-PENDING: Final = "pending"
-UNCREATED: Final = "uncreated"
-_AMOUNTS: Final = ("gpu_hours", "unpriced", "at_least", "cost", "highest_cost")
 
 
 class WaitReportRow(Struct, frozen=True, kw_only=True):

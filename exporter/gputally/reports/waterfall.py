@@ -35,6 +35,27 @@ _NODE: Final = "node_uid"
 _STATE: Final = "state"
 _COMPARED: Final = ("job_outcome", "tier", "tenant", _NODE)
 """Measured time is compared with running time by these: not all nodes have agents, and sums by tier or tenant agree."""
+_HeldKey = tuple[tuple[str, ...], Price | None, tuple[str, ...]]
+"""The labels of a line, the price of capacity, and the values of `_COMPARED`."""
+CAPACITY: Final = "capacity"
+CAUSES: Final[Mapping[str, tuple[str, ...]]] = {
+    CAPACITY: (),
+    ALLOCATED: ("free", "cordoned", "unhealthy", "unsliced", "unknown", OVERCOMMITTED),
+    RUNNING: (State.STARTING.value, State.GANG_WAIT.value, State.TERMINATING.value),
+    MEASURED: (UNMEASURED, USED_BEYOND),
+    USED: (IDLE,),
+    NOT_LOST: (SINCE_CHECKPOINT, SINCE_START),
+    SUCCEEDED: ("failed", "failed_early", "completed_early", "deleted", "preempted", "lost", "running", "unknown"),
+}
+"""The causes of the difference to the step before, by step; the last ones are outcomes of jobs."""
+GAINS: Final = (OVERCOMMITTED, USED_BEYOND)
+"""The causes by which a step has more than the one before."""
+Key = tuple[str, str]
+"""Step and cause; the last step is the cause of what reached it."""
+KEYS: Final[Sequence[Key]] = (
+    *((step, cause) for step, causes in CAUSES.items() for cause in causes),
+    (SUCCEEDED, SUCCEEDED),
+)
 
 
 class WaterfallPart(NamedTuple):
@@ -66,10 +87,6 @@ class _Held(Struct):
     idle: int = 0
     used: int = 0
     lost: Counter[str] = field(default_factory=Counter)
-
-
-_HeldKey = tuple[tuple[str, ...], Price | None, tuple[str, ...]]
-"""The labels of a line, the price of capacity, and the values of `_COMPARED`."""
 
 
 def read_waterfall_parts(reader: LedgerReader, query: ReportQuery) -> tuple[list[WaterfallPart], list[Billed]]:
@@ -133,27 +150,6 @@ def _parts(key: _HeldKey, held: _Held) -> Iterator[WaterfallPart]:
         yield WaterfallPart(labels, NOT_LOST, cause, price, part)
         rest -= part
     yield WaterfallPart(labels, SUCCEEDED, outcome, price, rest)
-
-
-CAPACITY: Final = "capacity"
-CAUSES: Final[Mapping[str, tuple[str, ...]]] = {
-    CAPACITY: (),
-    ALLOCATED: ("free", "cordoned", "unhealthy", "unsliced", "unknown", OVERCOMMITTED),
-    RUNNING: (State.STARTING.value, State.GANG_WAIT.value, State.TERMINATING.value),
-    MEASURED: (UNMEASURED, USED_BEYOND),
-    USED: (IDLE,),
-    NOT_LOST: (SINCE_CHECKPOINT, SINCE_START),
-    SUCCEEDED: ("failed", "failed_early", "completed_early", "deleted", "preempted", "lost", "running", "unknown"),
-}
-"""The causes of the difference to the step before, by step; the last ones are outcomes of jobs."""
-GAINS: Final = (OVERCOMMITTED, USED_BEYOND)
-"""The causes by which a step has more than the one before."""
-Key = tuple[str, str]
-"""Step and cause; the last step is the cause of what reached it."""
-KEYS: Final[Sequence[Key]] = (
-    *((step, cause) for step, causes in CAUSES.items() for cause in causes),
-    (SUCCEEDED, SUCCEEDED),
-)
 
 
 class Amount(Struct, kw_only=True):

@@ -10,6 +10,20 @@ from gputally.model.rules import Rules
 from gputally.shares.scheme import Amounts
 from gputally.shares.schemes import SCHEMES, Units, describes, rule_of
 
+_SUFFIXES = {"": 1, "k": 10**3} | {
+    letter + binary: (1024 if binary else 1000) ** power
+    for power, letter in enumerate("KMGTPE", start=1)
+    for binary in ("", "i")
+}
+_QUANTITY = re.compile(r"([0-9]+)(?:(k|[MGTPE]|[KMGTPE]i)|[eE]([0-9]{1,2}))?")
+Quantities = Mapping[str, str | int]
+_MAX_DEVICES = 10**9
+"""More than any node has. Anyone may request more, but the ledger's integers have 64 bits."""
+_MAX_NAME = 317
+"""Characters of a qualified name. The API server accepts no pod with a longer one, but checks no template."""
+_MAX_RESOURCES = 64
+"""More GPU resources than any node offers, so a pod that requests more never runs."""
+
 
 def peak_of(init_containers: Sequence[Container], by_container: Sequence[Amounts]) -> Amounts:
     """The maximum at any time; `by_container` are the requests of the init containers, then those of the containers.
@@ -45,21 +59,6 @@ def _init_usage(init_containers: Iterable[tuple[Container, Amounts]]) -> tuple[A
 def _add(sums: Amounts, more: Amounts) -> None:
     for name, amount in more.items():
         sums[name] = sums.get(name, 0) + amount
-
-
-_SUFFIXES = {"": 1, "k": 10**3} | {
-    letter + binary: (1024 if binary else 1000) ** power
-    for power, letter in enumerate("KMGTPE", start=1)
-    for binary in ("", "i")
-}
-_QUANTITY = re.compile(r"([0-9]+)(?:(k|[MGTPE]|[KMGTPE]i)|[eE]([0-9]{1,2}))?")
-Quantities = Mapping[str, str | int]
-_MAX_DEVICES = 10**9
-"""More than any node has. Anyone may request more, but the ledger's integers have 64 bits."""
-_MAX_NAME = 317
-"""Characters of a qualified name. The API server accepts no pod with a longer one, but checks no template."""
-_MAX_RESOURCES = 64
-"""More GPU resources than any node offers, so a pod that requests more never runs."""
 
 
 @lru_cache(maxsize=4096)

@@ -37,6 +37,33 @@ MOST_SOURCES: Final = 16
 MOST_PER_SOURCE: Final = 2
 """Maximum of queued checks of one client address. With one, of two scrapers behind it that scrape at the same moments,
 one with a wrong password would always have the only place."""
+OPEN: Final = frozenset({"/healthz", "/readyz"})
+"""For kubelet probes, which have no credentials; the responses contain nothing about the cluster's pods."""
+FILTERED: Final = frozenset(
+    {
+        "/",
+        "/metrics",
+        "/metrics/pods",
+        ALLOCATIONS_PATH,
+        AT_RISK_PATH,
+        "/report",
+        REPORT_PATH,
+        PREEMPTIONS_PATH,
+        WAITS_PATH,
+        PENDING_PATH,
+        WHY_PATH,
+        WHAT_IF_PATH,
+        FITS_PATH,
+        "/pending",
+        "/pending/why",
+        "/api/v1/openapi.json",
+    }
+)
+"""The only pages for a user who is restricted to tenants."""
+TENANTS: Final = ContextVar[frozenset[str] | None]("tenants", default=None)
+"""The tenants that the current request is restricted to, None for all."""
+_LOG_INTERVAL_SECONDS: Final = 60.0
+logger = logging.getLogger(__name__)
 
 
 class TooMany(Exception):
@@ -108,36 +135,6 @@ def _matches(password: str, hashed: str) -> bool:
         return bcrypt.checkpw(password.encode(), hashed.encode())
     except ValueError:  # longer than bcrypt's limit of 72 bytes
         return False
-
-
-OPEN: Final = frozenset({"/healthz", "/readyz"})
-"""For kubelet probes, which have no credentials; the responses contain nothing about the cluster's pods."""
-FILTERED: Final = frozenset(
-    {
-        "/",
-        "/metrics",
-        "/metrics/pods",
-        ALLOCATIONS_PATH,
-        AT_RISK_PATH,
-        "/report",
-        REPORT_PATH,
-        PREEMPTIONS_PATH,
-        WAITS_PATH,
-        PENDING_PATH,
-        WHY_PATH,
-        WHAT_IF_PATH,
-        FITS_PATH,
-        "/pending",
-        "/pending/why",
-        "/api/v1/openapi.json",
-    }
-)
-"""The only pages for a user who is restricted to tenants."""
-TENANTS: Final = ContextVar[frozenset[str] | None]("tenants", default=None)
-"""The tenants that the current request is restricted to, None for all."""
-_LOG_INTERVAL_SECONDS: Final = 60.0
-
-logger = logging.getLogger(__name__)
 
 
 class Authenticator:

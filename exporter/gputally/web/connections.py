@@ -38,6 +38,10 @@ _NO_LINGER: Final = struct.pack("ii", 1, 0)
 """SO_LINGER with 0 s."""
 
 logger = logging.getLogger(__name__)
+HANDSHAKE_SECONDS: Final = 10.0
+_SWEEP_SECONDS: Final = 1.0
+_PAUSE_SECONDS: Final = 1.0
+"""Wait before accepting again after the system has run out of resources."""
 
 
 class Connection(web.RequestHandler):
@@ -145,12 +149,6 @@ async def served(request: web.Request, handler: Handler) -> web.StreamResponse:
     assert isinstance(connection, Connection)
     with connection.idle_connections.served(connection):
         return await handler(request)
-
-
-HANDSHAKE_SECONDS: Final = 10.0
-_SWEEP_SECONDS: Final = 1.0
-_PAUSE_SECONDS: Final = 1.0
-"""Wait before accepting again after the system has run out of resources."""
 
 
 @asynccontextmanager

@@ -72,6 +72,8 @@ _REPORT: Final[dict[str, Any]] = {
 _OF_REPORTS: Final = ("compared_to", "by", "unaccounted")
 _WAIT_ROWS: Final = {"type": "array", "items": {"$ref": SCHEMA_REF.format(name="WaitReportRow")}}
 """Besides, rows have the columns that `by` names instead of `labels`."""
+_NOT_FOUND: Final = {"404": {"description": "no such pod with GPUs, as far as the user may know"}}
+_OF_MANIFEST: Final = f"A manifest of {KIND_NAMES}, or a List of them, as JSON."
 
 
 class Described(NamedTuple):
@@ -217,10 +219,6 @@ def filter_parameters(names: tuple[str, ...]) -> list[dict[str, Any]]:
         }
         for name in names
     ]
-
-
-_NOT_FOUND: Final = {"404": {"description": "no such pod with GPUs, as far as the user may know"}}
-_OF_MANIFEST: Final = f"A manifest of {KIND_NAMES}, or a List of them, as JSON."
 
 
 def _pending() -> dict[str, Any]:

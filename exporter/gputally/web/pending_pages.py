@@ -30,6 +30,7 @@ from gputally.model.api.why import WhyAnswer, WhyDocument
 from gputally.model.verdicts import Reason
 
 WHY_PAGE_PATH: Final = "/pending/why"
+REFRESH_SECONDS: Final = 30
 
 
 def why_page(document: WhyDocument, asked: WhyRequest) -> str:
@@ -68,9 +69,6 @@ def _facts(answer: WhyAnswer, document: WhyDocument) -> Iterator[tuple[str, str]
     if answer.others_waiting:
         yield "Others waiting", f"{pod_words(answer.others_waiting)} of the same or a higher priority for such GPUs"
     yield from next_facts(answer)
-
-
-REFRESH_SECONDS: Final = 30
 
 
 def pending_page(document: PendingDocument, asked: PendingRequest) -> str:

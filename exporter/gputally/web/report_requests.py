@@ -24,6 +24,16 @@ REPORT_FILTERED: Final = tuple(column for column in FILTERED_COLUMNS if column n
 REPORT_PARAMETERS: Final = (*REPORT_SINGLE, _WATERFALL, "format", "limit", "offset", *REPORT_FILTERED)
 MAX_LIMIT: Final = 10_000
 DEFAULT_LIMIT: Final = 1_000
+PREEMPTIONS_COMMAND: Final = "preemptions"
+PREEMPTION_FORMATS: Final = ("json", "csv", "table")
+"""Values of `format`."""
+_PREEMPTION_BY: Final = ("pod", "job")
+_PREEMPTION_SINGLE: Final = ("by", "window", "cut_off", "time_zone")
+_PREEMPTION_PARAMETERS: Final = (*_PREEMPTION_SINGLE, "cause", "format", "limit", "offset", *VICTIM_FILTERED)
+WAITS_COMMAND: Final = "waits"
+WAIT_SINGLE: Final = ("by", "window", "cut_off", "top", "time_zone", "hours")
+WAIT_FILTERED: Final = tuple(column for column in WAITED_COLUMNS if column not in WAIT_SINGLE)
+_WAIT_PARAMETERS: Final = (*WAIT_SINGLE, "format", "limit", "offset", *WAIT_FILTERED)
 
 
 class ReportRequest(NamedTuple):
@@ -72,14 +82,6 @@ def restricted_to(tenants: Collection[str] | None) -> Iterator[str]:
         yield f"--only-tenants={','.join(sorted(map(literal, tenants)))}"
 
 
-PREEMPTIONS_COMMAND: Final = "preemptions"
-PREEMPTION_FORMATS: Final = ("json", "csv", "table")
-"""Values of `format`."""
-_PREEMPTION_BY: Final = ("pod", "job")
-_PREEMPTION_SINGLE: Final = ("by", "window", "cut_off", "time_zone")
-_PREEMPTION_PARAMETERS: Final = (*_PREEMPTION_SINGLE, "cause", "format", "limit", "offset", *VICTIM_FILTERED)
-
-
 def preemption_request(query: Mapping[str, Sequence[str]], *, tenants: Collection[str] | None) -> ReportRequest:
     """The request with these parameters by a user restricted to `tenants`, None for all.
 
@@ -104,12 +106,6 @@ def preemption_request(query: Mapping[str, Sequence[str]], *, tenants: Collectio
     )
     limit, offset = number(single, "limit", DEFAULT_LIMIT, MAX_LIMIT), number(single, "offset", 0, 10**9)
     return ReportRequest(arguments, chosen, limit, offset)
-
-
-WAITS_COMMAND: Final = "waits"
-WAIT_SINGLE: Final = ("by", "window", "cut_off", "top", "time_zone", "hours")
-WAIT_FILTERED: Final = tuple(column for column in WAITED_COLUMNS if column not in WAIT_SINGLE)
-_WAIT_PARAMETERS: Final = (*WAIT_SINGLE, "format", "limit", "offset", *WAIT_FILTERED)
 
 
 def wait_request(query: Mapping[str, Sequence[str]], *, tenants: Collection[str] | None) -> ReportRequest:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from gputally.model.kube.meta import OwnerReference
 
 Value = TypeVar("Value", bound=Hashable)
+_FEW: Final = 8
 
 
 @lru_cache(maxsize=4096)
@@ -27,9 +28,6 @@ def shared_owner(owner: OwnerReference | None) -> OwnerReference | None:
         return None
     found: OwnerReference = shared(replace(owner, kind=shared(owner.kind), api_version=shared(owner.api_version)))
     return found
-
-
-_FEW: Final = 8
 
 
 def with_uid(uids: Collection[str], uid: str) -> Collection[str]:

@@ -10,6 +10,9 @@ from msgspec import Struct
 
 from gputally.model.kube.meta import Kind
 
+SELECTOR_CHARACTERS: Final = 4_096
+"""Most characters of the keys and values of a label selector, or of the scopes of a quota; longer ones are not kept."""
+
 
 class Limit(Struct, frozen=True):
     """How many are kept of one namespace, and of all; None without a limit."""
@@ -71,8 +74,6 @@ STORED: Final[Mapping[str, Limit]] = {
     "waiting": NONE,
 }
 """By the name of the part whose documents ledgers store; waits of workloads are those of three kinds together."""
-SELECTOR_CHARACTERS: Final = 4_096
-"""Most characters of the keys and values of a label selector, or of the scopes of a quota; longer ones are not kept."""
 
 
 class LimitOverflow(Struct, frozen=True):

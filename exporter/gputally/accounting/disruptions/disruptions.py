@@ -30,6 +30,13 @@ from gputally.model.kube.meta import Kind
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR
 
+_KEEP_US = US_PER_HOUR
+"""How long a disruption waits for its replacement, or for late reports of its node."""
+_TIMES = (
+    *("decided_us", "requested_us", "stopped_us", "released_us"),
+    *("reused_us", "replaced_us", "noticed_us"),
+)
+
 
 class DeletingPods:
     """Their UIDs by namespace, among the existing pods `records`."""
@@ -63,15 +70,6 @@ class DeletingPods:
                 if record.deletion_us is not None and record.end_us is None:
                     self._uids.setdefault(record.namespace, set()).add(record.uid)
         return self._uids
-
-
-_KEEP_US = US_PER_HOUR
-"""How long a disruption waits for its replacement, or for late reports of its node."""
-
-_TIMES = (
-    *("decided_us", "requested_us", "stopped_us", "released_us"),
-    *("reused_us", "replaced_us", "noticed_us"),
-)
 
 
 class ClusterState(NamedTuple):

@@ -22,6 +22,10 @@ from gputally.model.units import US_PER_DAY
 
 _Job = tuple[str, str, str, str, str, bool]
 """Namespace, kind and name, tier and tenant: a preemption of a job is that of one tenant; and whether by a queue."""
+OFTEN: Final = 3
+"""From so many preemption times within a day on, a job is a repeat victim."""
+MOST: Final = STORED["preempted_job"].most
+"""Limit of stored jobs; beyond it, the one that was preempted longest ago is dropped."""
 
 
 class Assigned(NamedTuple):
@@ -116,12 +120,6 @@ def _job_of(each: Disruption) -> _Job:
     if kind == OWN_JOB:
         kind, name = ("group", each.group) if each.group else (OWN_JOB, each.victim_uid)
     return each.victim_namespace, kind, name, each.victim_tier, each.victim_tenant, each.cause in QUEUE_CAUSES
-
-
-OFTEN: Final = 3
-"""From so many preemption times within a day on, a job is a repeat victim."""
-MOST: Final = STORED["preempted_job"].most
-"""Limit of stored jobs; beyond it, the one that was preempted longest ago is dropped."""
 
 
 class PreemptedJob(Struct, frozen=True, kw_only=True, gc=False):

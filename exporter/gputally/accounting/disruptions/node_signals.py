@@ -28,6 +28,8 @@ SCALE_DOWN_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 RECLAIM_CONDITION: Final = ("PreemptionScheduled", "SpotEvictionIncoming")
 """Type and reason on AKS. Source: Azure/karpenter-provider-azure pkg/controllers/node/interruption."""
 _KEEP_US: Final = US_PER_HOUR
+NAMESPACE: Final = "default"
+"""Where Events of objects without a namespace are. Source: k8s.io/client-go tools/record/event.go, makeEvent."""
 
 
 class NodeSignal(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -136,8 +138,6 @@ class Sender(NamedTuple):
     component: str
 
 
-NAMESPACE: Final = "default"
-"""Where Events of objects without a namespace are. Source: k8s.io/client-go tools/record/event.go, makeEvent."""
 SENDERS: Final[Mapping[Kind, Sender]] = {
     Kind.KARPENTER_EVENTS: Sender("Karpenter", "SpotInterrupted", "karpenter"),
     Kind.NODE_TERMINATION_EVENTS: Sender(

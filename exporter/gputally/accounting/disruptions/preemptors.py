@@ -23,6 +23,14 @@ from gputally.model.units import US_PER_SECOND
 
 MOST_GROUPS: Final = 10_000
 """Limit of stored groups, of some 0.3 kB each."""
+MOST_EVENTS: Final = KEPT[Kind.EVENTS].most
+"""Limit of stored Events, of at most 1.5 kB each."""
+_TEXT: Final = re.compile(r"Preempted by (?P<type>pod|podgroup) (?P<uid>[0-9a-f-]{36}) on node ")
+MOST_NOMINATIONS: Final = 10_000
+"""Limit of stored nominations; beyond it, the oldest is dropped."""
+BEFORE_US: Final = 10 * US_PER_SECOND
+AFTER_US: Final = 60 * US_PER_SECOND
+"""A nomination is written with the decision; its observation may be late, and API times have whole seconds."""
 
 
 class GroupPreemptors:
@@ -74,11 +82,6 @@ def group_named(pod: Pod) -> str:
 def as_group(*, namespace: str, name: str, uid: str = "") -> Preemptor:
     """A PodGroup as a preemptor of which nothing else is known."""
     return Preemptor(uid=uid, namespace=namespace, name=name, kind=POD_GROUP, quantity=None)
-
-
-MOST_EVENTS: Final = KEPT[Kind.EVENTS].most
-"""Limit of stored Events, of at most 1.5 kB each."""
-_TEXT: Final = re.compile(r"Preempted by (?P<type>pod|podgroup) (?P<uid>[0-9a-f-]{36}) on node ")
 
 
 class _Named(NamedTuple):
@@ -187,13 +190,6 @@ def preemptor_in(condition: Condition) -> Preemptor | None:
     """The PodGroup that KAI-Scheduler names in the condition of its victim; None if it names none."""
     found = kai_eviction_in(condition.message) if is_preemption(condition) else None
     return as_group(namespace=found.namespace, name=found.name) if found else None
-
-
-MOST_NOMINATIONS: Final = 10_000
-"""Limit of stored nominations; beyond it, the oldest is dropped."""
-BEFORE_US: Final = 10 * US_PER_SECOND
-AFTER_US: Final = 60 * US_PER_SECOND
-"""A nomination is written with the decision; its observation may be late, and API times have whole seconds."""
 
 
 class Nomination(Struct, frozen=True, gc=False):

@@ -20,6 +20,7 @@ _Job = tuple[str, str, str]
 """Namespace, kind and name."""
 _KEEP_US = 120 * US_PER_SECOND
 """How long the binding of a deleted pod is kept: changes are accounted within seconds."""
+_scheduled_us: Final = attrgetter("scheduled_us")
 
 
 class Binding(NamedTuple):
@@ -28,9 +29,6 @@ class Binding(NamedTuple):
     scheduled_us: int
     uid: str
     left_us: int
-
-
-_scheduled_us: Final = attrgetter("scheduled_us")
 
 
 class Replacements:

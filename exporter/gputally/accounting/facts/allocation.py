@@ -21,6 +21,8 @@ Prices = Callable[[Terms, int, int | None], Iterable[tuple[int, Price | None]]]
 """The price under terms from one instant to another (None: now), with each change in between."""
 ALWAYS = 0
 _NEVER = 1 << 62
+POD_READING = "6"
+"""Raise this when classification or accounting of pods changes: a restart then reprocesses earlier records."""
 
 
 class _Period(Struct, frozen=True, gc=False):
@@ -174,10 +176,6 @@ def _terms_at(record: PodRecord, at_us: int) -> Terms:
 
 def _from_us(terms: Terms) -> int:
     return terms.from_us
-
-
-POD_READING = "6"
-"""Raise this when classification or accounting of pods changes: a restart then reprocesses earlier records."""
 
 
 def has_same_revision(before: PodRecord, record: PodRecord) -> bool:

@@ -21,6 +21,8 @@ from gputally.model.units import US_PER_SECOND
 ACCEPTANCE_US = 600 * US_PER_SECOND
 """How long a bound pod holds its GPUs until its kubelet accepts it. A kubelet accepts within seconds; evictions from a
 lost node begin after 300 s."""
+_RECOVERY_US = 60 * US_PER_SECOND
+"""How long after a node is ready again its kubelet may first report containers that were lost with it."""
 
 
 def deadline_us(record: PodRecord) -> int | None:
@@ -59,10 +61,6 @@ class Unaccepted:
             self._uids.discard(uid)
             yield uid
         self.next_us = self._deadlines[0][0] if self._deadlines else None
-
-
-_RECOVERY_US = 60 * US_PER_SECOND
-"""How long after a node is ready again its kubelet may first report containers that were lost with it."""
 
 
 class NodeLife(NamedTuple):

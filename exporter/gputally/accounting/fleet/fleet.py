@@ -71,6 +71,13 @@ from gputally.model.usage import AgentPod, Fault
 from gputally.model.verdicts import Verdict
 from gputally.placement.room import Room
 
+_ROUND_US = 5 * US_PER_SECOND
+"""How often deadlines are checked."""
+_WATCHED = (Upserted, Deleted, Bookmark)
+"""Observations of a watch."""
+_BESIDE = (OtherPod, UsageReported, WorkloadResolved)
+"""Observations that change nothing about how pods with GPUs are accounted."""
+
 
 class KnownSeries:
     """Declares the series that follow from the tiers, once per tier."""
@@ -105,14 +112,6 @@ class KnownSeries:
         """The additional matrix entries of a new tier; an unknown pod may preempt, but is never a victim."""
         known = {(tier, other) for other in self._declared} | {(other, tier) for other in self._declared}
         return known | {(tier, UNKNOWN)}
-
-
-_ROUND_US = 5 * US_PER_SECOND
-"""How often deadlines are checked."""
-_WATCHED = (Upserted, Deleted, Bookmark)
-"""Observations of a watch."""
-_BESIDE = (OtherPod, UsageReported, WorkloadResolved)
-"""Observations that change nothing about how pods with GPUs are accounted."""
 
 
 def documents() -> Mapping[str, type[Struct]]:

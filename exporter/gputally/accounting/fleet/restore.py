@@ -19,6 +19,9 @@ from gputally.model.units import US_PER_SECOND
 if TYPE_CHECKING:
     from gputally.accounting.fleet.fleet import Fleet
 
+WAITED_US: Final = 10 * US_PER_SECOND
+"""A smaller lead is waited for: the clocks of two API servers differ by at most that."""
+
 
 def restore(fleet: "Fleet", saved: Saved) -> None:
     """Continue from the state that an earlier process saved."""
@@ -66,10 +69,6 @@ def _restore_pods(fleet: "Fleet", saved: Saved) -> None:
     fleet.pods.restore(saved.pods, by_same_rules=alike)
     if not alike and (checkpoint := fleet.coverage.resumes.get(Kind.NAMESPACES)):
         fleet.coverage.store_checkpoint(Kind.NAMESPACES, replace(checkpoint, rules=""))
-
-
-WAITED_US: Final = 10 * US_PER_SECOND
-"""A smaller lead is waited for: the clocks of two API servers differ by at most that."""
 
 
 def at_present(saved: Saved, *, now_us: int) -> Saved:

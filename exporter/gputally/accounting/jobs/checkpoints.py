@@ -37,6 +37,7 @@ _LINE: Final = re.compile(r"^gputally-checkpoint=(\S{20,40})\s*$", re.MULTILINE)
 _TIME: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+NOTHING: Final = PodCheckpoint(uid="")
 
 
 def checkpoint_of(pod: Pod, *, at_us: int, is_placeholder: bool = False) -> PodCheckpoint | None:
@@ -135,9 +136,6 @@ def runs_placeholders(pod: Pod, rules: Rules) -> bool:
     """Whether the images of all containers of a pod are declared to do no work; init containers do not count."""
     images = rules.placeholders.images
     return all(any(matched(image, each.image) is not None for image in images) for each in pod.spec.containers)
-
-
-NOTHING: Final = PodCheckpoint(uid="")
 
 
 class Checkpoints(KeyedPart[PodCheckpoint]):

@@ -23,6 +23,12 @@ PodEnd = tuple[str, int]
 """`SUCCEEDED` and 0, `PREEMPTED` and the exit code, or `DELETED` and the time of the request (µs)."""
 CountedEnds = tuple[tuple[str, int, int], ...]
 """Ends, each with its number of pods."""
+COUNT: Final = "Count"
+IGNORE: Final = "Ignore"
+FAIL_JOB: Final = "FailJob"
+DEFAULT_BACKOFF_LIMIT: Final = 6
+_LOOKS_US: Final = 2 * US_PER_SECOND
+"""A Job looks at its pods a second after a change; times have whole seconds."""
 
 
 def end_of(record: PodRecord) -> PodEnd | None:
@@ -62,14 +68,6 @@ def with_ends(known: CountedEnds, change: Mapping[PodEnd, int]) -> CountedEnds:
         for (kind, number), count in sorted(found.items())
         if count > 0 and (kind != DELETED or number >= last_us - _KEPT_US)
     )
-
-
-COUNT: Final = "Count"
-IGNORE: Final = "Ignore"
-FAIL_JOB: Final = "FailJob"
-DEFAULT_BACKOFF_LIMIT: Final = 6
-_LOOKS_US: Final = 2 * US_PER_SECOND
-"""A Job looks at its pods a second after a change; times have whole seconds."""
 
 
 class CountingRule(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -23,6 +23,8 @@ PROGRESS_UNIT: Final = "gputally.io/progress-unit"
 DEFAULT_UNIT: Final = "unit"
 _NUMBER: Final = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,6}))?")
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,19}")
+ProgressKey = tuple[str, str, str, str]
+"""Namespace, kind and name of a job, and the UID of its pod."""
 
 
 class Progress(Struct, frozen=True, gc=False):
@@ -39,10 +41,6 @@ def progress_of(annotations: Texts | None) -> Progress | None:
     whole, decimals = found.groups("")
     unit = annotations.get(PROGRESS_UNIT) or ""
     return Progress(int(whole) * MICRO + int(decimals.ljust(6, "0")), unit if _WORD.fullmatch(unit) else DEFAULT_UNIT)
-
-
-ProgressKey = tuple[str, str, str, str]
-"""Namespace, kind and name of a job, and the UID of its pod."""
 
 
 class PodProgress(Struct, frozen=True, kw_only=True, gc=False):

@@ -29,6 +29,10 @@ _REMOVED: Final = "RestartingAllContainers"
 Source: k8s.io/kubernetes pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses; pkg/kubelet/status/generate.go,
 GenerateAllContainersRestartingCondition.
 """
+_START: Final = ""
+"""The key of the document whose `until_us` is when the ledger began to account restarts."""
+WAITING: Final = 1 << 62
+"""A time after all others, as long as containers wait for their next run."""
 
 
 class EndedRun(NamedTuple):
@@ -142,12 +146,6 @@ def _ended(run: Terminated, pod: Pod) -> EndedRun | None:
     if not (run.started_at and run.finished_at and is_possible(run.started_at, pod)):
         return None
     return EndedRun(run.started_at, run.finished_at, run.exit_code, is_lost=run.exit_code != 0)
-
-
-_START: Final = ""
-"""The key of the document whose `until_us` is when the ledger began to account restarts."""
-WAITING: Final = 1 << 62
-"""A time after all others, as long as containers wait for their next run."""
 
 
 class PodRuns(Struct, frozen=True, gc=False):

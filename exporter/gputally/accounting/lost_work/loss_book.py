@@ -22,6 +22,9 @@ from gputally.frameworks.groups import PodGroup
 from gputally.model.disruptions import PREEMPTIONS, Cause
 from gputally.model.lost_work import LostWork, WorkCheckpoint
 
+Key = TypeVar("Key")
+_NONE: Final[frozenset[str]] = frozenset()
+
 
 class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One ended pod, observed to have ended at `noticed_us`.
@@ -78,10 +81,6 @@ def with_shared(loss: PodLoss, stated: Sequence[WorkCheckpoint]) -> PodLoss:
 def loses_work(work: PodWork, cause: Cause) -> bool:
     """Whether a victim lost its work: one that ended by itself did not, but a kubelet's victims look as if they had."""
     return not (work.succeeded or (cause is Cause.PREEMPTION and work.ended_itself))
-
-
-Key = TypeVar("Key")
-_NONE: Final[frozenset[str]] = frozenset()
 
 
 class LossBook(KeyedDocuments[PodLoss]):

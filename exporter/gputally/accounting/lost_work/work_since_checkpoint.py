@@ -19,6 +19,8 @@ from gputally.model.units import US_PER_SECOND, duration_text
 _KILLED = 137
 """The exit code after SIGKILL: the grace period was over before the work was saved."""
 _OWN = (Outcome.SUCCEEDED, Outcome.FAILED)
+Amounts = dict[tuple[Total, Labels], int]
+"""What is counted, by family and labels."""
 
 
 class PodWork(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -136,10 +138,6 @@ def _saved(record: PodRecord, checkpoint: PodCheckpoint) -> Iterator[WorkCheckpo
     result = record.result
     if checkpoint.saves_on_sigterm and record.deletion_us is not None and result and result.exit_code != _KILLED:
         yield WorkCheckpoint(at_us=record.deletion_us, source=CheckpointSource.SIGTERM)
-
-
-Amounts = dict[tuple[Total, Labels], int]
-"""What is counted, by family and labels."""
 
 
 def checkpoint_before_end(work: PodWork, shared: Iterable[WorkCheckpoint]) -> WorkCheckpoint:

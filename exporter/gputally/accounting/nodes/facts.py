@@ -39,6 +39,17 @@ _LAST_TURNS = 15
 """Stored periods in which a node was not ready, in addition to the last one."""
 NO_POOL = "none"
 """The pool of a node without a pool label."""
+_PREFIX = "unknown/"
+NO_FACTS = NodeFacts(
+    physical=0,
+    covered=0,
+    allocatable=0,
+    ready=False,
+    cordoned=False,
+    gpu_model="unknown",
+    pool=NO_POOL,
+    asset=Asset(gpu_model="unknown", pool=NO_POOL),
+)
 
 
 class _Known(NamedTuple):
@@ -327,19 +338,6 @@ def _ready_since_us(node: Node, at_us: int) -> int:
 def _is_ready(node: Node) -> bool:
     condition = _ready_condition(node)
     return condition is not None and condition.status == "True"
-
-
-_PREFIX = "unknown/"
-NO_FACTS = NodeFacts(
-    physical=0,
-    covered=0,
-    allocatable=0,
-    ready=False,
-    cordoned=False,
-    gpu_model="unknown",
-    pool=NO_POOL,
-    asset=Asset(gpu_model="unknown", pool=NO_POOL),
-)
 
 
 def stand_in(name: str) -> NodeRecord:

@@ -16,6 +16,12 @@ from gputally.model.node_record import LabelConflict, UnknownOffer
 from gputally.model.rules import Rules
 from gputally.shares.unknown_devices import is_unknown_device
 
+MOST_RESOURCES: Final = 20
+"""Resources that are exported by name, those that most nodes offer first; the nodes of others count as `other`."""
+OTHER: Final = "other"
+_MOST_OF_NODE: Final = 16
+"""Resources kept of one node: a device plugin may invent any number."""
+
 
 class Inventory(NamedTuple):
     """Existing nodes with GPUs, nodes with conflicting labels, unpriced µGPU, and µGPU that were never offered.
@@ -50,13 +56,6 @@ def inventory_of(accounts: Iterable[NodeAccount], pricing: Pricing, limiter: Lab
         unpriced=unpriced,
         never_offered=never_offered,
     )
-
-
-MOST_RESOURCES: Final = 20
-"""Resources that are exported by name, those that most nodes offer first; the nodes of others count as `other`."""
-OTHER: Final = "other"
-_MOST_OF_NODE: Final = 16
-"""Resources kept of one node: a device plugin may invent any number."""
 
 
 class UnknownOffers(KeyedPart[UnknownOffer]):

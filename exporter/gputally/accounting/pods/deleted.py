@@ -16,6 +16,8 @@ _UNDESCRIBED_US = US_PER_HOUR
 """How long a deleted pod is kept while its node's GPU labels are incomplete."""
 _MAX_UNDESCRIBED = 4000
 """Limit of such pods: in a cluster without GPU labels, every deleted pod is one."""
+KEEP_US = 600 * US_PER_SECOND
+"""How late an event about a deleted pod may arrive."""
 
 
 class Departed:
@@ -108,10 +110,6 @@ class Departed:
         del self._on_node[node][uid]
         if not self._on_node[node]:
             del self._on_node[node]
-
-
-KEEP_US = 600 * US_PER_SECOND
-"""How late an event about a deleted pod may arrive."""
 
 
 class RecentlyDeleted:

@@ -31,6 +31,7 @@ _SILENT_US: Final = 150 * US_PER_SECOND
 """A watch without a bookmark for so long is interrupted: servers send one about every minute."""
 _MOST: Final = 1_000
 """Limit of the states that are kept of a budget; a disruption before the oldest one has an unknown verdict."""
+_DECODER: Final = msgspec.msgpack.Decoder(dict[str, str])
 
 
 class BudgetHistory:
@@ -248,9 +249,6 @@ class CoveredPods(StatePart[Struct]):
     def violated(self, record: PodRecord, reported: Disrupted, at_us: int) -> bool | None:
         """See `DisruptionBudgets.violated`."""
         return self._budgets.violated(record.namespace, self._selecting.get(record.uid), reported, at_us=at_us)
-
-
-_DECODER: Final = msgspec.msgpack.Decoder(dict[str, str])
 
 
 class PodLabels(StatePart[Struct]):

@@ -18,6 +18,8 @@ from gputally.model.units import dated_us
 
 SYSTEM: Final = "system-"
 """Names of the classes of Kubernetes itself begin so."""
+VersionKey = tuple[str, int]
+"""Name and start."""
 
 
 class ClassTiers(StatePart[Struct]):
@@ -35,10 +37,6 @@ class ClassTiers(StatePart[Struct]):
         name = found.metadata.name
         if isinstance(found, PriorityClass) and not name.startswith(SYSTEM):
             self._limiter.pin("tier", tier_of(name, found.value, self._rules))
-
-
-VersionKey = tuple[str, int]
-"""Name and start."""
 
 
 class ClassVersions(KeyedPart[ClassVersion]):

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 MOST_LIMITS: Final = 64
 """GPU resources of a quota that are read."""
+ANY: Final = "any"
+"""The tier of quotas that count pods of several tiers, or of all."""
+TierTenant = tuple[str, str]
 
 
 class QuotaLimit(Struct, frozen=True, kw_only=True):
@@ -99,11 +102,6 @@ def _amount(limit: str | int) -> tuple[int, str]:
         return requested(limit), ""
     except ValueError as error:
         return 0, str(error)
-
-
-ANY: Final = "any"
-"""The tier of quotas that count pods of several tiers, or of all."""
-TierTenant = tuple[str, str]
 
 
 class Quotas(StatePart[Struct]):

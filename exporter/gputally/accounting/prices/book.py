@@ -18,6 +18,10 @@ from gputally.model.units import PICO, to_datetime
 DIGEST_PREFIX: Final = 12
 """How much of a price book's digest identifies it in a key."""
 _FORM: Final = re.compile(r"([^/]*)/([^/]+)/([^/]+)/([^/]+)/x(\d+(?:\.\d+)?)")
+ALWAYS = 0
+"""The `from_us` of a price without a start date: no pod is older than the epoch."""
+_EXACT = Context(prec=60, traps=[Inexact])
+"""A price that must be rounded is a bug of the reader."""
 
 
 class PriceKey(NamedTuple):
@@ -41,12 +45,6 @@ class PriceKey(NamedTuple):
             return None
         book, rule, purchase, since, multiplier = match.groups()
         return cls(book, rule, purchase, since, Decimal(multiplier))
-
-
-ALWAYS = 0
-"""The `from_us` of a price without a start date: no pod is older than the epoch."""
-_EXACT = Context(prec=60, traps=[Inexact])
-"""A price that must be rounded is a bug of the reader."""
 
 
 class Trait(StrEnum):

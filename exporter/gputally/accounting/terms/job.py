@@ -17,6 +17,8 @@ _MOST_STEPS = 10
 """Limit of owners in a chain. Real ones have up to five; a tenant can create any number."""
 
 Owners = Mapping[Owner, OwnerResolved]
+_SPARE = 1000
+"""Owners stored in addition to one per pod, before unused ones are dropped."""
 
 
 def job_of(name: str, labels: Mapping[str, str], owner: Owner | None, owners: Owners) -> tuple[str, str]:
@@ -74,10 +76,6 @@ def _is_top(owner: Owner) -> bool:
 
 def _parent(seen: OwnerResolved) -> Owner | None:
     return Owner(seen.owner.namespace, seen.parent) if seen.parent else None
-
-
-_SPARE = 1000
-"""Owners stored in addition to one per pod, before unused ones are dropped."""
 
 
 class OwnerWalks:

@@ -13,6 +13,7 @@ from gputally.model.rules import SERVING_BY_NAME
 
 Groups = Mapping[str, str]
 """The text of each group, by number and by name; "" for a group without a match."""
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
 @lru_cache(maxsize=1024)
@@ -45,9 +46,6 @@ def group_names(expression: str) -> tuple[str, ...]:
     """The numbers and names of its groups."""
     found = compiled(expression)
     return (*map(str, range(1, found.groups + 1)), *found.groupindex)
-
-
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
 def placeholders(template: str) -> list[str]:

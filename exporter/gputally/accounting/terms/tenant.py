@@ -12,6 +12,8 @@ from gputally.model.rules import Rules, TenantRule, TenantSource
 
 UNASSIGNED = "unassigned"
 """The tenant of pods that no rule matches."""
+_MOST = 10_000
+"""Cache size: pods share entries, unless rules read labels that are different for each pod."""
 
 
 def tenant_of(
@@ -44,10 +46,6 @@ def relevant_labels(rules: Rules, source: TenantSource = TenantSource.POD_LABEL)
 def _tenant(rule: TenantRule, value: str) -> str:
     groups = matched(rule.pattern, value) if rule.pattern is not None else {}
     return expanded(rule.tenant, {**groups, "value": value}) if value and groups is not None else ""
-
-
-_MOST = 10_000
-"""Cache size: pods share entries, unless rules read labels that are different for each pod."""
 
 
 class NamespaceMarks(Struct, frozen=True):

@@ -11,6 +11,10 @@ from gputally.model.units import US_PER_SECOND
 
 NO_TIER = "none"
 """The tier of pods without a class, and without a matching rule."""
+PENDING_US: Final = 6 * 3600 * US_PER_SECOND
+"""By default. Training may wait overnight; six hours without a GPU deserve a look."""
+STARTING_US: Final = 30 * 60 * US_PER_SECOND
+"""By default. Images of 50 GB take some minutes to pull."""
 
 
 def tier_of_pod(record: PodRecord, rules: Rules) -> str:
@@ -66,12 +70,6 @@ def unmatched(tiers: Collection[str], rules: Rules) -> int:
     """How many configured serving patterns match none of `tiers`; the built-in one may."""
     written = [pattern for pattern in rules.serving if pattern != SERVING_BY_NAME]
     return sum(all(matched(pattern, tier) is None for tier in tiers) for pattern in written)
-
-
-PENDING_US: Final = 6 * 3600 * US_PER_SECOND
-"""By default. Training may wait overnight; six hours without a GPU deserve a look."""
-STARTING_US: Final = 30 * 60 * US_PER_SECOND
-"""By default. Images of 50 GB take some minutes to pull."""
 
 
 class TierLimits(NamedTuple):

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
+_BY_POD: Final = ("tier", "tenant", "gpu_model")
+_BY_NODE: Final = ("gpu_model", "pool")
+
 
 class Total(StrEnum):
     """The families of counters. Values are GPU-time (µs·µGPU), cost (GPU-time x pico-rate) or counts, unless stated."""
@@ -78,8 +81,6 @@ class Total(StrEnum):
     """mJ, of unallocated GPUs."""
 
 
-_BY_POD: Final = ("tier", "tenant", "gpu_model")
-_BY_NODE: Final = ("gpu_model", "pool")
 LABELS: Final[Mapping[Total, tuple[str, ...]]] = {
     **dict.fromkeys(Total, _BY_POD),
     **dict.fromkeys((Total.CAPACITY, Total.CAPACITY_COST, Total.UNATTRIBUTED, Total.UNALLOCATED_ENERGY), _BY_NODE),

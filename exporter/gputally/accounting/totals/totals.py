@@ -12,6 +12,18 @@ from gputally.model.node_record import CapacityState
 from gputally.model.price import Price
 from gputally.model.units import COST_UNIT, GPU_SECOND
 
+_GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
+"""Families that show whether a label value is in use. Waits do not: anyone may create pods that are never bound."""
+_COSTS: Final = (Total.PENDING_COST, Total.UNCREATED_COST)
+_WAITS: Final = (
+    *(Total.PENDING, Total.PENDING_UNPRICED),
+    *(Total.UNCREATED, Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST),
+)
+UNKNOWN_PURCHASE: Final = "unknown"
+_MOST_RESOLVED: Final = 2**50
+"""GPU-seconds, or units of the currency, up to which a float resolves an eighth of one: 36 million GPU-years."""
+ByState = dict[str, int]
+
 
 class Netting:
     """Adds up equal changes, so that thousands of similar pods or slices are posted once."""
@@ -39,19 +51,6 @@ class Netting:
         """Labels, price, a and b of each line since the last call, and the time of its first change."""
         lines, self._lines = self._lines, {}
         return ((*key, *line) for key, line in lines.items())
-
-
-_GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
-"""Families that show whether a label value is in use. Waits do not: anyone may create pods that are never bound."""
-
-_COSTS: Final = (Total.PENDING_COST, Total.UNCREATED_COST)
-_WAITS: Final = (
-    *(Total.PENDING, Total.PENDING_UNPRICED),
-    *(Total.UNCREATED, Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST),
-)
-UNKNOWN_PURCHASE: Final = "unknown"
-_MOST_RESOLVED: Final = 2**50
-"""GPU-seconds, or units of the currency, up to which a float resolves an eighth of one: 36 million GPU-years."""
 
 
 def purchased(labels: Labels, price: Price | None) -> Labels:
@@ -298,9 +297,6 @@ def post_priced(totals: Totals, lines: Netting, *, time: Total, cost: Total, unp
             totals.shift(unpriced, labels, a, b, at_us=at_us)
         else:
             totals.shift(cost, (*labels, price.currency), price.cost(a), price.cost(b), at_us=at_us)
-
-
-ByState = dict[str, int]
 
 
 def capacity_by_state(totals: Totals, total: Total, *, at_us: int) -> ByState:

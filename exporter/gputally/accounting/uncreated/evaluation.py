@@ -20,6 +20,13 @@ from gputally.model.verdicts import Reason
 from gputally.model.waits import UNKNOWN_TIER, UncreatedWorkload
 from gputally.shares.schemes import covered
 
+READABLE: Final = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet")})
+"""The kinds that are looked up, by API version."""
+_JOB: Final = ("batch/v1", "Job")
+_SILENT_US: Final = 1800 * US_PER_SECOND
+"""How long an Event alone counts: nobody knows whether its workload still lacks pods."""
+_MOST_DEVICES: Final = 10**9
+
 
 class RecentPods:
     """The latest creation (µs) of a pod with GPUs by the namespace and UID of its controller.
@@ -55,14 +62,6 @@ class RecentPods:
             if self._created[key] > until_us:
                 return
             del self._created[key]
-
-
-READABLE: Final = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet")})
-"""The kinds that are looked up, by API version."""
-_JOB: Final = ("batch/v1", "Job")
-_SILENT_US: Final = 1800 * US_PER_SECOND
-"""How long an Event alone counts: nobody knows whether its workload still lacks pods."""
-_MOST_DEVICES: Final = 10**9
 
 
 class WorkloadEvaluation:

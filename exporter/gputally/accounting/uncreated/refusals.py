@@ -31,6 +31,16 @@ _QUOTA: Final = re.compile(
     r"requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
 )
 _PREFIXES: Final = ("(combined from similar events): ", "Error creating: ")
+MOST: Final = KEPT[Kind.FAILED_CREATES].most
+"""Limit of workloads with a refusal, of at most 2 kB each."""
+KEPT_US: Final = US_PER_HOUR
+"""How long a refusal counts unless it is repeated: as long as the API server keeps Events."""
+RETRIED_US: Final = 1200 * US_PER_SECOND
+"""How long it is charged unless it is repeated: controllers try again after 17 minutes at most.
+
+Source: k8s.io/client-go util/workqueue/default_rate_limiters.go.
+"""
+_REASON: Final = "FailedCreate"
 
 
 class Refusal(Struct, frozen=True, kw_only=True, gc=False):
@@ -107,18 +117,6 @@ def _state(name: str, key: str, requested: str, used: str, limited: str) -> Quot
     except ValueError:
         return None
     return QuotaState(name=name, what=what, hard=hard, used=taken, needed=needed)
-
-
-MOST: Final = KEPT[Kind.FAILED_CREATES].most
-"""Limit of workloads with a refusal, of at most 2 kB each."""
-KEPT_US: Final = US_PER_HOUR
-"""How long a refusal counts unless it is repeated: as long as the API server keeps Events."""
-RETRIED_US: Final = 1200 * US_PER_SECOND
-"""How long it is charged unless it is repeated: controllers try again after 17 minutes at most.
-
-Source: k8s.io/client-go util/workqueue/default_rate_limiters.go.
-"""
-_REASON: Final = "FailedCreate"
 
 
 class FailedCreates:

@@ -14,6 +14,7 @@ from gputally.model.waits import Uncharged, UncreatedPodsSegment, UncreatedWorkl
 K = TypeVar("K", bound=Hashable)
 TierReason = tuple[str, str]
 TierTenant = tuple[str, str]
+Labels = tuple[tuple[str, str], ...]
 
 
 class Sums:
@@ -93,9 +94,6 @@ class UncreatedNow(Struct, frozen=True, kw_only=True):
     refused: Mapping[tuple[str, str], int] | None = None
     unmeasured_workloads: Mapping[str, int] | None = None
     uncharged_pods: Mapping[Uncharged, int] = {}
-
-
-Labels = tuple[tuple[str, str], ...]
 
 
 class Workloads(NamedTuple):

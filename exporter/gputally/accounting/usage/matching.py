@@ -15,6 +15,8 @@ from gputally.model.usage import AssignmentRecord
 TOLERANCE_US = 5 * US_PER_SECOND
 """How far a device may be found held before its pod was bound, or after it ended: timestamps are cut to the second,
 and the kubelet takes a moment."""
+GRACE_US = 15 * US_PER_SECOND
+"""One side may not know younger allocations yet: kubelets start pods, and are polled, seconds after their binding."""
 
 
 def span_of(assignment: AssignmentRecord) -> tuple[int, int]:
@@ -59,10 +61,6 @@ def _overlap(pod: PodRecord, from_us: int, to_us: int) -> tuple[int, int]:
         return -TOLERANCE_US - 1, 0
     start_us, end_us = held
     return (to_us if end_us is None else min(to_us, end_us)) - max(from_us, start_us), start_us
-
-
-GRACE_US = 15 * US_PER_SECOND
-"""One side may not know younger allocations yet: kubelets start pods, and are polled, seconds after their binding."""
 
 
 class Difference(Struct, frozen=True, kw_only=True, gc=False):

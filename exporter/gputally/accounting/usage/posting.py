@@ -13,6 +13,7 @@ from gputally.model.usage import GpuHour, Hour
 
 UNKNOWN = "unknown"
 """The tier of usage without a known pod."""
+_FAMILIES = (Total.MEASURED, Total.USED, Total.BURST, Total.ENERGY)
 
 
 class UsageTerms(NamedTuple):
@@ -111,6 +112,3 @@ class UsagePosting:
             measured, used, burst, _ = amounts
             cost = terms.price.cost(measured - (used - burst))
             self._totals.count(Total.IDLE_COST, (*terms.labels, terms.price.currency), cost, at_us=at_us)
-
-
-_FAMILIES = (Total.MEASURED, Total.USED, Total.BURST, Total.ENERGY)

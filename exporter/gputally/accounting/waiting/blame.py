@@ -24,6 +24,8 @@ _BY_NOBODY = (WaitCause.QUOTA, WaitCause.GANG, WaitCause.GATES, WaitCause.OTHER)
 _BY_PRIORITY = (Reason.CAPACITY, Reason.INVERSION)
 _BY_USE = (Reason.CAPACITY, Reason.INVERSION, Reason.NEVER_PREEMPTS, Reason.PREEMPTING, Reason.FRAGMENTED)
 """Idle pods that occupy the node are the cause of these, rather than the priorities."""
+_SPARE: Final = 64
+"""Pods that waited once and may stay in the order of a group."""
 
 
 class Blame(NamedTuple):
@@ -76,10 +78,6 @@ def _named(verdict: Verdict) -> Iterable[str]:
 
 def _quantity(record: PodRecord) -> int:
     return sum(quantity for _, quantity in record.terms[-1].quantities)
-
-
-_SPARE: Final = 64
-"""Pods that waited once and may stay in the order of a group."""
 
 
 class _Member(NamedTuple):

@@ -27,6 +27,8 @@ _Asked = tuple[tuple[_Container, ...], tuple[_Container, ...], _Given, Quantitie
 _LEAST: Final[Amounts] = ((PODS, 1),)
 """What a bound pod takes if its requests cannot be read: its place among the pods."""
 _NOTHING: Final[_Given] = ((), ())
+Matters = Callable[[str], bool]
+"""Whether the pods on a node of that name matter."""
 
 
 def taken_from(pod: PlaceablePod, rules: Rules) -> Taken:
@@ -82,10 +84,6 @@ def _container(given: _Container) -> PlaceableContainer:
 
 def _resources(given: _Given) -> Resources:
     return Resources(limits=dict(given[0]), requests=dict(given[1]))
-
-
-Matters = Callable[[str], bool]
-"""Whether the pods on a node of that name matter."""
 
 
 def other_pod(found: Object, at_us: int, since_us: int, *, rules: Rules, matters: Matters) -> OtherPod | None:

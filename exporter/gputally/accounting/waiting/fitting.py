@@ -31,6 +31,12 @@ MOST_SIZES: Final = 256
 """More than anyone has; pods may ask for any number."""
 _MOST_PODS: Final = 200
 """Pods that are looked at in one step."""
+NodeLabels = tuple[str, str]
+"""The exported GPU model and pool."""
+MOST_NODES: Final = 50
+"""Changed nodes that are looked at in one step, some 40 µs for each."""
+MOST_AT_READ: Final = 16
+"""Changed nodes that are looked at during a scrape."""
 
 
 class AskedSizes(KeyedPart[AskedSize]):
@@ -106,14 +112,6 @@ class AskedSizes(KeyedPart[AskedSize]):
     def _place_of(self, node: str) -> Place | None:
         known = self._room.nodes.get(node)
         return known.place if known else None
-
-
-NodeLabels = tuple[str, str]
-"""The exported GPU model and pool."""
-MOST_NODES: Final = 50
-"""Changed nodes that are looked at in one step, some 40 µs for each."""
-MOST_AT_READ: Final = 16
-"""Changed nodes that are looked at during a scrape."""
 
 
 class Fitting:

@@ -19,6 +19,16 @@ from gputally.placement.deadlocks import GangDemand, deadlocks, served_by, stuck
 
 MOST_PENDING: Final = 1000
 """Pending pods of one gang that are named."""
+MOST_OF_TENANT: Final = 16
+"""The oldest gangs of one tenant that are compared, and of one namespace, as pods may name their tenants."""
+MOST_GANGS: Final = 64
+"""Gangs of all tenants that are compared with each other."""
+_MOST_READ: Final = 32
+"""Gangs of one tenant whose pods are looked at for that."""
+_MOST_BOUND: Final = 1024
+_MOST_KINDS: Final = 4
+_MOST_PLACEMENTS: Final = 128
+"""In one step: to place the pods of one gang takes a millisecond or two in a large cluster."""
 
 
 class PartialGangs:
@@ -89,18 +99,6 @@ def name_of(group: PodGroup) -> str:
     """The name of a gang as people know it, without the UID or the number of its incarnation."""
     parts = group.name.split("/")
     return "/".join(parts[: 2 if group.kind == LEADER_WORKER_SET else 1])
-
-
-MOST_OF_TENANT: Final = 16
-"""The oldest gangs of one tenant that are compared, and of one namespace, as pods may name their tenants."""
-MOST_GANGS: Final = 64
-"""Gangs of all tenants that are compared with each other."""
-_MOST_READ: Final = 32
-"""Gangs of one tenant whose pods are looked at for that."""
-_MOST_BOUND: Final = 1024
-_MOST_KINDS: Final = 4
-_MOST_PLACEMENTS: Final = 128
-"""In one step: to place the pods of one gang takes a millisecond or two in a large cluster."""
 
 
 class Deadlocks:

@@ -28,6 +28,28 @@ from gputally.shares.schemes import rule_of
 if TYPE_CHECKING:
     from gputally.devices.kubelet.messages import ClaimResource, ContainerDevices, ContainerResources, PodResources
 
+_UUID: Final = "[0-9A-Za-z-]+"
+_NUMBER: Final = "[0-9]{1,9}"
+_REPLICA: Final = f"(?:::(?P<replica>{_NUMBER}))?"
+_FORMS: Final = tuple(
+    re.compile(form)
+    for form in (
+        f"(?P<uuid>GPU-{_UUID}|MIG-(?!GPU-){_UUID}){_REPLICA}",
+        f"MIG-(?P<uuid>GPU-{_UUID})/(?P<gi>{_NUMBER})/(?P<ci>{_NUMBER}){_REPLICA}",
+        f"nvidia(?P<minor>{_NUMBER})(?:/gi(?P<gi>{_NUMBER}))?(?:/vgpu(?P<replica>{_NUMBER}))?",
+        f"gpu-(?P<minor>{_NUMBER})",
+        f"gpu-(?P<minor>{_NUMBER})-mig-(?P<profile>{_NUMBER})-(?P<start>{_NUMBER})-{_NUMBER}",
+        f"gpu-(?P<minor>{_NUMBER})-mig-[0-9a-z-]*[a-z][0-9a-z-]*-(?P<profile>{_NUMBER})-(?P<start>{_NUMBER})",
+    )
+)
+DRIVERS: Final = frozenset({"gpu.nvidia.com"})
+"""Excludes compute-domain.nvidia.com: its devices are channels between GPUs."""
+_CDI: Final = re.compile(r"k8s\.(?P<driver>[^/=]+)/(?:device=|claim=[0-9a-f-]{36}-)(?P<name>.+)")
+"""Name of a claim's CDI device: the device name alone, or prefixed with the claim's UID.
+
+Source: NVIDIA/k8s-dra-driver-gpu cmd/gpu-kubelet-plugin/cdi.go, GetStandardDevice and GetClaimDevice.
+"""
+
 
 class DeviceId(Struct, frozen=True, kw_only=True, gc=False):
     """The parsed device ID `text`. If its format is unknown, only `text` is set.
@@ -48,22 +70,6 @@ class DeviceId(Struct, frozen=True, kw_only=True, gc=False):
     replica: int | None = None
 
 
-_UUID: Final = "[0-9A-Za-z-]+"
-_NUMBER: Final = "[0-9]{1,9}"
-_REPLICA: Final = f"(?:::(?P<replica>{_NUMBER}))?"
-_FORMS: Final = tuple(
-    re.compile(form)
-    for form in (
-        f"(?P<uuid>GPU-{_UUID}|MIG-(?!GPU-){_UUID}){_REPLICA}",
-        f"MIG-(?P<uuid>GPU-{_UUID})/(?P<gi>{_NUMBER})/(?P<ci>{_NUMBER}){_REPLICA}",
-        f"nvidia(?P<minor>{_NUMBER})(?:/gi(?P<gi>{_NUMBER}))?(?:/vgpu(?P<replica>{_NUMBER}))?",
-        f"gpu-(?P<minor>{_NUMBER})",
-        f"gpu-(?P<minor>{_NUMBER})-mig-(?P<profile>{_NUMBER})-(?P<start>{_NUMBER})-{_NUMBER}",
-        f"gpu-(?P<minor>{_NUMBER})-mig-[0-9a-z-]*[a-z][0-9a-z-]*-(?P<profile>{_NUMBER})-(?P<start>{_NUMBER})",
-    )
-)
-
-
 def parse(device_id: str) -> DeviceId:
     """Parse `device_id`. Unknown formats raise no error."""
     for form in _FORMS:
@@ -72,15 +78,6 @@ def parse(device_id: str) -> DeviceId:
             uuid = fields.pop("uuid", "")
             return DeviceId(text=device_id, uuid=uuid, **{name: int(value) for name, value in fields.items()})
     return DeviceId(text=device_id)
-
-
-DRIVERS: Final = frozenset({"gpu.nvidia.com"})
-"""Excludes compute-domain.nvidia.com: its devices are channels between GPUs."""
-_CDI: Final = re.compile(r"k8s\.(?P<driver>[^/=]+)/(?:device=|claim=[0-9a-f-]{36}-)(?P<name>.+)")
-"""Name of a claim's CDI device: the device name alone, or prefixed with the claim's UID.
-
-Source: NVIDIA/k8s-dra-driver-gpu cmd/gpu-kubelet-plugin/cdi.go, GetStandardDevice and GetClaimDevice.
-"""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):

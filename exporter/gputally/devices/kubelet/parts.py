@@ -9,6 +9,9 @@ from msgspec.structs import replace
 from gputally.devices.kubelet.device_assignments import DeviceAssignment, DeviceId, parse
 from gputally.model.devices import PartAllocation, PartAllocations, Reading
 
+Allocatable: TypeAlias = Mapping[str, frozenset[str]]
+"""IDs of healthy devices by resource, allocated or not."""
+
 
 class Parts:
     """The GPU parts of the last reading, indexed by every form of device ID."""
@@ -83,10 +86,6 @@ def _allocation(assignment: DeviceAssignment, part: str) -> PartAllocation:
 def _with_replicas(held: PartAllocation, count: int, total: int | None) -> PartAllocation:
     """Set the replica counts. A part without replicas counts as one of one, however often it is reported."""
     return held if total is None else replace(held, replicas=count, replicas_in_all=max(total, count))
-
-
-Allocatable: TypeAlias = Mapping[str, frozenset[str]]
-"""IDs of healthy devices by resource, allocated or not."""
 
 
 class Offer:

@@ -27,6 +27,17 @@ from gputally.errors import KubeletError, KubeletRefused, KubeletUnreachable
 DIRECTORY: Final = "/var/lib/kubelet/pod-resources"
 MAX_BYTES: Final = 16 << 20
 """Maximum reply size. Nodes with many devices exceed gRPC's default of 4 MiB."""
+SOCKET: Final = f"{DIRECTORY}/kubelet.sock"
+DEADLINE_SECONDS: Final = 2.0
+_OPTIONS: Final = (
+    ("grpc.default_authority", "localhost"),  # as Go clients send; gRPC's default, var%2Flib%2F..., is not a valid host
+    ("grpc.max_receive_message_length", MAX_BYTES),
+    # Reconnect to a restarted kubelet by the next poll; gRPC's default backoff is two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+)
+T = TypeVar("T")
 
 
 class NotServed(KubeletRefused):
@@ -87,20 +98,6 @@ def _connect_error(path: str) -> OSError | None:
         except OSError as error:
             return error
     return None
-
-
-SOCKET: Final = f"{DIRECTORY}/kubelet.sock"
-DEADLINE_SECONDS: Final = 2.0
-_OPTIONS: Final = (
-    ("grpc.default_authority", "localhost"),  # as Go clients send; gRPC's default, var%2Flib%2F..., is not a valid host
-    ("grpc.max_receive_message_length", MAX_BYTES),
-    # Reconnect to a restarted kubelet by the next poll; gRPC's default backoff is two minutes.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 2000),
-)
-
-T = TypeVar("T")
 
 
 class PodResourcesClient:

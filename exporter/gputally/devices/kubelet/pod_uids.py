@@ -21,6 +21,11 @@ from gputally.model.devices import PartAllocation, PartAllocations
 
 Name: TypeAlias = tuple[str, str]
 """Namespace and name of a pod."""
+_POD: Final = re.compile(
+    r"[/-]pod([0-9a-f]{8}([-_])[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?(?:/|$)",
+    re.MULTILINE,
+)
+_MAX_CACHED: Final = 4096
 
 
 class PodUids:
@@ -73,13 +78,6 @@ class PodUids:
             if len(parts) == 3:  # noqa: PLR2004 - namespace, name and UID
                 self._folders.setdefault((parts[0], parts[1]), []).append(parts[2])
         self._changed_ns = changed_ns
-
-
-_POD: Final = re.compile(
-    r"[/-]pod([0-9a-f]{8}([-_])[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?(?:/|$)",
-    re.MULTILINE,
-)
-_MAX_CACHED: Final = 4096
 
 
 class PodOfProcess:

@@ -9,6 +9,12 @@ from gputally.model.devices import BUSY, Source, Span
 
 JITTER_US: Final = 200_000
 """Tolerated change of the offset; a larger one means that the clock was set."""
+PER_CENT: Final = BUSY // 100
+GAP_US: Final = 2_000_000
+"""A longer interval between samples means that the driver did not sample."""
+USUAL_PERIOD_US: Final = 1_000_000 // 6
+_VALUES: Final = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+"""Field names of NVML's value union, indexed by value type."""
 
 
 class DriverTime:
@@ -24,14 +30,6 @@ class DriverTime:
         if abs(offset_us - self._offset_us) > JITTER_US:
             self._offset_us = offset_us
         return self._offset_us
-
-
-PER_CENT: Final = BUSY // 100
-GAP_US: Final = 2_000_000
-"""A longer interval between samples means that the driver did not sample."""
-USUAL_PERIOD_US: Final = 1_000_000 // 6
-_VALUES: Final = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""Field names of NVML's value union, indexed by value type."""
 
 
 class Activity(Protocol):

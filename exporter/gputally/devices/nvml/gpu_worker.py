@@ -19,6 +19,7 @@ from gputally.errors import DriverChanged, DriverMissing, GpuLost, NvmlError, Nv
 from gputally.model.devices import Reading
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 
 class Hung(Exception):
@@ -70,9 +71,6 @@ def _complete(future: "Future[T]", call: Callable[[], T]) -> None:
         future.set_result(call())
     except BaseException as error:  # noqa: BLE001 - the caller reraises it
         future.set_exception(error)
-
-
-logger = logging.getLogger(__name__)
 
 
 class TroubleReason(StrEnum):

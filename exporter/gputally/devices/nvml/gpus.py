@@ -19,6 +19,11 @@ from gputally.errors import DriverChanged, DriverMissing, NvmlError, NvmlUnavail
 from gputally.model.devices import Reading
 
 FIRST_SECONDS: Final = 1.0
+LOST_SECONDS: Final = 300.0
+UNAVAILABLE_SECONDS: Final = 30.0
+"""Maximum delays before reopening a lost GPU and before reinitialising NVML."""
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Retry:
@@ -55,13 +60,6 @@ class Retry:
         """Cancel the retry after a success, and start again from the shortest delay."""
         self._due_at = None
         self._delay = FIRST_SECONDS
-
-
-LOST_SECONDS: Final = 300.0
-UNAVAILABLE_SECONDS: Final = 30.0
-"""Maximum delays before reopening a lost GPU and before reinitialising NVML."""
-logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class Timeouts(Struct, frozen=True, kw_only=True):

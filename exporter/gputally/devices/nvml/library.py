@@ -14,6 +14,14 @@ from msgspec import Struct
 
 from gputally.errors import DriverChanged, DriverMissing, GpuLost, NvmlError, NvmlUnavailable
 
+T = TypeVar("T")
+Handle = NewType("Handle", c_void_p)
+"""pynvml's pointer to a GPU or MIG device."""
+REMEDY: Final = (
+    "run on a node with an NVIDIA driver, in a pod with `runtimeClassName: nvidia` and NVIDIA_VISIBLE_DEVICES=all, "
+    "or with the driver's libraries mounted"
+)
+
 
 class Meaning(Enum):
     """The meaning of a failed call."""
@@ -50,15 +58,6 @@ def meaning(code: int) -> Meaning:
     So does an unknown code: it costs one value, not the whole GPU.
     """
     return _MEANINGS.get(code, Meaning.NOTHING)
-
-
-T = TypeVar("T")
-Handle = NewType("Handle", c_void_p)
-"""pynvml's pointer to a GPU or MIG device."""
-REMEDY: Final = (
-    "run on a node with an NVIDIA driver, in a pod with `runtimeClassName: nvidia` and NVIDIA_VISIBLE_DEVICES=all, "
-    "or with the driver's libraries mounted"
-)
 
 
 class DeviceChanged(NvmlError):

@@ -37,6 +37,10 @@ _KEYS: Final = frozenset(
         *purchase.LABELS,
     }
 )
+CREATED: Final = "kube_node_created"
+INFO: Final = "kube_node_info"
+_MACHINE: Final = "system_uuid"
+_Found = Mapping[str, list[NodeSample]]
 
 
 def sampled_node(
@@ -51,12 +55,6 @@ def sampled_node(
     record = NodeRecord(uid="", name=name, created_us=0)
     record = observed(record, node, rules=rules, price_labels=price_labels, at_us=0, since_us=0)
     return record.facts[-1][1]
-
-
-CREATED: Final = "kube_node_created"
-INFO: Final = "kube_node_info"
-_MACHINE: Final = "system_uuid"
-_Found = Mapping[str, list[NodeSample]]
 
 
 class NodeScan(Struct, kw_only=True):

@@ -17,6 +17,7 @@ from gputally.ledger.sqlite.integrity import Report, damage_of, examine
 from gputally.ledger.sqlite.lock import is_locked
 
 _MIB = 1 << 20
+CHUNK: Final = 1 << 20
 
 
 @contextmanager
@@ -79,9 +80,6 @@ def _locked(partial: Path, target: Path) -> int:
 def _remove_journals(partial: Path) -> None:
     for suffix in ("-journal", "-shm", "-wal"):
         Path(f"{partial}{suffix}").unlink(missing_ok=True)
-
-
-CHUNK: Final = 1 << 20
 
 
 class Backup(NamedTuple):

@@ -99,6 +99,26 @@ INSERT_CAPACITY: Final = insert_or(15, "REPLACE INTO capacity")
 INSERT_ASSET_PRICE: Final = insert_or(7, "REPLACE INTO capacity_prices")
 INSERT_NODE_END: Final = insert_or(4, "REPLACE INTO node_ends")
 INSERT_REREGISTRATION: Final = insert_or(2, "IGNORE INTO reregistrations")
+_OFFERED: Final = ("node_uid", "node", "start_us", "end_us", "physical", "covered", "allocatable")
+_Prices = tuple[list[int], list[Price | None]]
+"""Ascending times (µs), and the price from each on."""
+_NO_PRICES: Final[_Prices] = ([], [])
+_Steps = tuple["array[int]", "array[int]"]
+"""Times (µs) and changes (µGPU)."""
+_SEGMENTS: Final = """
+SELECT t.text, p.uid, s.start_us, ifnull(s.end_us, :accounted), s.quantity
+FROM pod_revisions r
+CROSS JOIN texts t ON t.id = r.node_uid_text
+CROSS JOIN pods p ON p.id = r.pod
+CROSS JOIN pod_segments s
+  ON s.pod = r.pod AND s.ordinal < r.segments
+ AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
+WHERE r.node_uid_text IN (SELECT id FROM texts WHERE text IN (SELECT value FROM json_each(:nodes)))
+  AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = r.pod)
+  AND ifnull(r.scheduled_us, p.created_us) >= :start AND ifnull(r.scheduled_us, p.created_us) < :end
+ORDER BY r.pod, s.start_us
+"""
+_ENDS: Final = "SELECT node_uid, gone_us FROM node_ends WHERE node_uid IN (SELECT value FROM json_each(:nodes))"
 
 
 def capacity(changes: "Changes") -> Iterator[Row]:
@@ -132,14 +152,6 @@ def node_ends(changes: "Changes") -> Iterator[Row]:
 def reregistrations(changes: "Changes") -> Iterator[Row]:
     """Nodes whose machine had another UID before."""
     return ((node.uid, node.continues) for node in changes.nodes.values() if node and node.continues)
-
-
-_OFFERED: Final = ("node_uid", "node", "start_us", "end_us", "physical", "covered", "allocatable")
-_Prices = tuple[list[int], list[Price | None]]
-"""Ascending times (µs), and the price from each on."""
-_NO_PRICES: Final[_Prices] = ([], [])
-_Steps = tuple["array[int]", "array[int]"]
-"""Times (µs) and changes (µGPU)."""
 
 
 def read_capacity(rows: Rows, bounds: Mapping[str, Any], held: Mapping[str, int]) -> Iterator[CapacityRecord]:
@@ -227,22 +239,6 @@ def _asset(row: Row) -> Asset:
         purchase=Purchase(purchase),
         labels=tuple(msgspec.json.decode(labels, type=dict[str, str]).items()),
     )
-
-
-_SEGMENTS: Final = """
-SELECT t.text, p.uid, s.start_us, ifnull(s.end_us, :accounted), s.quantity
-FROM pod_revisions r
-CROSS JOIN texts t ON t.id = r.node_uid_text
-CROSS JOIN pods p ON p.id = r.pod
-CROSS JOIN pod_segments s
-  ON s.pod = r.pod AND s.ordinal < r.segments
- AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
-WHERE r.node_uid_text IN (SELECT id FROM texts WHERE text IN (SELECT value FROM json_each(:nodes)))
-  AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = r.pod)
-  AND ifnull(r.scheduled_us, p.created_us) >= :start AND ifnull(r.scheduled_us, p.created_us) < :end
-ORDER BY r.pod, s.start_us
-"""
-_ENDS: Final = "SELECT node_uid, gone_us FROM node_ends WHERE node_uid IN (SELECT value FROM json_each(:nodes))"
 
 
 def read_bindings(rows: Rows, bounds: Mapping[str, Any], nodes: Sequence[str]) -> Iterator[NodeBinding]:

@@ -16,6 +16,10 @@ PAGES: Final = 25_000
 """Pages copied between two progress reports: about 100 MB."""
 Copied = Callable[[int, int, int], None]
 """Receives SQLite's status, the remaining pages and their total."""
+MARGIN_BYTES = 16 << 20
+"""Space that an upgrade may need beyond 1.25 times the backup, to move the working state."""
+_MIB = 1 << 20
+logger = logging.getLogger(__name__)
 
 
 def copy_into(target: Path, source: sqlite3.Connection, copied: Copied) -> None:
@@ -43,13 +47,6 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-MARGIN_BYTES = 16 << 20
-"""Space that an upgrade may need beyond 1.25 times the backup, to move the working state."""
-_MIB = 1 << 20
-
-logger = logging.getLogger(__name__)
 
 
 def back_up(connection: sqlite3.Connection, path: Path, *, upgrade: int) -> None:

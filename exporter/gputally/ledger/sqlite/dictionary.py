@@ -20,6 +20,16 @@ TERMS: Final = (
     *("label_tier", "label_tenant", "label_gpu_model"),
 )
 """The last three are the exported, limited label values; the others are the full names."""
+_CACHE_SIZE = 20_000
+"""The cache is cleared at this size, since the number of job names is unbounded."""
+_KEPT = 4096
+"""At most as many stay between transactions: many are those of pods that do not recur."""
+TEXTS: Final = "SELECT id, text FROM texts WHERE id IN (SELECT value FROM json_each(:ids))"
+POD_NAME: Final = "name"
+"""The only dimension of pods and revisions that is stored as a text."""
+_ALL_TERMS: Final = f"SELECT id, {', '.join(TERMS)} FROM terms"  # noqa: S608 (literals only)
+_ALL_PRICES: Final = f"SELECT id, price_key, {', '.join(PRICE)} FROM prices"  # noqa: S608 (literals only)
+_NUMBERS: Final = "SELECT text, id FROM texts WHERE text IN (SELECT value FROM json_each(:texts))"
 
 
 def segment_of(span: Span, terms: Sequence[str], price: Price | None) -> Segment:
@@ -46,12 +56,6 @@ def segment_of(span: Span, terms: Sequence[str], price: Price | None) -> Segment
 def _labels(tier: str, tenant: str, gpu_model: str, state: str) -> tuple[str, str, str, str]:
     """A shared tuple for the thousands of pods with the same labels."""
     return tier, tenant, gpu_model, state
-
-
-_CACHE_SIZE = 20_000
-"""The cache is cleared at this size, since the number of job names is unbounded."""
-_KEPT = 4096
-"""At most as many stay between transactions: many are those of pods that do not recur."""
 
 
 class Dictionary:
@@ -102,17 +106,6 @@ class Dictionary:
         """Clear the cache: numbers from a transaction that was rolled back are invalid."""
         self._numbers.clear()
         self._rows.clear()
-
-
-TEXTS: Final = "SELECT id, text FROM texts WHERE id IN (SELECT value FROM json_each(:ids))"
-
-
-POD_NAME: Final = "name"
-"""The only dimension of pods and revisions that is stored as a text."""
-
-_ALL_TERMS: Final = f"SELECT id, {', '.join(TERMS)} FROM terms"  # noqa: S608 (literals only)
-_ALL_PRICES: Final = f"SELECT id, price_key, {', '.join(PRICE)} FROM prices"  # noqa: S608 (literals only)
-_NUMBERS: Final = "SELECT text, id FROM texts WHERE text IN (SELECT value FROM json_each(:texts))"
 
 
 class Names:

@@ -36,6 +36,48 @@ ORDER BY decided_us, victim_uid
 
 INSERT_PREEMPTION: Final = insert_or(26, "REPLACE INTO preemptions")
 INSERT_DISRUPTION: Final = insert_or(25, "REPLACE INTO disruptions")
+INSERT_LOST_WORK: Final = "INSERT OR REPLACE INTO lost_work VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_LOST_WORK: Final = """
+SELECT victim_uid, gpu_time, costs, basis, checkpoint_us, members, stalled_gpu_time, at_intervals, is_final
+FROM lost_work JOIN disruptions USING (victim_uid)
+WHERE {victims}
+"""
+INSERT_LOST_POD: Final = "INSERT OR REPLACE INTO lost_pods VALUES (?, ?, ?, ?, ?)"
+REVISE_LOST_PODS: Final = "DELETE FROM lost_pods WHERE victim_uid = ?"
+WITHDRAW_LOST_WORK: Final = "DELETE FROM lost_work WHERE victim_uid = ?"
+_LOST_PODS: Final = """
+SELECT victim_uid, pod_uid, from_us, to_us, basis FROM disruptions JOIN lost_pods USING (victim_uid)
+WHERE {victims}
+ORDER BY pod_uid
+"""
+INSERT_DELIVERY: Final = """
+INSERT INTO preemption_deliveries VALUES (?, ?, NULL, NULL)
+ON CONFLICT DO UPDATE SET result = NULL, finished_us = NULL, queued_us = excluded.queued_us WHERE result = 'withdrawn'
+"""
+FINISH_DELIVERY: Final = (
+    "UPDATE preemption_deliveries SET result = ?, finished_us = ? WHERE job_preemption = ? AND result IS NULL"
+)
+_COUNT_PENDING: Final = "SELECT count(*) FROM preemption_deliveries WHERE result IS NULL"
+_PENDING: Final = """
+SELECT job_preemption, queued_us FROM preemption_deliveries
+WHERE result IS NULL AND job_preemption > :after
+ORDER BY job_preemption LIMIT :limit
+"""
+_PODS_COMPLETE: Final = "SELECT at_us FROM watches WHERE kind = 'pods'"
+_VICTIMS: Final = """(
+    SELECT victim_uid FROM disruptions
+    WHERE job_preemption != '' AND job_preemption IN (SELECT value FROM json_each(:ids))
+)"""
+_DISRUPTIONS: Final = f"""
+SELECT {", ".join(DisruptionRecord.__struct_fields__)} FROM disruptions
+WHERE victim_uid IN {_VICTIMS}
+ORDER BY decided_us, victim_uid
+"""  # noqa: S608 (literals only)
+_PREEMPTIONS: Final = f"""
+SELECT {", ".join(PreemptionRecord.__struct_fields__)} FROM preemptions p
+WHERE victim_uid IN {_VICTIMS}
+  AND recorded_us = (SELECT max(recorded_us) FROM preemptions WHERE victim_uid = p.victim_uid)
+"""  # noqa: S608 (literals only)
 
 
 def preemptions(changes: "Changes") -> Iterator[Row]:
@@ -99,22 +141,6 @@ def withdrawn_disruptions(changes: "Changes") -> Iterator[Row]:
     return ((uid,) for uid, each in changes.disruptions.items() if each is None)
 
 
-INSERT_LOST_WORK: Final = "INSERT OR REPLACE INTO lost_work VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_LOST_WORK: Final = """
-SELECT victim_uid, gpu_time, costs, basis, checkpoint_us, members, stalled_gpu_time, at_intervals, is_final
-FROM lost_work JOIN disruptions USING (victim_uid)
-WHERE {victims}
-"""
-INSERT_LOST_POD: Final = "INSERT OR REPLACE INTO lost_pods VALUES (?, ?, ?, ?, ?)"
-REVISE_LOST_PODS: Final = "DELETE FROM lost_pods WHERE victim_uid = ?"
-WITHDRAW_LOST_WORK: Final = "DELETE FROM lost_work WHERE victim_uid = ?"
-_LOST_PODS: Final = """
-SELECT victim_uid, pod_uid, from_us, to_us, basis FROM disruptions JOIN lost_pods USING (victim_uid)
-WHERE {victims}
-ORDER BY pod_uid
-"""
-
-
 def lost_work(changes: "Changes") -> Iterator[Row]:
     """New and corrected losses."""
     for each in filter(None, changes.lost_work.values()):
@@ -174,36 +200,6 @@ def _lost_work(row: Row, pods: Sequence[LostPod]) -> LostWork:
 
 def _pairs(pairs: Sequence[tuple[str | int, int]]) -> str:
     return msgspec.json.encode([[key, str(amount)] for key, amount in pairs]).decode()
-
-
-INSERT_DELIVERY: Final = """
-INSERT INTO preemption_deliveries VALUES (?, ?, NULL, NULL)
-ON CONFLICT DO UPDATE SET result = NULL, finished_us = NULL, queued_us = excluded.queued_us WHERE result = 'withdrawn'
-"""
-FINISH_DELIVERY: Final = (
-    "UPDATE preemption_deliveries SET result = ?, finished_us = ? WHERE job_preemption = ? AND result IS NULL"
-)
-_COUNT_PENDING: Final = "SELECT count(*) FROM preemption_deliveries WHERE result IS NULL"
-_PENDING: Final = """
-SELECT job_preemption, queued_us FROM preemption_deliveries
-WHERE result IS NULL AND job_preemption > :after
-ORDER BY job_preemption LIMIT :limit
-"""
-_PODS_COMPLETE: Final = "SELECT at_us FROM watches WHERE kind = 'pods'"
-_VICTIMS: Final = """(
-    SELECT victim_uid FROM disruptions
-    WHERE job_preemption != '' AND job_preemption IN (SELECT value FROM json_each(:ids))
-)"""
-_DISRUPTIONS: Final = f"""
-SELECT {", ".join(DisruptionRecord.__struct_fields__)} FROM disruptions
-WHERE victim_uid IN {_VICTIMS}
-ORDER BY decided_us, victim_uid
-"""  # noqa: S608 (literals only)
-_PREEMPTIONS: Final = f"""
-SELECT {", ".join(PreemptionRecord.__struct_fields__)} FROM preemptions p
-WHERE victim_uid IN {_VICTIMS}
-  AND recorded_us = (SELECT max(recorded_us) FROM preemptions WHERE victim_uid = p.victim_uid)
-"""  # noqa: S608 (literals only)
 
 
 def read_pending(rows: Rows, *, after: str, limit: int) -> PendingDeliveries:

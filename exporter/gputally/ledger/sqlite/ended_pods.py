@@ -57,6 +57,17 @@ FROM allocation_segments WHERE pod_uid IN (SELECT value FROM json_each(:pods))
 ORDER BY pod_uid, start_us, ordinal
 """  # noqa: S608 (literals only)
 _PRICE: Final = "SELECT id FROM prices WHERE price_key = ?"
+_FOUND: Final = """
+SELECT uid_hash FROM json_each(?) AS wanted CROSS JOIN rolled_pods ON uid_hash = wanted.value
+"""
+MARK: Final = """
+INSERT INTO meta VALUES ('detail_start_us', :before), ('roll_ups', '1')
+ON CONFLICT (key) DO UPDATE SET value = CASE key
+    WHEN 'roll_ups' THEN CAST(CAST(value AS INTEGER) + 1 AS TEXT)
+    ELSE CAST(max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER)) AS TEXT)
+END
+"""
+"""Marks in a transaction that something was rolled up, up to where, and for readers that overlap with it."""
 
 
 class EndedSegment(NamedTuple):
@@ -140,20 +151,6 @@ class EndedPodsReader:
 
 def _json(values: Iterable[object]) -> dict[str, str]:
     return {"pods": json.dumps(list(values))}
-
-
-_FOUND: Final = """
-SELECT uid_hash FROM json_each(?) AS wanted CROSS JOIN rolled_pods ON uid_hash = wanted.value
-"""
-
-MARK: Final = """
-INSERT INTO meta VALUES ('detail_start_us', :before), ('roll_ups', '1')
-ON CONFLICT (key) DO UPDATE SET value = CASE key
-    WHEN 'roll_ups' THEN CAST(CAST(value AS INTEGER) + 1 AS TEXT)
-    ELSE CAST(max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER)) AS TEXT)
-END
-"""
-"""Marks in a transaction that something was rolled up, up to where, and for readers that overlap with it."""
 
 
 def uid_hash(uid: str) -> int:

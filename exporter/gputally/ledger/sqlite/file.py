@@ -18,6 +18,7 @@ _ACCOUNTING_START = "SELECT value FROM meta WHERE key IN ('accounting_start_us',
 """In any schema: the second key is that of schemas before 7."""
 BUSY_S = 5
 """How long to wait for another process that holds SQLite's own locks."""
+_WAL_FORMAT = 2
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -144,9 +145,6 @@ def _reader(path: Path) -> sqlite3.Connection:
 def uri(path: Path, options: str) -> str:
     """The URI by which SQLite opens the file at `path`."""
     return f"{path.absolute().as_uri()}?{options}"
-
-
-_WAL_FORMAT = 2
 
 
 @contextmanager

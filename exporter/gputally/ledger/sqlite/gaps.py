@@ -45,6 +45,7 @@ SELECT node_uid, node, max(gone_us, :start), min(gone_by_us, :end) FROM node_end
 WHERE max(gone_us, :start) < min(gone_by_us, :end)
 ORDER BY node_uid
 """
+INSERT_INTERRUPTION: Final = insert_or(3, "REPLACE INTO interruptions")
 
 
 def gap(subject: GapSubject, row: Row) -> ObservationGap:
@@ -59,9 +60,6 @@ def gap_of(record: AllocationRecord, window: Window) -> Iterator[ObservationGap]
         start_us, end_us = max(record.gap.from_us, window.start_us), min(record.gap.to_us, window.end_us)
         if start_us < end_us:
             yield gap(GapSubject.ALLOCATION, (record.pod_uid, f"{record.namespace}/{record.name}", start_us, end_us))
-
-
-INSERT_INTERRUPTION: Final = insert_or(3, "REPLACE INTO interruptions")
 
 
 def interruptions(changes: "Changes") -> Iterator[Row]:

@@ -19,19 +19,6 @@ from gputally.ledger.sqlite.copies import sync
 from gputally.ledger.sqlite.schema import missing_part, newest_schema, version_of
 
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
-
-
-@contextmanager
-def damage_of(path: Path) -> Iterator[None]:
-    """Convert SQLite's errors. Raises: LedgerDamaged if the file is damaged, LedgerUnwritable if it cannot be read."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
-            raise LedgerDamaged(f"{path}: is damaged: {error}") from None
-        raise LedgerUnwritable(f"{path}: cannot be read now: {error}") from None
-
-
 _SLICE: Final = 5_000
 """Rows checked by one statement, in a few ms: longer reads prevent SQLite from reusing the WAL."""
 _NEWEST: Final = 1_000
@@ -55,6 +42,27 @@ CROSS JOIN pod_segments s
 WHERE w.kind = 'pod'
 """
 """The balance minus the current allocations of pods."""
+logger = logging.getLogger(__name__)
+_TEXT = """\
+{name} has been the ledger of an accounting. If it is missing or empty, it was lost, and gputally does not start:
+restore a backup with 'gputally restore'.
+To start a new accounting on purpose, move away {name}, its -wal and this file.
+"""
+_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+Report = Callable[[str], None]
+"""Receives what is done now, in a few words."""
+_EVERY: Final = 20
+
+
+@contextmanager
+def damage_of(path: Path) -> Iterator[None]:
+    """Convert SQLite's errors. Raises: LedgerDamaged if the file is damaged, LedgerUnwritable if it cannot be read."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
+            raise LedgerDamaged(f"{path}: is damaged: {error}") from None
+        raise LedgerUnwritable(f"{path}: cannot be read now: {error}") from None
 
 
 class _Walk(NamedTuple):
@@ -145,15 +153,6 @@ def _expect(damage: str | None) -> Iterator[None]:
     yield
 
 
-logger = logging.getLogger(__name__)
-
-_TEXT = """\
-{name} has been the ledger of an accounting. If it is missing or empty, it was lost, and gputally does not start:
-restore a backup with 'gputally restore'.
-To start a new accounting on purpose, move away {name}, its -wal and this file.
-"""
-
-
 def marker_of(path: Path) -> Path:
     """The marker of the ledger at `path`."""
     return Path(f"{path}.begun")
@@ -220,9 +219,6 @@ def remedy(path: Path) -> str:
     )
 
 
-_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
 @contextmanager
 def converted_errors(path: Path) -> Iterator[None]:
     """Convert errors of the disk or the file; all other errors are bugs and propagate."""
@@ -234,11 +230,6 @@ def converted_errors(path: Path) -> Iterator[None]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _CORRUPT:
             raise
         raise LedgerError(f"{path}: is corrupt ({error}). {remedy(path)}") from None
-
-
-Report = Callable[[str], None]
-"""Receives what is done now, in a few words."""
-_EVERY: Final = 20
 
 
 def examine(connection: sqlite3.Connection, path: Path, report: Report) -> None:

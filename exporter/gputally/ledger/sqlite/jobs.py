@@ -10,6 +10,35 @@ from gputally.ledger.sqlite.rows import Key, Row
 
 _SPACE: Final = 1 << 40
 """More than a file has texts."""
+_REACHED: Final = """
+SELECT namespace_text, job_kind_text, job_text,
+       (SELECT text FROM texts WHERE id = namespace_text), (SELECT text FROM texts WHERE id = job_kind_text),
+       (SELECT text FROM texts WHERE id = job_text), micro, unit
+FROM job_progress WHERE at_us <= :end
+"""
+_BEGAN_BEFORE: Final = """
+SELECT j.namespace_text, j.job_kind_text, j.job_text
+FROM pods p
+CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
+CROSS JOIN job_progress j
+  ON j.namespace_text = p.namespace_text AND j.job_kind_text = r.job_kind_text AND j.job_text = r.job_text
+WHERE r.scheduled_us < :start
+UNION
+SELECT j.namespace_text, j.job_kind_text, j.job_text
+FROM rolled_periods d
+CROSS JOIN daily_rows r ON r.period = d.id
+CROSS JOIN job_progress j
+  ON j.namespace_text = r.namespace_text AND j.job_kind_text = r.job_kind_text AND j.job_text = r.job_text
+WHERE d.start_us < :start
+UNION
+SELECT j.namespace_text, j.job_kind_text, j.job_text
+FROM old_allocations a
+CROSS JOIN texts n ON n.text = a.namespace
+CROSS JOIN texts k ON k.text = a.job_kind
+CROSS JOIN texts t ON t.text = a.job
+CROSS JOIN job_progress j ON j.namespace_text = n.id AND j.job_kind_text = k.id AND j.job_text = t.id
+WHERE a.scheduled_us < :start
+"""
 
 
 class JobSets:
@@ -77,37 +106,6 @@ class JobSets:
             return -1 - len(self._older)
         namespace, kind, name = (numbers[each] for each in job)
         return self._first_number(namespace, kind) + name
-
-
-_REACHED: Final = """
-SELECT namespace_text, job_kind_text, job_text,
-       (SELECT text FROM texts WHERE id = namespace_text), (SELECT text FROM texts WHERE id = job_kind_text),
-       (SELECT text FROM texts WHERE id = job_text), micro, unit
-FROM job_progress WHERE at_us <= :end
-"""
-_BEGAN_BEFORE: Final = """
-SELECT j.namespace_text, j.job_kind_text, j.job_text
-FROM pods p
-CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
-CROSS JOIN job_progress j
-  ON j.namespace_text = p.namespace_text AND j.job_kind_text = r.job_kind_text AND j.job_text = r.job_text
-WHERE r.scheduled_us < :start
-UNION
-SELECT j.namespace_text, j.job_kind_text, j.job_text
-FROM rolled_periods d
-CROSS JOIN daily_rows r ON r.period = d.id
-CROSS JOIN job_progress j
-  ON j.namespace_text = r.namespace_text AND j.job_kind_text = r.job_kind_text AND j.job_text = r.job_text
-WHERE d.start_us < :start
-UNION
-SELECT j.namespace_text, j.job_kind_text, j.job_text
-FROM old_allocations a
-CROSS JOIN texts n ON n.text = a.namespace
-CROSS JOIN texts k ON k.text = a.job_kind
-CROSS JOIN texts t ON t.text = a.job
-CROSS JOIN job_progress j ON j.namespace_text = n.id AND j.job_kind_text = k.id AND j.job_text = t.id
-WHERE a.scheduled_us < :start
-"""
 
 
 def read_progress(rows: Callable[..., list[Row]], bounds: Mapping[str, Any]) -> Iterator[ReachedProgress]:

@@ -21,6 +21,25 @@ from gputally.ledger.sqlite.usage import MEASURED, MeasuredHour, Parts, Terms, d
 from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.price import Price
 
+_PAGE: Final = """
+SELECT pod_uid, from_us, to_us, basis FROM lost_pods l
+WHERE pod_uid > :after AND (
+    (from_us < :end AND to_us > :start) OR EXISTS (
+        SELECT 1 FROM usage_assignments a CROSS JOIN usage_hours h ON h.assignment = a.assignment
+        WHERE a.pod_uid = l.pod_uid
+          AND h.from_us - a.ahead_us < :end AND max(h.to_us, h.from_us + 1) - a.ahead_us > :start
+    )
+)
+ORDER BY pod_uid LIMIT :pods
+"""
+"""Use may be dated outside the lost time, by the clock of the node."""
+_HOURS: Final = f"""
+SELECT a.pod_uid, a.resource, {MEASURED}
+FROM json_each(:uids) AS wanted
+CROSS JOIN usage_assignments a ON a.pod_uid = wanted.value
+CROSS JOIN usage_hours h ON h.assignment = a.assignment
+"""  # noqa: S608 (literals only)
+
 
 class LostSums(Generic[Terms]):
     """Allocated, measured, used and burst GPU-time in `found`, by the terms of segments, period and basis.
@@ -62,26 +81,6 @@ class LostSums(Generic[Terms]):
         for terms, period, some in amounts:
             found = self.found[terms, period, basis]
             found[1:] = map(int.__add__, found[1:], some[:3])
-
-
-_PAGE: Final = """
-SELECT pod_uid, from_us, to_us, basis FROM lost_pods l
-WHERE pod_uid > :after AND (
-    (from_us < :end AND to_us > :start) OR EXISTS (
-        SELECT 1 FROM usage_assignments a CROSS JOIN usage_hours h ON h.assignment = a.assignment
-        WHERE a.pod_uid = l.pod_uid
-          AND h.from_us - a.ahead_us < :end AND max(h.to_us, h.from_us + 1) - a.ahead_us > :start
-    )
-)
-ORDER BY pod_uid LIMIT :pods
-"""
-"""Use may be dated outside the lost time, by the clock of the node."""
-_HOURS: Final = f"""
-SELECT a.pod_uid, a.resource, {MEASURED}
-FROM json_each(:uids) AS wanted
-CROSS JOIN usage_assignments a ON a.pod_uid = wanted.value
-CROSS JOIN usage_hours h ON h.assignment = a.assignment
-"""  # noqa: S608 (literals only)
 
 
 def read_lost(rows: Rows, bounds: Mapping[str, int], by: Sequence[str], plan: ReadPlan) -> list[LostTime]:

@@ -29,6 +29,91 @@ from gputally.model.units import US_PER_DAY, US_PER_SECOND
 
 _ADD_PERIOD: Final = "INSERT OR IGNORE INTO rolled_periods (start_us, end_us) VALUES (?, ?)"
 _PERIOD: Final = "SELECT id FROM rolled_periods WHERE start_us = ?"
+_KEY: Final = 10
+_AMOUNTS: Final = (
+    *("pods", "bound", "wait_us", "seconds", "microseconds", "measured_seconds", "measured_microseconds"),
+    *("used_seconds", "used_microseconds", "burst_seconds", "burst_microseconds", "energy"),
+)
+_ADD: Final = f"""
+INSERT INTO daily_rows VALUES ({", ".join("?" * (_KEY + len(_AMOUNTS)))})
+ON CONFLICT DO UPDATE SET {", ".join(f"{each} = {each} + excluded.{each}" for each in _AMOUNTS)}
+"""  # noqa: S608 (literals only)
+_ADD_STEP: Final = "INSERT INTO node_steps VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET change = change + excluded.change"
+_NO_STEP: Final = "DELETE FROM node_steps WHERE node_uid_text = ? AND at_us = ? AND change = 0"
+PodHour = tuple[str, str, MeasuredHour]
+"""The pod's UID, the resource and what was measured."""
+_Key = tuple[tuple[int, int], Row]
+"""Start and end of the period, and the numbers of a daily row."""
+_LOST: Final = """
+SELECT pod_uid, from_us, to_us, basis FROM lost_pods WHERE pod_uid IN (SELECT value FROM json_each(:uids))
+"""
+_LOST_AMOUNTS: Final = (
+    *("seconds", "microseconds", "measured_seconds", "measured_microseconds"),
+    *("used_seconds", "used_microseconds", "burst_seconds", "burst_microseconds"),
+)
+_LOST_KEY: Final = 11
+_ADD_LOST: Final = f"""
+INSERT INTO daily_lost VALUES ({", ".join("?" * (_LOST_KEY + len(_LOST_AMOUNTS)))})
+ON CONFLICT DO UPDATE SET {", ".join(f"{each} = {each} + excluded.{each}" for each in _LOST_AMOUNTS)}
+"""  # noqa: S608 (literals only)
+_LostKey = tuple[tuple[int, int], Row, CheckpointSource]
+"""Start and end of the period, the numbers of a daily row, and the basis."""
+logger = logging.getLogger(__name__)
+Transaction = Callable[[], AbstractContextManager[None]]
+_PAGES: Final = 100
+"""Pages moved in one step, in some ms."""
+_KEPT: Final = 256
+"""Free pages that stay for the next writes: 1 MiB."""
+_MIB: Final = 1 << 20
+_FOLDER: Final = "SQLITE_TMPDIR"
+_DAYS: Final = 20
+"""Days of one GPU that are rolled up in one transaction."""
+_GPUS: Final = 50
+"""GPUs looked at in one step."""
+_NEXT: Final = "SELECT epoch, gpu FROM unallocated_usage WHERE (epoch, gpu) > (?, ?) ORDER BY epoch, gpu LIMIT 1"
+_SUMS: Final = f"""
+SELECT start_us / {US_PER_DAY} * {US_PER_DAY} AS day_us, max(node), sum(unattributed), sum(energy)
+FROM unallocated_usage WHERE epoch = :epoch AND gpu = :gpu AND start_us < :before
+GROUP BY day_us HAVING count(*) > 1 AND NOT max(open)
+LIMIT {_DAYS}
+"""  # noqa: S608 (numbers only)
+_DELETE_DAY: Final = f"""
+DELETE FROM unallocated_usage WHERE epoch = ? AND gpu = ? AND start_us >= ? AND start_us < ? + {US_PER_DAY}
+"""  # noqa: S608 (numbers only)
+_INSERT: Final = """
+INSERT INTO unallocated_usage (epoch, gpu, start_us, node, unattributed, energy, open) VALUES (?, ?, ?, ?, ?, ?, 0)
+"""
+_PAGE: Final = 500
+"""Pods looked at in one step."""
+_PODS: Final = 25
+"""Pods rolled up in one transaction."""
+_HOURS: Final = 500
+"""Hours of usage rolled up in one transaction."""
+_OF_PODS: Final = "(SELECT id FROM pods WHERE uid IN (SELECT value FROM json_each(:uids)))"
+_UIDS: Final = "(SELECT value FROM json_each(:uids))"
+_HOURS_OF: Final = f"""
+SELECT h.assignment, h.start_us, a.pod_uid, a.resource, {MEASURED}
+FROM json_each(:uids) AS wanted
+CROSS JOIN usage_assignments a ON a.pod_uid = wanted.value
+CROSS JOIN usage_hours h ON h.assignment = a.assignment
+LIMIT :hours
+"""  # noqa: S608 (literals only)
+_EDGES: Final = """
+SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'accounting_start_us'
+UNION SELECT start_us FROM closed_periods UNION SELECT end_us FROM closed_periods
+"""
+"""Where sums of parts of days are asked for."""
+_DELETE_HOUR: Final = "DELETE FROM usage_hours WHERE assignment = ? AND start_us = ?"
+_DELETE: Final = (
+    f"DELETE FROM usage_assignments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
+    f"DELETE FROM lost_pods WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
+    f"DELETE FROM pod_segments WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
+    f"DELETE FROM pod_revisions WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
+    f"DELETE FROM pods WHERE uid IN {_UIDS}",  # noqa: S608 (literals only)
+    f"DELETE FROM old_segments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
+    f"DELETE FROM old_allocations WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
+)
+_REMEMBER: Final = "INSERT OR IGNORE INTO rolled_pods VALUES (?)"
 
 
 class DayParts(NamedTuple):
@@ -60,24 +145,6 @@ def numbers_of(connection: sqlite3.Connection, periods: Iterable[tuple[int, int]
     found = sorted(periods)
     connection.executemany(_ADD_PERIOD, found)
     return {period: connection.execute(_PERIOD, period[:1]).fetchone()[0] for period in found}
-
-
-_KEY: Final = 10
-_AMOUNTS: Final = (
-    *("pods", "bound", "wait_us", "seconds", "microseconds", "measured_seconds", "measured_microseconds"),
-    *("used_seconds", "used_microseconds", "burst_seconds", "burst_microseconds", "energy"),
-)
-_ADD: Final = f"""
-INSERT INTO daily_rows VALUES ({", ".join("?" * (_KEY + len(_AMOUNTS)))})
-ON CONFLICT DO UPDATE SET {", ".join(f"{each} = {each} + excluded.{each}" for each in _AMOUNTS)}
-"""  # noqa: S608 (literals only)
-_ADD_STEP: Final = "INSERT INTO node_steps VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET change = change + excluded.change"
-_NO_STEP: Final = "DELETE FROM node_steps WHERE node_uid_text = ? AND at_us = ? AND change = 0"
-
-PodHour = tuple[str, str, MeasuredHour]
-"""The pod's UID, the resource and what was measured."""
-_Key = tuple[tuple[int, int], Row]
-"""Start and end of the period, and the numbers of a daily row."""
 
 
 class DailyRows:
@@ -148,24 +215,6 @@ def hour_of(row: Row) -> PodHour:
     return uid, resource, MeasuredHour(from_us, to_us, measured)
 
 
-_LOST: Final = """
-SELECT pod_uid, from_us, to_us, basis FROM lost_pods WHERE pod_uid IN (SELECT value FROM json_each(:uids))
-"""
-_LOST_AMOUNTS: Final = (
-    *("seconds", "microseconds", "measured_seconds", "measured_microseconds"),
-    *("used_seconds", "used_microseconds", "burst_seconds", "burst_microseconds"),
-)
-_LOST_KEY: Final = 11
-_ADD_LOST: Final = f"""
-INSERT INTO daily_lost VALUES ({", ".join("?" * (_LOST_KEY + len(_LOST_AMOUNTS)))})
-ON CONFLICT DO UPDATE SET {", ".join(f"{each} = {each} + excluded.{each}" for each in _LOST_AMOUNTS)}
-"""  # noqa: S608 (literals only)
-
-
-_LostKey = tuple[tuple[int, int], Row, CheckpointSource]
-"""Start and end of the period, the numbers of a daily row, and the basis."""
-
-
 class DailyLost:
     """Collects rows of those of the pods `uids` that lost work; `edges` (µs) divide days, see `day_parts`."""
 
@@ -213,17 +262,6 @@ class DailyLost:
 def _divided(amounts: Iterable[int]) -> Iterable[int]:
     """Seconds and the rest of each."""
     return (part for amount in amounts for part in divmod(amount, US_PER_SECOND))
-
-
-logger = logging.getLogger(__name__)
-
-Transaction = Callable[[], AbstractContextManager[None]]
-_PAGES: Final = 100
-"""Pages moved in one step, in some ms."""
-_KEPT: Final = 256
-"""Free pages that stay for the next writes: 1 MiB."""
-_MIB: Final = 1 << 20
-_FOLDER: Final = "SQLITE_TMPDIR"
 
 
 def make_shrinkable(connection: sqlite3.Connection, path: Path) -> None:
@@ -274,25 +312,6 @@ def _value(connection: sqlite3.Connection, name: str) -> int:
     return found
 
 
-_DAYS: Final = 20
-"""Days of one GPU that are rolled up in one transaction."""
-_GPUS: Final = 50
-"""GPUs looked at in one step."""
-_NEXT: Final = "SELECT epoch, gpu FROM unallocated_usage WHERE (epoch, gpu) > (?, ?) ORDER BY epoch, gpu LIMIT 1"
-_SUMS: Final = f"""
-SELECT start_us / {US_PER_DAY} * {US_PER_DAY} AS day_us, max(node), sum(unattributed), sum(energy)
-FROM unallocated_usage WHERE epoch = :epoch AND gpu = :gpu AND start_us < :before
-GROUP BY day_us HAVING count(*) > 1 AND NOT max(open)
-LIMIT {_DAYS}
-"""  # noqa: S608 (numbers only)
-_DELETE_DAY: Final = f"""
-DELETE FROM unallocated_usage WHERE epoch = ? AND gpu = ? AND start_us >= ? AND start_us < ? + {US_PER_DAY}
-"""  # noqa: S608 (numbers only)
-_INSERT: Final = """
-INSERT INTO unallocated_usage (epoch, gpu, start_us, node, unattributed, energy, open) VALUES (?, ?, ?, ?, ?, ?, 0)
-"""
-
-
 def roll_up_unallocated(connection: sqlite3.Connection, transaction: Transaction, *, before_us: int) -> Iterator[None]:
     """Roll up the hours before `before_us`, a midnight."""
     found: tuple[str, str] | None = ("", "")
@@ -317,39 +336,6 @@ def _roll_up_days(connection: sqlite3.Connection, key: tuple[str, str], before_u
     if days:
         connection.execute(MARK, {"before": str(before_us)})
     return bool(days)
-
-
-_PAGE: Final = 500
-"""Pods looked at in one step."""
-_PODS: Final = 25
-"""Pods rolled up in one transaction."""
-_HOURS: Final = 500
-"""Hours of usage rolled up in one transaction."""
-_OF_PODS: Final = "(SELECT id FROM pods WHERE uid IN (SELECT value FROM json_each(:uids)))"
-_UIDS: Final = "(SELECT value FROM json_each(:uids))"
-_HOURS_OF: Final = f"""
-SELECT h.assignment, h.start_us, a.pod_uid, a.resource, {MEASURED}
-FROM json_each(:uids) AS wanted
-CROSS JOIN usage_assignments a ON a.pod_uid = wanted.value
-CROSS JOIN usage_hours h ON h.assignment = a.assignment
-LIMIT :hours
-"""  # noqa: S608 (literals only)
-_EDGES: Final = """
-SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'accounting_start_us'
-UNION SELECT start_us FROM closed_periods UNION SELECT end_us FROM closed_periods
-"""
-"""Where sums of parts of days are asked for."""
-_DELETE_HOUR: Final = "DELETE FROM usage_hours WHERE assignment = ? AND start_us = ?"
-_DELETE: Final = (
-    f"DELETE FROM usage_assignments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
-    f"DELETE FROM lost_pods WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
-    f"DELETE FROM pod_segments WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
-    f"DELETE FROM pod_revisions WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
-    f"DELETE FROM pods WHERE uid IN {_UIDS}",  # noqa: S608 (literals only)
-    f"DELETE FROM old_segments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
-    f"DELETE FROM old_allocations WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
-)
-_REMEMBER: Final = "INSERT OR IGNORE INTO rolled_pods VALUES (?)"
 
 
 class RollUp:

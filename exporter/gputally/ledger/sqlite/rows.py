@@ -14,14 +14,14 @@ Rows = Callable[[str, Mapping[str, Any]], Sequence[Row]]
 """Runs a statement with these parameters, in one transaction."""
 Key = tuple[Row, Price | None, int]
 """Labels, price and period."""
+Record = TypeVar("Record", bound=Struct)
+Amounts = tuple[int, ...]
+"""Measured, used and burst (µs·µGPU), and energy (mJ)."""
 
 
 def insert_or(columns: int, into: str) -> str:
     """The statement `INSERT OR ...` for a row with so many columns, such as `REPLACE INTO capacity`."""
     return f"INSERT OR {into} VALUES ({', '.join('?' * columns)})"  # noqa: S608 (literals only)
-
-
-Record = TypeVar("Record", bound=Struct)
 
 
 def record_of(type_: type[Record], row: Row) -> Record:
@@ -32,7 +32,3 @@ def record_of(type_: type[Record], row: Row) -> Record:
 def records_of(type_: type[Record], rows: Iterable[Row]) -> Iterator[Record]:
     """Records whose fields are the columns of the rows."""
     return (record_of(type_, row) for row in rows)
-
-
-Amounts = tuple[int, ...]
-"""Measured, used and burst (µs·µGPU), and energy (mJ)."""

@@ -25,6 +25,23 @@ READERS: Final = 2
 """More threads gain little: Python adds up what they read."""
 _AHEAD: Final = 2
 """Pages that each reader may be ahead, which bounds memory."""
+_NUMBERED: Final = {
+    "namespace": "p.namespace_text",
+    "node": "r.node_text",
+    "node_uid": "r.node_uid_text",
+    "job_kind": "r.job_kind_text",
+    "job": "r.job_text",
+    "outcome": "ifnull(r.outcome_text, 0)",
+    "job_outcome": """ifnull(
+        (SELECT outcome_text FROM job_outcomes WHERE job_uid_text = p.job_uid_text), ifnull(r.outcome_text, 0)
+    )""",
+}
+"""The dimensions of a pod or revision whose texts have numbers."""
+_OF_POD: Final = {"name", "namespace", "job_outcome"}
+_FROM: Final = "max(start_us, :start) AS from_us"
+_TO: Final = "min(ifnull(end_us, :accounted), :end) AS to_us"
+_WAIT: Final = "CASE WHEN s.ordinal = 0 AND s.start_us >= :start THEN max(r.scheduled_us - p.created_us, 0) END"
+_OLD: Final = "SELECT EXISTS (SELECT 1 FROM old_allocations)"
 
 
 def last_pod(rows: Rows) -> int:
@@ -71,25 +88,6 @@ def read_pages(readers: Sequence[Rows], sql: str, pages: Iterator[Mapping[str, A
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
-
-
-_NUMBERED: Final = {
-    "namespace": "p.namespace_text",
-    "node": "r.node_text",
-    "node_uid": "r.node_uid_text",
-    "job_kind": "r.job_kind_text",
-    "job": "r.job_text",
-    "outcome": "ifnull(r.outcome_text, 0)",
-    "job_outcome": """ifnull(
-        (SELECT outcome_text FROM job_outcomes WHERE job_uid_text = p.job_uid_text), ifnull(r.outcome_text, 0)
-    )""",
-}
-"""The dimensions of a pod or revision whose texts have numbers."""
-_OF_POD: Final = {"name", "namespace", "job_outcome"}
-_FROM: Final = "max(start_us, :start) AS from_us"
-_TO: Final = "min(ifnull(end_us, :accounted), :end) AS to_us"
-_WAIT: Final = "CASE WHEN s.ordinal = 0 AND s.start_us >= :start THEN max(r.scheduled_us - p.created_us, 0) END"
-_OLD: Final = "SELECT EXISTS (SELECT 1 FROM old_allocations)"
 
 
 def segment_pages(

@@ -23,6 +23,22 @@ if TYPE_CHECKING:  # of the writer alone
 _ASSIGNMENT: Final = ("node", "gpu", "resource", "share", "seen_us", "after_us", "until_us", "ahead_us", "pod_uid")
 _HOUR: Final = ("from_us", "to_us", "measured", "used", "burst", "memory", "memory_us", "energy")
 _GPU_HOUR: Final = ("node", "unattributed", "energy")
+_OF_KEY: Final = " AND ".join(f"{name} = ?" for name in AssignmentKey._fields)
+_NEXT_HOUR: Final = "SELECT min(start_us) FROM usage_hours WHERE start_us > :after AND start_us < :end"
+Terms = TypeVar("Terms")
+MEASURED: Final = """
+h.from_us - a.ahead_us, max(h.to_us, h.from_us + 1) - a.ahead_us, h.measured, h.used, h.burst, h.energy
+"""
+"""The columns of a `MeasuredHour`, from `usage_hours` h and `usage_assignments` a."""
+_PricedLabels = tuple[Row, Price | None]
+"""Labels and price."""
+_LAST: Final = "SELECT ifnull(max(assignment), 0) FROM usage_assignments"
+_PAGE: Final = "a.assignment > :after AND a.assignment <= :upto AND a.pod_uid <> ''"
+_HOURS: Final = f"""
+SELECT a.pod_uid, a.resource, {MEASURED}
+FROM usage_assignments a CROSS JOIN usage_hours h ON h.assignment = a.assignment
+WHERE {_PAGE} AND h.from_us - a.ahead_us < :end AND max(h.to_us, h.from_us + 1) - a.ahead_us > :start
+"""  # noqa: S608 (literals only)
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -38,7 +54,6 @@ def _values(count: int) -> str:
     return ", ".join("?" * count)
 
 
-_OF_KEY: Final = " AND ".join(f"{name} = ?" for name in AssignmentKey._fields)
 UPSERT_ASSIGNMENT: Final = f"""
 INSERT INTO usage_assignments ({_columns(AssignmentKey._fields + _ASSIGNMENT)})
 VALUES ({_values(len(AssignmentKey._fields + _ASSIGNMENT))})
@@ -65,7 +80,6 @@ ASSIGNED_IN_HOUR: Final = f"""
 WHERE start_us = :start
 ORDER BY {_columns(AssignmentKey._fields)}
 """
-_NEXT_HOUR: Final = "SELECT min(start_us) FROM usage_hours WHERE start_us > :after AND start_us < :end"
 _UNALLOCATED: Final = f"SELECT {_columns(GpuKey._fields + _GPU_HOUR)}, open FROM unallocated_usage"  # noqa: S608 (literals only)
 SELECT_UNALLOCATED: Final = f"""
 {_UNALLOCATED} INDEXED BY unallocated_usage_open
@@ -135,13 +149,6 @@ def unallocated_hour(row: Row) -> UnallocatedHour:
     return UnallocatedHour(key=GpuKey(epoch, gpu, start_us), node=node, hour=hour, open=bool(is_open))
 
 
-Terms = TypeVar("Terms")
-MEASURED: Final = """
-h.from_us - a.ahead_us, max(h.to_us, h.from_us + 1) - a.ahead_us, h.measured, h.used, h.burst, h.energy
-"""
-"""The columns of a `MeasuredHour`, from `usage_hours` h and `usage_assignments` a."""
-
-
 class MeasuredHour(NamedTuple):
     """What was measured in [from_us, to_us), by our clock."""
 
@@ -190,18 +197,6 @@ def divided(
         for piece in pieces(from_us, to_us, cuts):
             amounts = map(int.__sub__, hour.upto(piece.end_us), hour.upto(piece.start_us))
             yield part.terms, piece.period, tuple(amounts)
-
-
-_PricedLabels = tuple[Row, Price | None]
-"""Labels and price."""
-
-_LAST: Final = "SELECT ifnull(max(assignment), 0) FROM usage_assignments"
-_PAGE: Final = "a.assignment > :after AND a.assignment <= :upto AND a.pod_uid <> ''"
-_HOURS: Final = f"""
-SELECT a.pod_uid, a.resource, {MEASURED}
-FROM usage_assignments a CROSS JOIN usage_hours h ON h.assignment = a.assignment
-WHERE {_PAGE} AND h.from_us - a.ahead_us < :end AND max(h.to_us, h.from_us + 1) - a.ahead_us > :start
-"""  # noqa: S608 (literals only)
 
 
 def read_measured(rows: Rows, bounds: Mapping[str, int], by: Sequence[str], plan: ReadPlan) -> list[MeasuredTime]:

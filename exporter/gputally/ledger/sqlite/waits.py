@@ -27,33 +27,6 @@ DELETE FROM uncreated_waits WHERE (namespace, workload_uid, from_us) IN (
     WHERE from_us < :before AND to_us < :before LIMIT :rows
 )
 """
-
-
-def uncreated_waits(changes: "Changes") -> Iterator[Row]:
-    """New waits, and those with another end."""
-    return (_uncreated_row(each) for each in changes.uncreated_waits.values() if each)
-
-
-def withdrawn_uncreated_waits(changes: "Changes") -> Iterator[Row]:
-    """Waits that were charged otherwise later."""
-    return (key for key, each in changes.uncreated_waits.items() if each is None)
-
-
-def prices_of_waits(changes: "Changes") -> Iterator[Price]:
-    """The prices of all new waits, those of pods too."""
-    for row in filter(None, changes.waits.values()):
-        yield from filter(None, (row.wait.price, row.wait.highest))
-    for each in filter(None, changes.uncreated_waits.values()):
-        yield from filter(None, (each.price, each.highest))
-
-
-def _uncreated_row(each: UncreatedPodsSegment) -> Row:
-    workload = each.namespace, each.uid, each.from_us, each.to_us, each.kind, each.name, each.job_kind, each.job
-    why = each.tier, each.tenant, each.pods, each.quantity, each.reason.value, each.cause.value
-    lowest, highest = each.price.key if each.price else None, each.highest.key if each.highest else None
-    return *workload, *why, lowest, each.is_at_least, highest
-
-
 UPSERT_WAIT: Final = "INSERT OR REPLACE INTO waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 DELETE_WAIT: Final = "DELETE FROM waits WHERE pod_uid = ? AND from_us = ?"
 _COLUMNS: Final = ", ".join(WaitRecord.__struct_fields__)
@@ -80,6 +53,52 @@ DELETE FROM waits WHERE (pod_uid, from_us) IN (
 """
 _MOST_ROWS: Final = 500
 """Rows that one transaction deletes."""
+_OF_PRICE: Final = len(PRICE) + 1
+"""Columns of a price."""
+_PAGE: Final = 10_000
+_PRICE: Final = ", ".join(f"{of}.{column}" for of in ("p", "h") for column in ("price_key", *PRICE))
+_PRICES: Final = """LEFT JOIN prices p ON p.price_key = w.price_key
+LEFT JOIN prices h ON h.price_key = w.highest_price_key"""
+_OVERLAPS: Final = "w.from_us < :end AND (w.to_us IS NULL OR w.to_us > :start)"
+_PRICED_WAITS: Final = f"""
+SELECT w.namespace, w.pod_uid, w.from_us, w.to_us, w.name, w.tier, w.tenant, 1, w.quantity, w.reason, w.cause,
+       w.occupying_tier, w.occupying_tenant, 0, ifnull(w.occupied, w.quantity), {_PRICE}
+FROM waits w {_PRICES}
+WHERE (w.pod_uid, w.from_us) > (:uid, :from) AND {_OVERLAPS}
+ORDER BY w.pod_uid, w.from_us LIMIT {_PAGE}
+"""  # noqa: S608 (literals only)
+_PRICED_UNCREATED: Final = f"""
+SELECT w.namespace, w.workload_uid, w.from_us, w.to_us, w.name, w.tier, w.tenant, w.pods, w.quantity, w.reason, w.cause,
+       '', '', w.is_at_least, 0, {_PRICE}
+FROM uncreated_waits w {_PRICES}
+WHERE (w.namespace, w.workload_uid, w.from_us) > (:namespace, :uid, :from) AND {_OVERLAPS}
+ORDER BY w.namespace, w.workload_uid, w.from_us LIMIT {_PAGE}
+"""  # noqa: S608 (literals only)
+
+
+def uncreated_waits(changes: "Changes") -> Iterator[Row]:
+    """New waits, and those with another end."""
+    return (_uncreated_row(each) for each in changes.uncreated_waits.values() if each)
+
+
+def withdrawn_uncreated_waits(changes: "Changes") -> Iterator[Row]:
+    """Waits that were charged otherwise later."""
+    return (key for key, each in changes.uncreated_waits.items() if each is None)
+
+
+def prices_of_waits(changes: "Changes") -> Iterator[Price]:
+    """The prices of all new waits, those of pods too."""
+    for row in filter(None, changes.waits.values()):
+        yield from filter(None, (row.wait.price, row.wait.highest))
+    for each in filter(None, changes.uncreated_waits.values()):
+        yield from filter(None, (each.price, each.highest))
+
+
+def _uncreated_row(each: UncreatedPodsSegment) -> Row:
+    workload = each.namespace, each.uid, each.from_us, each.to_us, each.kind, each.name, each.job_kind, each.job
+    why = each.tier, each.tenant, each.pods, each.quantity, each.reason.value, each.cause.value
+    lowest, highest = each.price.key if each.price else None, each.highest.key if each.highest else None
+    return *workload, *why, lowest, each.is_at_least, highest
 
 
 def waits(changes: "Changes") -> Iterator[Row]:
@@ -132,29 +151,6 @@ def _row(row: PendingSegmentRow) -> Row:
     why = wait.tier, wait.tenant, wait.quantity, wait.reason.value, wait.cause.value
     charged = *(wait.occupant or ("", "")), wait.price.key if wait.price else None
     return *pod, *why, *charged, wait.occupied, wait.highest.key if wait.highest else None
-
-
-_OF_PRICE: Final = len(PRICE) + 1
-"""Columns of a price."""
-_PAGE: Final = 10_000
-_PRICE: Final = ", ".join(f"{of}.{column}" for of in ("p", "h") for column in ("price_key", *PRICE))
-_PRICES: Final = """LEFT JOIN prices p ON p.price_key = w.price_key
-LEFT JOIN prices h ON h.price_key = w.highest_price_key"""
-_OVERLAPS: Final = "w.from_us < :end AND (w.to_us IS NULL OR w.to_us > :start)"
-_PRICED_WAITS: Final = f"""
-SELECT w.namespace, w.pod_uid, w.from_us, w.to_us, w.name, w.tier, w.tenant, 1, w.quantity, w.reason, w.cause,
-       w.occupying_tier, w.occupying_tenant, 0, ifnull(w.occupied, w.quantity), {_PRICE}
-FROM waits w {_PRICES}
-WHERE (w.pod_uid, w.from_us) > (:uid, :from) AND {_OVERLAPS}
-ORDER BY w.pod_uid, w.from_us LIMIT {_PAGE}
-"""  # noqa: S608 (literals only)
-_PRICED_UNCREATED: Final = f"""
-SELECT w.namespace, w.workload_uid, w.from_us, w.to_us, w.name, w.tier, w.tenant, w.pods, w.quantity, w.reason, w.cause,
-       '', '', w.is_at_least, 0, {_PRICE}
-FROM uncreated_waits w {_PRICES}
-WHERE (w.namespace, w.workload_uid, w.from_us) > (:namespace, :uid, :from) AND {_OVERLAPS}
-ORDER BY w.namespace, w.workload_uid, w.from_us LIMIT {_PAGE}
-"""  # noqa: S608 (literals only)
 
 
 def read_pending_times(rows: Callable[..., list[Row]], bounds: Mapping[str, int]) -> Iterator[PendingTime]:

@@ -7,6 +7,9 @@ from msgspec import Struct
 
 from gputally.model.partial_gangs import TaskShort
 
+PENDING_VERSION: Final = 1
+"""Raised when a field is removed or changes its meaning; new fields do not change it."""
+
 
 class GangEntry(Struct, frozen=True, kw_only=True, gc=False):
     """A gang of which `bound` of `needed` pods hold `gpus` GPUs since `since`, and wait for the others.
@@ -32,10 +35,6 @@ class GangEntry(Struct, frozen=True, kw_only=True, gc=False):
     deadlocked_with: list[str] = []
     not_compared: str = ""
     tasks: list[TaskShort] = []
-
-
-PENDING_VERSION: Final = 1
-"""Raised when a field is removed or changes its meaning; new fields do not change it."""
 
 
 class CostRange(Struct, frozen=True, kw_only=True, gc=False):

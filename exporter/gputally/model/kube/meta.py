@@ -15,12 +15,19 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+Labels = dict[str, str]
+_LABEL: Final = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_API_VERSION: Final = re.compile(rf"(?:(?=.{{1,253}}/){_LABEL}(?:\.{_LABEL})*/)?{_LABEL}")
+_KIND: Final = re.compile("[A-Za-z](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+_MOST_NAME: Final = 253
+_MOST_LABEL: Final = 63
+_MOST_API_VERSION: Final = _MOST_NAME + len("/") + _MOST_LABEL
+_MOST_UID: Final = 128
+"""The API server generates UUIDs; other UIDs are accepted up to this length."""
+
 
 class Camel(Struct, rename="camel", frozen=True, gc=False):
     """Python names here, the API's camelCase on the wire; a decoded tree has no cycles for the garbage collector."""
-
-
-Labels = dict[str, str]
 
 
 class Kind(StrEnum):
@@ -165,16 +172,6 @@ def _holds(required: SelectorRequirement, labels: Mapping[str, str]) -> bool:
             return required.key in labels
         case _:
             return required.key not in labels
-
-
-_LABEL: Final = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_API_VERSION: Final = re.compile(rf"(?:(?=.{{1,253}}/){_LABEL}(?:\.{_LABEL})*/)?{_LABEL}")
-_KIND: Final = re.compile("[A-Za-z](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
-_MOST_NAME: Final = 253
-_MOST_LABEL: Final = 63
-_MOST_API_VERSION: Final = _MOST_NAME + len("/") + _MOST_LABEL
-_MOST_UID: Final = 128
-"""The API server generates UUIDs; other UIDs are accepted up to this length."""
 
 
 class Owner(Struct, frozen=True, gc=False):

@@ -12,6 +12,13 @@ from msgspec.structs import fields
 
 from gputally.model.kube.meta import Camel, Condition, Labels, Meta, Object
 
+ENDED_PHASES: Final = ("Succeeded", "Failed")
+"""Phases of pods whose containers run no more."""
+PREEMPTS: Final = "PreemptLowerPriority"
+"""The preemptionPolicy of pods and classes that name none."""
+NEVER: Final = "Never"
+"""The other preemptionPolicy."""
+
 
 class LabelRequirement(Camel, frozen=True):
     """A requirement on a label of a node: `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
@@ -232,11 +239,3 @@ class PodTemplate(Camel, frozen=True):
 
     metadata: PodMeta = field(default_factory=PodMeta)
     spec: TemplateSpec = field(default_factory=TemplateSpec)
-
-
-ENDED_PHASES: Final = ("Succeeded", "Failed")
-"""Phases of pods whose containers run no more."""
-PREEMPTS: Final = "PreemptLowerPriority"
-"""The preemptionPolicy of pods and classes that name none."""
-NEVER: Final = "Never"
-"""The other preemptionPolicy."""

@@ -50,6 +50,9 @@ WORKLOADS: Final = (
     Resource.STATEFUL_SETS,
     Resource.TRAINING_JOBS,
 )
+_CLASSES: Final = (Resource.CLASSES,)
+_QUOTAS: Final = (Resource.QUOTAS,)
+_JOBS: Final = (Resource.JOBS, Resource.CRON_JOBS)
 
 
 class Check(NamedTuple):
@@ -62,9 +65,6 @@ class Check(NamedTuple):
     reads: tuple[Resource, ...] = ()
 
 
-_CLASSES: Final = (Resource.CLASSES,)
-_QUOTAS: Final = (Resource.QUOTAS,)
-_JOBS: Final = (Resource.JOBS, Resource.CRON_JOBS)
 CHECKS: Final = (
     Check("unknown-preemption-policy", Severity.ERROR, unknown_policies, _CLASSES),
     Check("value-too-large", Severity.ERROR, values_too_large, _CLASSES),
