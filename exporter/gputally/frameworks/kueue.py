@@ -104,7 +104,8 @@ def _stated_gang(_: Labels, annotations: Texts | None) -> StatedGang | None:
         return None
     if annotations.get(_SERVING) == "true":
         return "", NO_GANG
-    return "", pods_in(annotations, _GROUP_SIZE)
+    size = pods_in(annotations, _GROUP_SIZE)
+    return ("", size) if size else None
 
 
 class PodSet(Camel, frozen=True):

@@ -30,7 +30,7 @@ class GpuTotals(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AssignmentTotals(Struct, frozen=True, kw_only=True, gc=False):
-    """Totals of successive containers of one name on one part; amounts as in `usage_report.Hour`.
+    """Totals of successive containers of one name on one part; amounts as in `usage.Hour`.
 
     `held` is the integral of the share, in µs·µGPU. `share` (µGPU) and `memory_now` (bytes) are current values: 0 and
     None once the assignment has ended and `is_held` is false. `gpu` is "" until the part is first read.

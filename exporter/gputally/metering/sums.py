@@ -28,7 +28,7 @@ def hour_of(us: int) -> int:
 
 
 class HourAmounts(Struct, gc=False):
-    """Running amounts of one hour, in the units of `usage_report.Hour`; they cover time within [from_us, to_us]."""
+    """Running amounts of one hour, in the units of `usage.Hour`; they cover time within [from_us, to_us]."""
 
     from_us: int
     to_us: int
@@ -41,7 +41,7 @@ class HourAmounts(Struct, gc=False):
 
 
 class CumulativeUsage(Struct, eq=False, gc=False):
-    """Usage of all containers of one name, in the units of `usage_report.Hour`.
+    """Usage of all containers of one name, in the units of `usage.Hour`.
 
     `held` is the integral of the share, in µs·µGPU. `until_us` is the end of the last assignment, None while the part
     is assigned. `memory_now` is the memory at the last reading, None if unknown.
@@ -59,7 +59,7 @@ class CumulativeUsage(Struct, eq=False, gc=False):
 
 
 class AssignmentMeter(Struct, eq=False, kw_only=True):
-    """One part assigned to one container since `since_us`; times are as in `usage_report.AssignmentReport`.
+    """One part assigned to one container since `since_us`; times are as in `usage.AssignmentReport`.
 
     `gpu` and `share` (µGPU) are the last known values: "" and 0 until the part is first read.
     """
@@ -153,7 +153,7 @@ class MeasuredWork(Struct, gc=False):
 
 
 class UnallocatedMeter(Struct, gc=False):
-    """Running amounts of one hour outside any allocation, as in `usage_report.GpuHour`."""
+    """Running amounts of one hour outside any allocation, as in `usage.GpuHour`."""
 
     unattributed: int = 0
     energy: int = 0

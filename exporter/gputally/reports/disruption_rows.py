@@ -187,14 +187,11 @@ def _hours(gpu_time: int) -> Decimal:
     return decimal_of(Fraction(gpu_time, GPU_HOUR), PLACES)
 
 
-"""Decimals of GPU-hours."""
-
-
 class TierTotal(Struct, frozen=True, kw_only=True):
     """All preemptions by pods of one tier. Of `valued_preemptions`, it is known what the preemptor bought.
 
-    The lost work is
-    an upper bound if that of any preemption is. `bought_gpu_hours` is None if that is none of them, or not to be shown.
+    The lost work is an upper bound if that of any preemption is. `bought_gpu_hours` is None if that is none of them, or
+    not to be shown.
     """
 
     preemptor_tier: str

@@ -75,7 +75,7 @@ _ROUND_US = 5 * US_PER_SECOND
 """How often deadlines are checked."""
 _WATCHED = (Upserted, Deleted, Bookmark)
 """Observations of a watch."""
-_BESIDE = (OtherPod, UsageReported, WorkloadResolved)
+_UNRELATED_TO_PODS = (OtherPod, UsageReported, WorkloadResolved)
 """Observations that change nothing about how pods with GPUs are accounted."""
 
 
@@ -294,7 +294,7 @@ class Fleet:
         Raises: MalformedObject, without any change, for an inconsistent object.
         """
         is_pod_event = isinstance(observation, _WATCHED) and observation.kind is Kind.PODS
-        if not (is_pod_event or isinstance(observation, _BESIDE)):
+        if not (is_pod_event or isinstance(observation, _UNRELATED_TO_PODS)):
             self.reconcile()  # the observation may change how later pod updates are accounted
         self.advance(observation.at_us)
         match observation:
