@@ -44,21 +44,21 @@ def pods_that_end(draw: Draw, name: str) -> list[Told]:
     kind, end = draw(st.sampled_from(KINDS)), draw(st.integers(OPENED + 5, OPENED + 12))
     if kind == "waiting":
         return [
-            _non_empty(form, at=OPENED),
-            replace(_non_empty(replace(form, deleted=end, grace=0), at=end), event="gone"),
+            _seen(form, at=OPENED),
+            replace(_seen(replace(form, deleted=end, grace=0), at=end), event="gone"),
         ]
     code = {"succeeded": 0, "failed": 1}.get(kind, draw(st.sampled_from([143, 0, 1])))
     last = replace(runs, finished=end, exit_code=code, phase="Failed" if code else "Succeeded")
     asked = draw(st.integers(OPENED + 1, end - 3))
     if kind in ("preempted", "deleted"):
         last = replace(last, deleted=asked, marked=asked if kind == "preempted" else None)
-    told = [_non_empty(form, at=OPENED), _non_empty(runs, at=OPENED), _non_empty(last, at=end)]
+    told = [_seen(form, at=OPENED), _seen(runs, at=OPENED), _seen(last, at=end)]
     if draw(st.booleans()):
-        told.append(replace(_non_empty(last, at=end + draw(st.integers(0, 2))), event="gone"))
+        told.append(replace(_seen(last, at=end + draw(st.integers(0, 2))), event="gone"))
     return told
 
 
-def _non_empty(form: PodForm, *, at: int) -> Told:
+def _seen(form: PodForm, *, at: int) -> Told:
     return Told(kind="pod", event="seen", manifest=replace(form, version=at).manifest(), at=at, since=at)
 
 

@@ -60,11 +60,11 @@ class Declaration:
 
     def log(self, api: Api) -> Iterator[Told]:
         for version, (at, least) in enumerate(self.changes):
-            yield self._non_empty(api, least, at=self.known if version == 0 else at, version=version)
+            yield self._seen(api, least, at=self.known if version == 0 else at, version=version)
         if self.gone is not None:
-            yield replace(self._non_empty(api, self.changes[-1][1], at=self.gone, version=9), event="gone")
+            yield replace(self._seen(api, self.changes[-1][1], at=self.gone, version=9), event="gone")
 
-    def _non_empty(self, api: Api, least: Minimum, *, at: int, version: int) -> Told:
+    def _seen(self, api: Api, least: Minimum, *, at: int, version: int) -> Told:
         meta = {"name": "g", "namespace": "ml", "uid": self.uid, "creationTimestamp": instant(self.created)}
         spec = {"minMember": least.pods} | ({"minTaskMember": least.tasks} if api == "volcano" else {})
         manifest = {"metadata": meta | {"resourceVersion": str(version)}, "spec": spec}

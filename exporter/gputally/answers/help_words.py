@@ -15,12 +15,12 @@ ACTOR_WORDS: Final[Mapping[str, str]] = {
     Actor.ADMIN.value: "an admin of the cluster",
     Actor.GATE_OWNER.value: "whoever set the gate",
 }
-"""Who can make a change, in words; "" if waiting suffices."""
+"""Who can make a change, in words; "" if nobody has to, since the pod only has to wait."""
 _MOST_VICTIMS: Final = 3
 
 
 def who_words(change: Help) -> str:
-    """`the owner of the pod`; "" if waiting suffices."""
+    """Who can make a change, such as `the owner of the pod`; "" if the pod only has to wait."""
     named = [words for each in change.by if (words := ACTOR_WORDS.get(each, each))]
     return listed(named) if named else ""
 

@@ -1,6 +1,6 @@
 """The group that a pod belongs to, whether it is a gang, and what its labels and annotations say about it.
 
-A gang is a group whose pods only work together, as told from its framework, its scheduler or its Job. Deployments,
+A gang is a group whose pods only work together: its framework, its scheduler or its Job says so. Deployments,
 work queues and Ray clusters are none.
 """
 

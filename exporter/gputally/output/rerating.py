@@ -1,4 +1,4 @@
-"""Compares price books by what a period costs: tables for people, Markdown, CSV and JSON."""
+"""Writes what a period costs at two price books: tables for people, Markdown, CSV and JSON."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal

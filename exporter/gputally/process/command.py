@@ -12,7 +12,7 @@ from gputally.errors import ConfigError, GputallyError, Problem
 _OPTIONS: Final = (
     (-8, 1),  # M_ARENA_MAX: threads, such as those that write the ledger, share the memory of the main thread
     (-3, 2 << 20),  # M_MMAP_THRESHOLD: left alone, it grows with each larger buffer that is freed
-    (-1, 4 << 20),  # M_TRIM_THRESHOLD: with less than a scrape uses, each one would ask for its memory anew
+    (-1, 4 << 20),  # M_TRIM_THRESHOLD: below the memory of a scrape, each scrape would allocate it again
 )
 """Source: mallopt(3)."""
 

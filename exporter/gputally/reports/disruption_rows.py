@@ -161,15 +161,15 @@ def _seconds(from_us: int | None, to_us: int | None) -> Decimal | None:
 def _with_lost_work(row: PreemptionRow, lost: LostWork) -> PreemptionRow:
     return structs.replace(
         row,
-        lost_gpu_hours=_hours(lost.gpu_time),
+        lost_gpu_hours=gpu_hours_of(lost.gpu_time),
         lost_costs={currency: decimal_of(Fraction(cost, COST_UNIT), PLACES) for currency, cost in lost.costs},
         lost_basis=lost.basis.value,
         is_lost_upper_bound=lost.is_upper_bound,
         lost_pods=lost.members,
         lost_gpu_hours_at={
-            duration_text(every_us // US_PER_SECOND): _hours(amount) for every_us, amount in lost.at_intervals
+            duration_text(every_us // US_PER_SECOND): gpu_hours_of(amount) for every_us, amount in lost.at_intervals
         },
-        stalled_gpu_hours=_hours(lost.stalled_gpu_time),
+        stalled_gpu_hours=gpu_hours_of(lost.stalled_gpu_time),
         is_lost_final=lost.is_final,
     )
 
@@ -178,12 +178,13 @@ def _with_value(row: PreemptionRow, value: PreemptionValue, *, tiers_only: bool)
     return structs.replace(
         row,
         taken_gpus=None if value.taken is None else gpus(value.taken),
-        bought_gpu_hours=None if value.bought is None or tiers_only else _hours(value.bought),
-        stranded_gpu_hours=_hours(value.stranded),
+        bought_gpu_hours=None if value.bought is None or tiers_only else gpu_hours_of(value.bought),
+        stranded_gpu_hours=gpu_hours_of(value.stranded),
     )
 
 
-def _hours(gpu_time: int) -> Decimal:
+def gpu_hours_of(gpu_time: int) -> Decimal:
+    """GPU-hours with the decimals of a row."""
     return decimal_of(Fraction(gpu_time, GPU_HOUR), PLACES)
 
 
@@ -246,10 +247,10 @@ def _total(tier: str, found: _TierSum, *, tiers_only: bool) -> TierTotal:
         preemptor_tier=tier,
         preemptions=found.preemptions,
         preempted_gpus=gpus(found.quantity),
-        lost_gpu_hours=_hours(found.lost),
+        lost_gpu_hours=gpu_hours_of(found.lost),
         is_lost_upper_bound=found.is_upper_bound,
-        stalled_gpu_hours=_hours(found.stalled),
-        bought_gpu_hours=None if tiers_only or not found.valued else _hours(found.bought),
+        stalled_gpu_hours=gpu_hours_of(found.stalled),
+        bought_gpu_hours=None if tiers_only or not found.valued else gpu_hours_of(found.bought),
         valued_preemptions=found.valued,
-        stranded_gpu_hours=_hours(found.stranded),
+        stranded_gpu_hours=gpu_hours_of(found.stranded),
     )

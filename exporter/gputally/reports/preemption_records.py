@@ -13,7 +13,7 @@ from gputally.frameworks.kueue import RULE_WORDS, QueueRule
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
-from gputally.reports.disruption_rows import PLACES
+from gputally.reports.disruption_rows import PLACES, gpu_hours_of
 from gputally.reports.job_preemptions import JobLoss, JobPreemption
 from gputally.reports.preemption_advice import Advice, advice_for, hours
 from gputally.reports.rounding import decimal_of, gpus
@@ -158,17 +158,13 @@ def _loss_text(row: JobPreemptionRow) -> str:
 def _with_loss(row: JobPreemptionRow, loss: JobLoss) -> JobPreemptionRow:
     return structs.replace(
         row,
-        lost_gpu_hours=_hours(loss.gpu_time),
+        lost_gpu_hours=gpu_hours_of(loss.gpu_time),
         lost_costs={currency: decimal_of(Fraction(cost, COST_UNIT), PLACES) for currency, cost in loss.costs.items()},
         lost_basis=list(loss.bases),
         is_lost_upper_bound=loss.is_upper_bound,
         lost_pods=loss.pods,
-        stalled_gpu_hours=_hours(loss.stalled_gpu_time),
+        stalled_gpu_hours=gpu_hours_of(loss.stalled_gpu_time),
     )
-
-
-def _hours(gpu_time: int) -> Decimal:
-    return decimal_of(Fraction(gpu_time, GPU_HOUR), PLACES)
 
 
 def _unique(texts: Iterable[str]) -> list[str]:

@@ -27,7 +27,7 @@ from gputally.model.api.what_if import BODY_BYTES
 from gputally.model.api.why import NOT_FOUND_HEADER
 from gputally.web.authentication import TENANTS
 from gputally.web.pending_pages import WHY_PAGE_PATH, pending_page, why_page
-from gputally.web.server import compressed, joined
+from gputally.web.server import compressed, joined, query_values
 from gputally.web.turns import ANSWERS, Turns, try_again
 
 PENDING_PAGE_PATH: Final = "/pending"
@@ -69,7 +69,7 @@ class PendingRoutes:
 
     async def pending(self, request: web.Request) -> web.Response:
         """The waiting pods."""
-        asked, viewer = PendingRequest.of(_parameters(request)), Viewer(TENANTS.get())
+        asked, viewer = PendingRequest.of(query_values(request)), Viewer(TENANTS.get())
 
         def explain(now: PendingNow) -> bytes:
             document = pending_list(now, asked, viewer)
@@ -83,17 +83,17 @@ class PendingRoutes:
 
     async def why(self, request: web.Request) -> web.Response:
         """Why a pod waits."""
-        asked, viewer = WhyRequest.of(_parameters(request)), Viewer(TENANTS.get())
+        asked, viewer = WhyRequest.of(query_values(request)), Viewer(TENANTS.get())
         return await self._answered(request, lambda now: _encoded(why_document(now, asked, viewer, past=self._past)))
 
     async def fits(self, request: web.Request) -> web.Response:
         """What pod sizes fit now."""
-        asked, viewer = FitsRequest.of(_parameters(request)), Viewer(TENANTS.get())
+        asked, viewer = FitsRequest.of(query_values(request)), Viewer(TENANTS.get())
         return await self._answered(request, lambda now: _encoded(fits_document(now, asked, viewer)))
 
     async def what_if(self, request: web.Request) -> web.Response:
         """The forecast of a pod with these parameters."""
-        query, viewer = _parameters(request), Viewer(TENANTS.get())
+        query, viewer = query_values(request), Viewer(TENANTS.get())
 
         def explain(now: PendingNow) -> bytes:
             return _encoded(forecast(now, planned_by_parameters(query, now.room), viewer))
@@ -102,20 +102,20 @@ class PendingRoutes:
 
     async def what_if_of_manifest(self, request: web.Request) -> web.Response:
         """The forecast of the pods of a manifest."""
-        expect_known(_parameters(request), ())
+        expect_known(query_values(request), ())
         viewer = Viewer(TENANTS.get())
         body = await self._body(request)
         return await self._answered(request, lambda now: _encoded(forecast_of_manifest(now, body, viewer)))
 
     async def page(self, request: web.Request) -> web.Response:
         """The page of waiting pods."""
-        asked, viewer = PendingRequest.of(_parameters(request) | {"helps": ["true"]}), Viewer(TENANTS.get())
+        asked, viewer = PendingRequest.of(query_values(request) | {"helps": ["true"]}), Viewer(TENANTS.get())
 
         return await self._shown(request, lambda now: pending_page(pending_list(now, asked, viewer), asked))
 
     async def page_of_pod(self, request: web.Request) -> web.Response:
         """The page about one pod, or about the pods of a job."""
-        asked, viewer = WhyRequest.of(_parameters(request)), Viewer(TENANTS.get())
+        asked, viewer = WhyRequest.of(query_values(request)), Viewer(TENANTS.get())
         return await self._shown(
             request, lambda now: why_page(why_document(now, asked, viewer, past=self._past), asked)
         )
@@ -175,7 +175,3 @@ def _said(status: HTTPStatus, text: str, headers: dict[str, str] | None = None) 
 
 def _encoded(document: Struct) -> bytes:
     return msgspec.json.encode(document)
-
-
-def _parameters(request: web.Request) -> dict[str, list[str]]:
-    return {name: request.query.getall(name) for name in request.query}

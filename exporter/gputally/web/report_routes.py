@@ -23,7 +23,7 @@ from gputally.web.report_requests import (
     preemption_request,
     wait_request,
 )
-from gputally.web.server import compressed, joined
+from gputally.web.server import compressed, joined, query_values
 from gputally.web.turns import RETRY_AFTER, try_again
 
 PAGE_PATH: Final = "/report"
@@ -65,7 +65,7 @@ def report_routes(
         return _response(request, shorter if gzipped else described, "json", gzipped=gzipped)
 
     async def page(request: web.Request) -> web.StreamResponse:
-        found = await report_page(runner, _parameters(request), tenants=TENANTS.get())
+        found = await report_page(runner, query_values(request), tenants=TENANTS.get())
         headers = PAGE_HEADERS | (RETRY_AFTER if found.is_busy else {})
         return web.Response(status=found.status, text=found.html, content_type="text/html", headers=headers)
 
@@ -82,14 +82,14 @@ async def _served(request: web.Request, runner: ReportRunner, parse: Parse, *, c
     """What the command prints, JSON by pages. Raises: TooBusy."""
     gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
     try:
-        asked = parse(_parameters(request), tenants=TENANTS.get())
+        asked = parse(query_values(request), tenants=TENANTS.get())
 
         def finish(body: bytes) -> bytes:
             if asked.format != "json":
                 return compressed(body) if gzipped else body
             document: dict[str, Any] = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
             cut_off = msgspec.json.decode(document["cut_off"], type=str)
-            same = parse(_parameters(request) | {"cut_off": [cut_off]}, tenants=TENANTS.get())
+            same = parse(query_values(request) | {"cut_off": [cut_off]}, tenants=TENANTS.get())
             if same.arguments != asked.arguments:  # for its other pages, which name the cut-off
                 runner.keep(body, same.arguments, command=command)
             found = _page(document, asked, request.rel_url.update_query(cut_off=cut_off))
@@ -101,10 +101,6 @@ async def _served(request: web.Request, runner: ReportRunner, parse: Parse, *, c
     except ReportUnavailable as error:
         return try_again(str(error))
     return _response(request, body, asked.format, gzipped=gzipped)
-
-
-def _parameters(request: web.Request) -> dict[str, list[str]]:
-    return {name: request.query.getall(name) for name in request.query}
 
 
 def _page(document: dict[str, Any], asked: ReportRequest, address: URL) -> bytes:

@@ -65,6 +65,11 @@ class Site(Struct, frozen=True, kw_only=True):
     max_requests: int = 40
 
 
+def query_values(request: web.Request) -> dict[str, list[str]]:
+    """All values of each query parameter, in order."""
+    return {name: request.query.getall(name) for name in request.query}
+
+
 @asynccontextmanager
 async def serve(
     site: Site, *, addresses: Sequence[str], policy_source: Callable[[], AccessPolicy] = AccessPolicy
