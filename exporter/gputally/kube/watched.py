@@ -9,7 +9,8 @@ from msgspec import Struct
 from gputally.accounting.disruptions.node_signals import NAMESPACE, SENDERS
 from gputally.accounting.jobs.record import is_gpu_job
 from gputally.accounting.waiting.bound_pods import Matters, other_pod
-from gputally.accounting.watched.relevant_pods import is_watched
+from gputally.accounting.watched.agents import is_agent
+from gputally.accounting.watched.unaccounted_pods import may_be_unaccounted
 from gputally.frameworks.all import POD_GROUPS
 from gputally.frameworks.kueue import KueueWorkload
 from gputally.frameworks.pod_group_kind import PodGroupKind
@@ -23,11 +24,18 @@ from gputally.model.kube.policy import PodDisruptionBudget, PriorityClass, Resou
 from gputally.model.kube.workloads import Job
 from gputally.model.observation import Observation
 from gputally.model.rules import Rules
+from gputally.shares.request import may_be_added
 
 IDLE_SECONDS: Final = 150.0
 """The server sends a bookmark about every minute: allows for two missing ones."""
 _EVENTS_IDLE_S: Final = 900.0
 """Servers send no bookmarks for Events, and end a watch after at most ten minutes."""
+
+
+def is_watched(pod: Pod, rules: Rules) -> bool:
+    """Whether the pod requests GPUs or what may be some, is an agent, has claims, or may preempt pods with GPUs."""
+    is_nominated = bool(pod.status.nominated_node_name)
+    return may_be_unaccounted(pod, rules) or may_be_added(pod, rules) or is_nominated or is_agent(pod, rules)
 
 
 def everything(_: object) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gputally.accounting.watched.agents import Agents
-from gputally.accounting.watched.relevant_pods import is_watched
+from gputally.kube.watched import is_watched
 from gputally.model.kube.meta import Kind
 from gputally.model.kube.pods import Pod
 from gputally.model.observation import Deleted, Upserted

@@ -8,8 +8,8 @@ import pytest
 from gputally.accounting.facts.release import ACCEPTANCE_US
 from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.watched import unaccounted_pods
-from gputally.accounting.watched.relevant_pods import is_watched
 from gputally.accounting.watched.unaccounted_pods import UnaccountedDays, UnaccountedPods
+from gputally.kube.watched import is_watched
 from gputally.model.kube.meta import Kind
 from gputally.model.rules import ResourceRule, Rules
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
