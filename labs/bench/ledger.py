@@ -24,7 +24,7 @@ from typing import Any
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.snapshot import publish
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Deleted, Observation, Upserted
 from gputally.model.rules import Rules
 from labs.bench.figure import Figure, line

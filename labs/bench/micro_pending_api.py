@@ -19,7 +19,7 @@ from gputally.answers.pending_requests import PendingRequest, WhyRequest
 from gputally.answers.planned_pods import planned_by_parameters
 from gputally.answers.viewer import ALL
 from gputally.answers.why import why_document
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.observation import RelistFinished, RelistStarted, Upserted
 from labs.bench.figure import Figure

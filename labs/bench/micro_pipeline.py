@@ -14,7 +14,8 @@ from gputally.config.read import read_files
 from gputally.exposition.text_format import Rows, render
 from gputally.kube.watch_events import BookmarkEvent, decoder
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.kube.meta import Kind, Namespace, Object, Status
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Namespace, Object, Status
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.pods import Pod
 from gputally.model.observation import Upserted

@@ -7,7 +7,7 @@ every 2 minutes instead of 15 s, which does not change the number of samples.
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark, Observation
 from gputally.model.units import GPU
 from gputally.model.usage import AssignmentReport, Hour

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gputally.model.rules import OPTIONAL_RESOURCES
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES
 from tests.behaviour.product import Samples, total
 from tests.behaviour.stage import Stage
 from tests.cluster.control_plane import ControlPlane

@@ -14,7 +14,7 @@ from gputally.accounting.totals.total import Total
 from gputally.aggregator.aggregator import RunningAggregator
 from gputally.aggregator.settings import AgentOptions, Settings
 from gputally.demo.sim_agents import SimAgents
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.units import GPU
 from gputally_sim.api.store import Change, Verb
 from gputally_sim.cluster import SimCluster

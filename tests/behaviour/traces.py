@@ -17,7 +17,7 @@ import pytest
 
 from gputally.aggregator.aggregator import RunningAggregator, aggregate
 from gputally.aggregator.settings import Settings
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gputally.model.rules import OPTIONAL_RESOURCES
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES
 from tests.chart.helm import CHART, container, objects, of_kind, pods, rendered
 from tests.chart.matrix import MATRIX
 from tests.cluster.manifests import Json

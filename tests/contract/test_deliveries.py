@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.disruptions import Cause, Disruption
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Checkpoint
 from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, step, us
 

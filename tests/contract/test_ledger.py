@@ -9,7 +9,7 @@ from gputally.accounting.totals.label_limiter import KnownValue
 from gputally.accounting.totals.series import Series
 from gputally.accounting.totals.total import Total
 from gputally.ledger.protocol import Ledger, LedgerReader
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Checkpoint
 from gputally.model.pod_record import PodRecord
 from tests.contract.conftest import BackEnd

@@ -12,7 +12,7 @@ from gputally.ledger.records import CapacityRecord, GapSubject, ObservationGap, 
 from gputally.ledger.wait_records import WaitRecord
 from gputally.model.allocation import Gap
 from gputally.model.disruptions import PREEMPTIONS, Cause, DisruptionRecord
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.node_record import NodeRecord
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from gputally.model.verdicts import Reason

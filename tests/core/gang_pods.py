@@ -8,9 +8,10 @@ import msgspec
 from gputally.frameworks.core_pod_groups import CorePodGroup
 from gputally.frameworks.coscheduling import CoschedulingPodGroup
 from gputally.frameworks.volcano import VolcanoPodGroup
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES, Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.workloads import Job
-from gputally.model.rules import OPTIONAL_RESOURCES, Rules
+from gputally.model.rules import Rules
 from tests.core.manifests import Json, NodeForm, PodForm, instant
 from tests.core.replay import Replay
 

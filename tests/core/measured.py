@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark
 from gputally.model.usage import AssignmentReport
 from tests.core.manifests import us

@@ -14,7 +14,7 @@ from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import Total
 from gputally.model.history import grown
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.node_record import NodeRecord
 from gputally.model.observation import Checkpoint
 from gputally.model.pod_record import PodRecord

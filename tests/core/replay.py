@@ -14,7 +14,8 @@ from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.totals.series import Labels, Point
 from gputally.accounting.totals.total import Lines, Total
 from gputally.model.allocation import Segment, State
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.pods import Pod
 from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from gputally.model.pod_record import PodRecord

@@ -4,14 +4,21 @@ from collections.abc import Mapping
 
 import pytest
 
-from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, STORED, Limit
+from gputally.accounting.base.limits import SELECTOR_CHARACTERS
+from gputally.accounting.base.state_part import DOCUMENTS
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES, Kind, Limit
+from gputally.model.rules import Rules
 from gputally.placement.needs import MAX_RULES_OF_TEMPLATE, MAX_TEXT_OF_TEMPLATE
+from tests.core.replay import Replay
 from tests.docs.pages import TEXTS, table
 
 TEXT = TEXTS["docs/limits.md"]
+WATCHED = {kind: kind.limit for kind in Kind}
+PARTS = Replay(rules=Rules(watched=OPTIONAL_RESOURCES)).fleet.parts
+STORED = {part.name: part.document_limit for part in PARTS if part.name in DOCUMENTS}
 
 
-@pytest.mark.parametrize(("heading", "limits"), [("Resource", KEPT), ("Document", STORED)])
+@pytest.mark.parametrize(("heading", "limits"), [("Resource", WATCHED), ("Document", STORED)])
 def test_the_tables_have_each_limit_of_the_code(heading: str, limits: Mapping[str, Limit]) -> None:
     written = {name: (own, everywhere) for name, own, everywhere, _ in table(TEXT, heading)}
 

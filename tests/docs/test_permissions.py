@@ -6,8 +6,9 @@ import yaml
 
 from gputally.accounting.terms.job import unknown_owner
 from gputally.kube.watched import ON_REQUEST, resources
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES
 from gputally.model.kube.meta import Owner, OwnerReference
-from gputally.model.rules import OPTIONAL_RESOURCES, Rules
+from gputally.model.rules import Rules
 from tests.docs.pages import ROOT, TEXTS, table
 
 DOCUMENTS = list(yaml.safe_load_all((ROOT / "deploy" / "rbac.yaml").read_text()))

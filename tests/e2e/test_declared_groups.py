@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.model.rules import OPTIONAL_RESOURCES
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES
 from tests.behaviour.product import Product, total
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane

@@ -17,7 +17,7 @@ from gputally.kube.failures import Backoff
 from gputally.kube.reflector import run_reflector
 from gputally.kube.watched import Resource
 from gputally.model.health import WatchHealth
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.pods import Pod
 from gputally.model.observation import Upserted
 from tests.cluster.api import Api

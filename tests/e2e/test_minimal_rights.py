@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gputally.kube.watched import resources
-from gputally.model.rules import OPTIONAL_RESOURCES, Rules
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES
+from gputally.model.rules import Rules
 from tests.behaviour.product import Product, Samples, total
 from tests.chart.helm import objects, of_kind, rendered
 from tests.chart.matrix import MATRIX

@@ -22,7 +22,7 @@ from gputally.ledger.protocol import Ledger
 from gputally.ledger.records import SegmentRecord
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.health import WatchHealth
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Checkpoint, Observation
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules

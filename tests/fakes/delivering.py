@@ -12,7 +12,7 @@ from gputally.aggregator.preemption_webhook import PreemptionWebhook, url_source
 from gputally.ledger.open import open_reader
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.disruptions import Cause
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Checkpoint
 from gputally.model.units import US_PER_SECOND
 from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, step, us

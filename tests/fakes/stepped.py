@@ -13,7 +13,7 @@ from typing import Final
 
 from gputally.aggregator.aggregator import RunningAggregator, aggregate
 from gputally.aggregator.settings import Settings
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally_sim.cluster import SimCluster
 from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.until import until

@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
+from typing import TYPE_CHECKING
 
 from gputally.accounting.prices.book import ALWAYS, DatedPrice, PriceBook, PriceRule
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
 from tests.core.manifests import NodeForm, PodForm, as_namespace, as_node, as_pod, namespace, us
+
+if TYPE_CHECKING:
+    from gputally.model.kube.meta import Object
 
 BOOK = PriceBook(
     name="invented",

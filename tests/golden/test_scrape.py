@@ -29,7 +29,8 @@ from gputally.model.health import (
     WatchHealth,
 )
 from gputally.model.kube.events import Event
-from gputally.model.kube.meta import Kind, Namespace, Object
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES, Kind
+from gputally.model.kube.meta import Namespace, Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import Pod
@@ -37,7 +38,7 @@ from gputally.model.kube.policy import PodDisruptionBudget, PriorityClass, Resou
 from gputally.model.kube.workloads import Job
 from gputally.model.observation import Bookmark, Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.price import Basis
-from gputally.model.rules import OPTIONAL_RESOURCES, Rules
+from gputally.model.rules import Rules
 from hack import promtool
 from tests.conftest import Golden
 from tests.core.manifests import (

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gputally.frameworks.kueue import KueueWorkload
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.policy import PodDisruptionBudget
 from gputally.model.kube.workloads import Job
 from tests.core.gang_pods import group

@@ -4,7 +4,8 @@ from typing import Final
 
 from gputally.frameworks.coscheduling import CoschedulingPodGroup
 from gputally.frameworks.volcano import VolcanoPodGroup
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.workloads import Job

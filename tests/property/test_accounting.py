@@ -14,7 +14,8 @@ from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.nodes import capacity_account
 from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Segment
-from gputally.model.kube.meta import Kind, OwnerReference
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import OwnerReference
 from gputally.model.kube.pods import Pod
 from gputally.model.observation import Bookmark, Deleted, OwnerResolved, RelistFinished, RelistStarted, Upserted
 from gputally.model.pod_record import PodRecord

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.units import GPU, GPU_SECOND
 from gputally.model.waits import NOBODY, Occupant, PendingHistory, PendingSegment
 from tests.core.manifests import NodeForm, PodForm, us

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.accounting.totals.total import LABELS, Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.workloads import Job
 from gputally.model.observation import Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.rules import Limits, Rules, TenantRule, TenantSource

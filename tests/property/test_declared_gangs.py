@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gputally.accounting.fleet.snapshot import publish
-from gputally.model.rules import OPTIONAL_RESOURCES
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES
 from tests.core.gang_pods import TASK
 from tests.core.manifests import Json, NodeForm, instant, us
 from tests.core.replay import Replay

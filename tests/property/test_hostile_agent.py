@@ -9,7 +9,7 @@ from gputally.accounting.totals.total import Total
 from gputally.accounting.usage.bounds import KEPT_US
 from gputally.aggregator.agent_client import implausible
 from gputally.model.devices import MOST_POWER
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark, UsageReported
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport

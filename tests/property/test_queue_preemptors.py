@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
 from gputally.frameworks.kueue import KueueWorkload
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from tests.core.kueue import PYTORCH, condition, evicted, kueue_workload, preempted_for, unreserved

@@ -13,7 +13,7 @@ from gputally.accounting.totals.series import Labels
 from gputally.accounting.totals.total import Total
 from gputally.errors import MalformedObject
 from gputally.model.kube.events import Event
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.pods import Pod
 from gputally.model.observation import Deleted, Upserted

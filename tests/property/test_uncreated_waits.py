@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.events import Event
-from gputally.model.kube.meta import Condition, Kind
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Condition
 from gputally.model.kube.workloads import Job
 from gputally.model.observation import Bookmark
 from gputally.model.rules import Rules

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark, UsageReported
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport

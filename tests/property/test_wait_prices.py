@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gputally.accounting.prices.book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.pods import Pod
 from gputally.model.kube.workloads import Job
 from gputally.model.price import Basis

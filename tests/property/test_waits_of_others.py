@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.totals.total import Total
 from gputally.errors import MalformedObject
-from gputally.model.kube.meta import Kind
-from gputally.model.rules import OPTIONAL_RESOURCES
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES, Kind
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_DAY
 from gputally.model.waits import PendingSegment, UncreatedPodsSegment
 from tests.core.manifests import us

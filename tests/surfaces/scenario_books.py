@@ -16,7 +16,7 @@ from gputally.demo.demo import MONDAY_SIX_US
 from gputally.demo.sim_agents import SimAgents
 from gputally.demo.waiting_example import create_waiting_example
 from gputally.ledger.open import open_reader
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally_sim.cluster import SimCluster
 from gputally_sim.instants import HOUR_US, MINUTE_US
 from tests.fakes.stepped import BOOKMARK_S, STANDSTILL, SteppedCluster, demo_settings, stepped

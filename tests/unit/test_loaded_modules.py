@@ -28,8 +28,8 @@ BARE = {
     "gputally.process.settings",
 }
 """For the table of commands, their parser and an error."""
-MOST_FOR_FLAGS = {"waits": 25}
-"""Its help names the causes of waits."""
+MOST_FOR_FLAGS = {"waits": 25, "aggregator": 22}
+"""Their help names the causes of waits, and the resources that are watched on request."""
 WRONG_LEVEL = "--log.level=wrong"
 """Is rejected after all modules of the aggregator or the agent are imported."""
 

@@ -16,7 +16,7 @@ from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import Lines, Total
 from gputally.model.disruptions import Disruption, Preemption
 from gputally.model.history import alike
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.policy import ClassVersion
 from gputally.model.lost_work import LostWork
 from gputally.model.node_record import NodeFacts, NodeRecord

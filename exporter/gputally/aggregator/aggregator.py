@@ -40,7 +40,7 @@ from gputally.kube.server_time import CONFIRMED_US, ServerTime, keep_confirmed, 
 from gputally.kube.watched import Resource, unwatched
 from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.protocol import Ledger
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_DAY, US_PER_SECOND
 from gputally.process.clock import Clock

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Observation, RelistFinished, Unavailable
 
 LIMIT: Final = 10_000

@@ -13,7 +13,7 @@ from gputally.aggregator.ledger_writer import LedgerWriter
 from gputally.kube.watched import Resource, resources
 from gputally.ledger.protocol import Ledger
 from gputally.model.health import Health, LedgerHealth, WatchHealth
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.process.clock import Clock
 
 

@@ -15,7 +15,8 @@ from gputally.errors import ApiError
 from gputally.kube.api import Api
 from gputally.kube.failures import Backoff
 from gputally.kube.lists import list_pages
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.observation import ListedSeparately

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gputally.errors import ConfigError, Problem
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES
 from gputally.model.price import JOB_COST_CURRENCY
-from gputally.model.rules import OPTIONAL_RESOURCES, AgentMarks, MigBasis
+from gputally.model.rules import AgentMarks, MigBasis
 from gputally.model.usage import AgentPod
 from gputally.process.settings import (
     Setting,

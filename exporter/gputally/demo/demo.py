@@ -21,7 +21,7 @@ from gputally.demo.sim_agents import SimAgents
 from gputally.demo.waiting_example import create_waiting_example
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.units import US_PER_SECOND
 from gputally.process.log import configure
 from gputally_sim.cluster import SimCluster

@@ -20,7 +20,7 @@ from gputally.frameworks.pod_group_kind import PodGroupKind
 from gputally.frameworks.ray import RAY
 from gputally.frameworks.tekton import TEKTON
 from gputally.frameworks.volcano import VOLCANO
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 
 FRAMEWORKS: Final[tuple[Framework, ...]] = (
     JOB_SETS,

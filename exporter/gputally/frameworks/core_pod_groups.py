@@ -9,7 +9,8 @@ from msgspec import field
 
 from gputally.frameworks.framework import Framework
 from gputally.frameworks.pod_group_kind import Declared, PodGroupKind, declared_of
-from gputally.model.kube.meta import Camel, Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Camel, Object
 
 API: Final = "scheduling.k8s.io"
 

@@ -11,7 +11,8 @@ from msgspec import field
 from gputally.frameworks.framework import Framework, StatedGang
 from gputally.frameworks.pod_group_kind import Declared, PodGroupKind, declared_of
 from gputally.frameworks.stated import first_of, pods_in
-from gputally.model.kube.meta import Camel, Kind, Labels, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Camel, Labels, Object
 from gputally.model.kube.pods import Texts
 
 NAMES: Final = (

@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from gputally.errors import MalformedObject
 from gputally.frameworks.stated import MOST_PODS, NO_GANG
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.units import dated_us
 
 

@@ -14,7 +14,8 @@ from gputally.frameworks.framework import NO_STATED_GANG, Framework, GroupLabels
 from gputally.frameworks.manifest import PlannedTemplate, PodKind, Roles
 from gputally.frameworks.pod_group_kind import Declared, PodGroupKind, declared_of
 from gputally.frameworks.stated import MOST_PODS, NO_GANG, count_of, first_of, pods_in
-from gputally.model.kube.meta import Camel, Kind, Labels, Object, is_name
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Camel, Labels, Object, is_name
 from gputally.model.kube.pods import Texts
 from gputally.model.pod_record import PodRecord
 

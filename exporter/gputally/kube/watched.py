@@ -16,7 +16,8 @@ from gputally.frameworks.kueue import KueueWorkload
 from gputally.frameworks.pod_group_kind import PodGroupKind
 from gputally.model.health import WatchHealth
 from gputally.model.kube.events import Event
-from gputally.model.kube.meta import Kind, Namespace, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Namespace, Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import Pod
@@ -153,7 +154,7 @@ ON_REQUEST: Final = (
     ),
     *map(_pod_groups, POD_GROUPS),
 )
-"""Watched only if the rules name them: those of `OPTIONAL_RESOURCES`."""
+"""Watched only if the rules name them, as their `Kind` says."""
 
 
 def resources(rules: Rules, *, matters: Matters | None = None) -> tuple[Resource, ...]:

@@ -7,7 +7,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from gputally.model.budgets import BudgetsHealth
-from gputally.model.kube.meta import Kind, Lookup
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Lookup
 
 LAG_BOUNDS_S: Final = (0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 10.0, inf)
 """Upper bounds of the lag of verdicts."""

@@ -7,7 +7,8 @@ facts without an API timestamp depend on it.
 
 from msgspec import Struct
 
-from gputally.model.kube.meta import Kind, Object, Owner, OwnerReference
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object, Owner, OwnerReference
 from gputally.model.kube.workloads import Workload
 from gputally.model.needs import Taken
 from gputally.model.usage import UsageReport

@@ -12,16 +12,6 @@ FIXED: Final = "fixed"
 """Each unit of a resource is the `weight` of its rule."""
 SERVING_BY_NAME: Final = "(.*[-_.])?(inference|infer|serving|serve|online|realtime|real-time)([-_.].*)?"
 """Tiers that serve user traffic by default: their names contain one of these words as a separate part."""
-OPTIONAL_RESOURCES: Final = (
-    "poddisruptionbudgets",
-    "resourcequotas",
-    "events/FailedCreate",
-    "workloads.kueue.x-k8s.io",
-    "podgroups.scheduling.volcano.sh",
-    "podgroups.scheduling.x-k8s.io",
-    "podgroups.scheduling.k8s.io",
-)
-"""Resources that are watched only on request; Events by reason, those of other projects by group."""
 WHAT_IF_CHECKPOINTS_US: Final = tuple(minutes * 60_000_000 for minutes in (5, 10, 15, 30, 60))
 """Checkpoint intervals for which it is computed, too, what preemptions would have destroyed."""
 

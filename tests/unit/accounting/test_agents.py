@@ -6,7 +6,7 @@ import pytest
 
 from gputally.accounting.watched.agents import Agents
 from gputally.kube.watched import is_watched
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.pods import Pod
 from gputally.model.observation import Deleted, Upserted
 from gputally.model.rules import AgentMarks, Rules

@@ -1,7 +1,7 @@
 """Sizes of pods that wait, or have run in the last week."""
 
 from gputally.accounting.waiting.fitting import WEEK_US, AskedSizes
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.pod_sizes import Stranded
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import GPU_NAME, NodeForm, PodForm

@@ -7,7 +7,7 @@ import pytest
 
 from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.units import GPU_SECOND
 from tests.core.manifests import NodeForm, PodForm, preempted_event, us
 from tests.core.replay import Replay

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gputally.accounting.changes import Changes
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from tests.core.manifests import us
 from tests.core.policies import priority_class
 from tests.core.replay import Replay

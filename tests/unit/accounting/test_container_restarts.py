@@ -9,7 +9,7 @@ import pytest
 from gputally.accounting.jobs.checkpoints import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions import Cause, Disruption
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.lost_work import LostWork
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from tests.core.manifests import GPU_NAME, MIDNIGHT_S, Json, PodForm, as_pod, instant, us

@@ -7,7 +7,8 @@ import pytest
 
 from gputally.errors import MalformedObject
 from gputally.frameworks.coscheduling import NAMES
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.rules import Rules
 from tests.core.gang_pods import (
     COSCHEDULING,

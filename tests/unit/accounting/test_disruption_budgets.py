@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS
+from gputally.accounting.base.limits import SELECTOR_CHARACTERS
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions import Disruption
-from gputally.model.kube.meta import Kind, Selector
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Selector
 from gputally.model.kube.policy import DisruptionBudgetSpec, PodDisruptionBudget
 from gputally.model.observation import Bookmark
 from tests.core.manifests import NodeForm, PodForm, us
@@ -112,7 +113,7 @@ def test_an_empty_selector_selects_all_pods_of_the_namespace() -> None:
 
 
 def test_in_a_namespace_with_very_many_budgets_it_is_unknown() -> None:
-    many = (KEPT[KIND].in_namespace or 0) + 1
+    many = (KIND.limit.in_namespace or 0) + 1
     replay = watching(*(budget(0, f"guard-{number}") for number in range(many)))
     replay.see(PREEMPTED, at=50.4)
 

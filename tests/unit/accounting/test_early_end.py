@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.workloads import Job
 from gputally.model.observation import Upserted
 from tests.core.manifests import NodeForm, PodForm, instant, us

@@ -7,7 +7,7 @@ import pytest
 
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.restore import at_present
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.verdicts import FindingKind
 from tests.core.manifests import PodForm, us
 from tests.core.replay import Replay

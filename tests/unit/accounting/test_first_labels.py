@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gputally.accounting.prices.book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 from tests.core.manifests import us
 from tests.core.replay import Replay

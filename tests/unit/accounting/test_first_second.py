@@ -2,7 +2,7 @@
 
 from gputally.accounting.changes import new_accounts
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Upserted
 from gputally.model.rules import Rules
 from tests.core.manifests import NodeForm, as_node, us

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.waiting import fitting as fitting_module
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from gputally.accounting.prices.book import ALWAYS, Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark, RelistFinished, RelistStarted
 from gputally.model.price import Basis
 from gputally.model.rules import Limits, Rules

@@ -16,7 +16,8 @@ from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.fleet import restore, snapshot
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.usage.usage import Usage
-from gputally.model.rules import OPTIONAL_RESOURCES, Rules
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES
+from gputally.model.rules import Rules
 
 EXPORTER = Path(inspect.getfile(Fleet)).parents[2]
 VALUES = {"rules", "book"}

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from tests.core.gang_pods import JOB_SET, KUEUE, LWS, VOLCANO, cluster, job, pod, start
 
 

@@ -9,7 +9,7 @@ from gputally.accounting.waiting.gangs import task_of
 from gputally.errors import MalformedObject
 from gputally.frameworks.groups import declared_by
 from gputally.frameworks.volcano import MOST_TASKS
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.partial_gangs import PartialGang, TaskShort
 from gputally.model.verdicts import Reason

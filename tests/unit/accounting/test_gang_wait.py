@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from tests.core.gang_pods import (
     COSCHEDULING,
     JOB,

@@ -10,7 +10,7 @@ from gputally.accounting.waiting.gangs import MOST_KINDS, Gangs, gang_of
 from gputally.accounting.waiting.scheduling_status import SchedulingStatus
 from gputally.frameworks.all import POD_GROUPS_BY_KIND
 from gputally.frameworks.pod_group_kind import Declared
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.needs import GangState
 from gputally.model.verdicts import Reason

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.workloads import Job
 from gputally.model.observation import Upserted
 from tests.core.manifests import Json, instant, us

@@ -9,10 +9,10 @@ import pytest
 from msgspec import structs
 
 from gputally.accounting.fleet.active_pods import read_active
-from gputally.accounting.jobs import cost
 from gputally.accounting.jobs.cost import JobCosts
 from gputally.catalog.aggregator.pod_metrics import JOB_COST, MOST_JOBS, view_of
 from gputally.catalog.metric import Row
+from gputally.model.kube.kinds import Limit
 from gputally.model.units import COST_UNIT
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
@@ -101,7 +101,7 @@ def test_beyond_the_limit_jobs_are_added_up_by_tenant_and_model() -> None:
 
 def test_jobs_with_pods_that_are_gone_are_kept_up_to_a_limit() -> None:
     replay = new_replay()
-    with patch.object(cost, "MOST_KEPT", 2):
+    with patch.object(JobCosts, "document_limit", Limit(None, 2)):
         for at, name in enumerate("abc", 20):
             replay.see(pod(name, owned=False), at=10)
             replay.lose(ended(pod(name, owned=False), at), at=at)

@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_fields
 
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions
 from gputally.model.disruptions import CLOSED_US
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Upserted
 from gputally.model.units import US_PER_SECOND
 from tests.contract.records import DISRUPTION

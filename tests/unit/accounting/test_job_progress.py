@@ -6,7 +6,7 @@ import pytest
 
 from gputally.accounting.changes import Changes
 from gputally.accounting.jobs.progress import PROGRESS, PROGRESS_UNIT, JobProgress, PodProgress
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.units import MICRO
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay

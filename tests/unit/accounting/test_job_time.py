@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.workloads import Job
 from gputally.model.observation import Deleted, RelistFinished, RelistStarted, Upserted
 from gputally.model.rules import Rules, TenantRule, TenantSource

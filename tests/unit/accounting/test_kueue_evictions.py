@@ -8,7 +8,7 @@ from gputally.accounting.disruptions.kueue_workload_names import PodWorkloads
 from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
 from gputally.frameworks.kueue import KueueWorkload
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 from tests.core.kueue import PYTORCH, evicted, kueue_workload
 from tests.core.manifests import Json, NodeForm, PodForm, instant

@@ -11,21 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, structs
 
-from gputally.accounting.base import limits
-from gputally.accounting.base.limits import KEPT, NONE, STORED, Limit, LimitOverflow, NamespaceLimit
+from gputally.accounting.base.limits import LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import DOCUMENTS, StatePart
-from gputally.accounting.disruptions import kueue_preemptors, preemptors
-from gputally.accounting.nodes.most_capacity import MOST_MODELS, MostCapacity
-from gputally.accounting.uncreated import refusals
-from gputally.accounting.waiting.fitting import MOST_SIZES, AskedSizes
-from gputally.accounting.watched.unaccounted_pods import MOST_DAYS, UnaccountedDays
+from gputally.accounting.disruptions.kueue_evictions import QueueEvictions
+from gputally.accounting.disruptions.kueue_preemptors import QueuePreemptors
+from gputally.accounting.uncreated.waits import UncreatedPodsBook
 from gputally.aggregator.accountant import Accountant
 from gputally.kube.watched import ON_REQUEST, resources
 from gputally.model.health import Health, LedgerHealth
 from gputally.model.kube.events import Event
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import NO_LIMIT, OPTIONAL_RESOURCES, Kind, Limit
+from gputally.model.kube.meta import Object
 from gputally.model.kube.policy import PodDisruptionBudget, ResourceQuota
-from gputally.model.rules import OPTIONAL_RESOURCES, Rules, TenantRule, TenantSource
+from gputally.model.rules import Rules, TenantRule, TenantSource
 from tests.core.gang_pods import group
 from tests.core.kueue import PYTORCH, evicted, kueue_workload, unreserved
 from tests.core.manifests import Json, PodForm, preempted_event, us
@@ -34,12 +32,8 @@ from tests.core.refusals import exceeded, failed_create, parallel_job
 from tests.core.replay import Replay
 
 SMALL = Limit(3, 6)
-LIMITED = [kind for kind, limit in KEPT.items() if limit != NONE]
+LIMITED = [kind for kind in Kind if kind.limit != NO_LIMIT]
 WATCHED = Rules(watched=OPTIONAL_RESOURCES)
-EVENT_KINDS = {
-    Kind.EVENTS: (preemptors, "MOST_EVENTS"),
-    Kind.FAILED_CREATES: (refusals, "MOST"),
-}
 
 
 def named(found: Object, name: str, namespace: str) -> Object:
@@ -116,10 +110,9 @@ def kept_names(parts: tuple[StatePart[Any], ...], namespace: str) -> set[str]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in LIMITED:
-        monkeypatch.setitem(limits.KEPT, kind, SMALL)
-    monkeypatch.setitem(limits.STORED, "queue_eviction", SMALL)
-    for module, name in ((preemptors, "MOST_EVENTS"), (refusals, "MOST"), (kueue_preemptors, "MOST")):
-        monkeypatch.setattr(module, name, 6)
+        monkeypatch.setattr(kind, "limit", SMALL)
+    for part in (QueueEvictions, QueuePreemptors):
+        monkeypatch.setattr(part, "document_limit", SMALL)
 
 
 @pytest.mark.usefixtures("small")
@@ -196,10 +189,9 @@ def test_documents_of_a_version_without_limits_are_limited_by_the_next_start(
     replay.scrape(62)
     assert len(stored(replay, name)) == 21
 
-    monkeypatch.setitem(limits.KEPT, Kind.JOBS, SMALL)
-    for stored_name in ("queue_eviction", "uncreated_waits"):
-        monkeypatch.setitem(limits.STORED, stored_name, SMALL)
-    monkeypatch.setattr(kueue_preemptors, "MOST", 6)
+    monkeypatch.setattr(Kind.JOBS, "limit", SMALL)
+    for part in (QueueEvictions, QueuePreemptors, UncreatedPodsBook):
+        monkeypatch.setattr(part, "document_limit", SMALL)
     replay.restart()
     replay.scrape(63)
 
@@ -210,12 +202,9 @@ def test_documents_of_a_version_without_limits_are_limited_by_the_next_start(
 def test_every_watched_kind_and_every_stored_document_has_a_limit_or_says_that_it_has_none() -> None:
     watched = {each.kind for each in (*resources(WATCHED), *ON_REQUEST)}
 
-    assert set(KEPT) == set(Kind) == watched
-    assert set(STORED) == set(DOCUMENTS)
-    assert STORED[UnaccountedDays.name].in_all == MOST_DAYS
-    assert STORED[MostCapacity.name].in_all == MOST_MODELS
-    assert STORED[AskedSizes.name].in_all == MOST_SIZES
-    assert all(limit == NONE or limit.in_all for limit in (*KEPT.values(), *STORED.values()))
+    assert watched == set(Kind)
+    limits = [*(kind.limit for kind in Kind), *(part.document_limit for part in Replay(rules=WATCHED).fleet.parts)]
+    assert all(limit == NO_LIMIT or limit.in_all for limit in limits)
 
 
 MEGABYTE = 10**6

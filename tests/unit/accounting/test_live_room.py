@@ -9,7 +9,7 @@ from gputally.accounting.nodes import young_nodes
 from gputally.accounting.nodes.young_nodes import MOST_UNKNOWN, YOUNG_US
 from gputally.accounting.waiting.bound_pods import other_pod
 from gputally.accounting.waiting.live_room import LiveRoom
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import Pod
 from gputally.model.needs import Taken

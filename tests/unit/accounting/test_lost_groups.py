@@ -9,7 +9,7 @@ import pytest
 from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
 from gputally.accounting.lost_work.group_restarts import PATIENCE_US
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import NodeForm, PodForm, instant
 from tests.core.replay import Replay

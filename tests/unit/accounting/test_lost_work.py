@@ -8,7 +8,7 @@ import pytest
 
 from gputally.accounting.jobs.checkpoints import CHECKPOINT_INTERVAL, LAST_CHECKPOINT, SAVES_ON_SIGTERM
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.lost_work import CheckpointSource, LostWork
 from gputally.model.rules import CheckpointRule, Rules
 from gputally.model.units import COST_UNIT, GPU_SECOND

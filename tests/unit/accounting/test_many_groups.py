@@ -2,18 +2,16 @@
 
 import pytest
 
-from gputally.accounting.base import limits
-from gputally.accounting.base.limits import Limit
 from gputally.accounting.groups.declared_groups import DeclaredGroups
 from gputally.frameworks.pod_group_kind import Declared
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind, Limit
 from tests.core.gang_pods import group
 
 KIND = Kind.COSCHEDULING_GROUPS
 
 
 def test_the_groups_of_a_namespace_are_limited_until_some_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(limits.KEPT, KIND, Limit(3, 50))
+    monkeypatch.setattr(KIND, "limit", Limit(3, 50))
     declared = dict[str, Declared | None]()
     groups = DeclaredGroups(KIND, lambda name, found, _: declared.update({name: found}), lambda *_: None)
     for number in range(5):

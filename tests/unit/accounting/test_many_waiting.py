@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gputally.accounting.waiting.verdicts import MOST_CLASSES, MOST_NODE_CHECKS
 from gputally.accounting.waiting.waiting import WaitingPods
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.needs import Needs
 from gputally.model.observation import Deleted
 from gputally.model.verdicts import Reason

@@ -1,7 +1,7 @@
 """The most GPUs that a cluster ever had."""
 
 from gputally.accounting.nodes.most_capacity import ALL
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.units import GPU
 from tests.core.manifests import NodeForm
 from tests.core.replay import Replay

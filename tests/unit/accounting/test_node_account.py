@@ -6,7 +6,7 @@ import pytest
 from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.nodes import capacity_account
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay
 

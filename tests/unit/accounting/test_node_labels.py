@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.replay import Replay

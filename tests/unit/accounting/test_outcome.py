@@ -7,7 +7,7 @@ import pytest
 
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.model.allocation import Outcome, Result
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.pod_record import PodRecord
 from tests.core.manifests import PodForm, as_pod, instant
 from tests.core.one_pod import FINISHED, NODE, RUNNING, cluster

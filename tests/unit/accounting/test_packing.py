@@ -7,7 +7,7 @@ import pytest
 
 from gputally.accounting.waiting import packing
 from gputally.accounting.waiting.packing import JobNodes
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from tests.core.manifests import Json, NodeForm, PodForm, us
 from tests.core.replay import Replay
 

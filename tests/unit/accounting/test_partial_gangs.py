@@ -7,7 +7,7 @@ import pytest
 
 from gputally.accounting.waiting.gang_deadlocks import MOST_GANGS, MOST_OF_TENANT
 from gputally.accounting.waiting.snapshot import PendingSums
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.partial_gangs import NotCompared, PartialGang, PartialSum
 from gputally.model.rules import Rules
 from gputally.model.units import GPU

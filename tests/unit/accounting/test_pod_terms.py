@@ -6,7 +6,8 @@ import pytest
 from gputally.accounting.totals.total import Total
 from gputally.errors import MalformedObject
 from gputally.model.allocation import Gap
-from gputally.model.kube.meta import Kind, OwnerReference
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import OwnerReference
 from gputally.model.observation import OwnerResolved, Upserted
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from tests.core.manifests import as_pod, namespace, us

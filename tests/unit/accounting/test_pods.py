@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from gputally.accounting.totals.total import Total
 from gputally.model.allocation import End
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import ResourceRule, Rules
 from tests.core.manifests import NodeForm, us
 from tests.core.one_pod import A100, BOUND, BY_LABEL, FINISHED, NODE, PENDING, RUNNING, cluster

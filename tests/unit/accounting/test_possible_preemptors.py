@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.disruptions import kueue_preemptors
+from gputally.accounting.disruptions.kueue_preemptors import QueuePreemptors
+from gputally.model.kube.kinds import Limit
 from gputally.model.rules import Rules, TierRule
 from tests.core.kueue import evicted, kueue_workload, preempted_for, unreserved
 from tests.core.manifests import Json, NodeForm
@@ -68,7 +69,7 @@ def test_workloads_that_wait_no_longer_are_forgotten_after_an_hour() -> None:
 
 
 def test_a_namespace_with_many_workloads_displaces_only_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kueue_preemptors, "MOST", 3)
+    monkeypatch.setattr(QueuePreemptors, "document_limit", Limit(None, 3))
     replay = running()
     says(replay, *(kueue_workload(unreserved(900), name=f"w{n}", uid=f"uid-{n}") for n in range(4)), at=901)
 

@@ -5,13 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.accounting.disruptions.preemptors import MOST_EVENTS, PreemptedEvents
+from gputally.accounting.disruptions.preemptors import PreemptedEvents
 from gputally.accounting.totals.total import Total
 from gputally.errors import MalformedObject
 from gputally.model.disruptions import Preemptor
+from gputally.model.kube.kinds import Kind
 from tests.core.manifests import Json, NodeForm, PodForm, preempted_event
 from tests.core.replay import Replay
 
+MOST = Kind.EVENTS.limit.most
 VICTIM = PodForm(name="victim", uid="v", tier="low", node="n1", scheduled=10, started=11)
 BY = PodForm(name="by", uid="b", tier="high")
 EVENT = preempted_event(VICTIM, by=BY)
@@ -62,9 +64,9 @@ def test_a_preemptor_may_be_named_by_its_uid_alone(related: Json) -> None:
 def test_a_namespace_that_fills_the_room_pushes_out_its_own_oldest_events_alone() -> None:
     events = PreemptedEvents()
     filled(events, "honest", 3)
-    filled(events, "evil", MOST_EVENTS + 100)
+    filled(events, "evil", MOST + 100)
 
-    assert len(events) == MOST_EVENTS
+    assert len(events) == MOST
     assert [events.by("honest", f"v{i}") is not None for i in range(3)] == [True] * 3
     assert events.by("evil", "v102") is None
     assert events.by("evil", "v103")
@@ -72,14 +74,12 @@ def test_a_namespace_that_fills_the_room_pushes_out_its_own_oldest_events_alone(
 
 def test_namespaces_that_fill_the_room_share_it() -> None:
     events = PreemptedEvents()
-    filled(events, "evil", MOST_EVENTS)
-    filled(events, "honest", MOST_EVENTS)
+    filled(events, "evil", MOST)
+    filled(events, "honest", MOST)
 
-    evil, honest = (
-        sum(events.by(each, f"v{i}") is not None for i in range(MOST_EVENTS)) for each in ("evil", "honest")
-    )
+    evil, honest = (sum(events.by(each, f"v{i}") is not None for i in range(MOST)) for each in ("evil", "honest"))
 
-    assert evil + honest == MOST_EVENTS
+    assert evil + honest == MOST
     assert abs(evil - honest) <= 2
 
 
@@ -106,12 +106,12 @@ def test_what_is_old_is_forgotten_with_its_namespace() -> None:
 def test_the_longest_events_that_are_kept_take_a_few_megabytes() -> None:
     replay = Replay()
     tracemalloc.start()
-    for i in range(2 * MOST_EVENTS):
+    for i in range(2 * MOST):
         uid = f"{i}".zfill(128)
         related = {"uid": uid, "namespace": "m" * 253, "name": "n" * 253}
         replay.see_event(EVENT | {"involvedObject": {"kind": "Pod", "uid": uid}, "related": related}, at=51)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert len(replay.fleet.disrupted.preemptions.events) == MOST_EVENTS
+    assert len(replay.fleet.disrupted.preemptions.events) == MOST
     assert held < 20_000_000

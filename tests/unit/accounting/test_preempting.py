@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gputally.accounting.disruptions.preemptions import Preempting
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.units import GPU
 from tests.core.manifests import PodForm, preempted_event, us
 from tests.core.replay import Replay

@@ -7,7 +7,7 @@ from gputally.accounting.fleet.restore import WAITED_US, at_present
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions import Preemption
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.node_record import LostLabel, NodeRecord
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU_SECOND

@@ -8,7 +8,7 @@ import pytest
 
 from gputally.accounting.totals.total import Total
 from gputally.model.disruptions import Cause
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.workloads import Job
 from tests.core.manifests import NodeForm, PodForm, instant
 from tests.core.replay import Replay

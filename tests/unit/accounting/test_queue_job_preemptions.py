@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.model.disruptions import QUEUE_CLOSED_US, Disruption
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, US_PER_SECOND
 from tests.core.kueue import PYTORCH, evicted, kueue_workload, preempted_for

@@ -8,7 +8,7 @@ import pytest
 from gputally.accounting.totals.total import Total
 from gputally.frameworks.kueue import KueueWorkload
 from gputally.model.disruptions import Preemption
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from tests.core.kueue import PYTORCH, condition, evicted, kueue_workload, preempted_for, unreserved

@@ -4,7 +4,7 @@ import pytest
 
 from gputally.answers.uncreated_workloads import workload_sentence
 from gputally.frameworks.kueue import KueueWorkload
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
 from tests.core.kueue import PYTORCH, condition, kueue_workload, unreserved

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.errors import MalformedObject
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.policy import ResourceQuota
 from gputally.model.rules import Rules, TenantRule, TenantSource
 from gputally.model.units import GPU

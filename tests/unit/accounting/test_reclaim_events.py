@@ -6,7 +6,7 @@ import pytest
 
 from gputally.accounting.disruptions.node_signals import SENDERS
 from gputally.model.disruptions import Cause
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from tests.core.manifests import Json, NodeForm, instant, us
 from tests.core.replay import Replay
 from tests.unit.accounting.test_disruptions import NODE, RUNNING, counted, ended, found, marked

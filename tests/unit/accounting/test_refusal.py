@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.accounting.uncreated import refusals
 from gputally.accounting.uncreated.refusals import FailedCreates, Refusal, refusal_of
+from gputally.model.kube.kinds import Kind, Limit
 from gputally.model.needs import QuotaState
 from gputally.model.rules import Rules
 from tests.core.manifests import us
@@ -105,7 +105,7 @@ def test_an_event_of_an_object_that_cannot_be_there_says_nothing(named: dict[str
 
 
 def test_a_namespace_cannot_displace_the_refusals_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusals, "MOST", 10)
+    monkeypatch.setattr(Kind.FAILED_CREATES, "limit", Limit(None, 10))
     known = FailedCreates(RULES)
     known.seen(failed_create(QUOTA, namespace="quiet"), at_us=us(100))
     for number in range(50):

@@ -8,7 +8,7 @@ import pytest
 from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.totals.total import Total
 from gputally.model.allocation import Gap
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from tests.core.manifests import Json, NodeForm, PodForm, as_pod, instant, us
 from tests.core.replay import Replay
 

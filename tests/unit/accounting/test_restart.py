@@ -9,7 +9,7 @@ import pytest
 
 from gputally.accounting.fleet import fleet
 from gputally.accounting.pods.pods import Pods
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark
 from gputally.model.rules import Rules, TierRule
 from tests.core.manifests import namespace, us

@@ -7,7 +7,7 @@ from msgspec import convert
 
 from gputally.accounting.waiting import bound_pods
 from gputally.accounting.waiting.bound_pods import other_pod
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.needs import Amounts, Taken
 from gputally.model.observation import OtherPod

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gputally.accounting.totals.total import Total
 from gputally.accounting.waiting.blame import Blame
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Limits, Rules, TierRule
 from gputally.model.waits import Occupant
 from tests.core.manifests import GPU_NAME, us

@@ -7,10 +7,9 @@ import pytest
 
 from gputally.accounting.facts.release import ACCEPTANCE_US
 from gputally.accounting.fleet.snapshot import publish
-from gputally.accounting.watched import unaccounted_pods
 from gputally.accounting.watched.unaccounted_pods import UnaccountedDays, UnaccountedPods
 from gputally.kube.watched import is_watched
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind, Limit
 from gputally.model.rules import ResourceRule, Rules
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import US_PER_DAY, US_PER_SECOND
@@ -194,7 +193,7 @@ def test_the_most_pods_of_a_day_are_kept_also_of_short_ones() -> None:
 
 
 def test_beyond_the_most_days_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unaccounted_pods, "MOST_DAYS", 3)
+    monkeypatch.setattr(UnaccountedDays, "document_limit", Limit(None, 3))
     part = UnaccountedPods(Rules())
     days = UnaccountedDays(part)
     part.seen(as_pod(pod("a", gpus=0, claims=("gpu",))), at_us=us(5))

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from gputally.model.kube.meta import Kind, Owner, OwnerReference
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Owner, OwnerReference
 from gputally.model.kube.workloads import Job, Workload
 from gputally.model.observation import WorkloadResolved
 from gputally.model.price import PriceRange

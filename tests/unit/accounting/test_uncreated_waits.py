@@ -9,7 +9,7 @@ import pytest
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.prices.book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.workloads import Job
 from gputally.model.observation import Bookmark
 from gputally.model.price import Basis

@@ -6,7 +6,7 @@ import pytest
 
 from gputally.accounting.fleet.snapshot import publish
 from gputally.accounting.nodes.inventory import MOST_RESOURCES
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import ResourceRule, Rules
 from gputally.shares.unknown_devices import is_unknown_device
 from tests.core.manifests import NodeForm, us

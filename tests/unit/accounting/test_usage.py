@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Upserted
 from gputally.model.usage import Fault
 from tests.core.manifests import as_pod, us

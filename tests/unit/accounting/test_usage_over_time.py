@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.totals.total import Total
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.measured import POD, STRANGER, complete, started, tell
 from tests.core.one_pod import NODE, RUNNING

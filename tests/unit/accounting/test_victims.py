@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Upserted
 from tests.core.manifests import as_pod, preempted_event, us
 from tests.unit.accounting.test_preemptions import DELETED, MARKED, PREEMPTOR, RUNNING, cluster, counted

@@ -12,7 +12,7 @@ from gputally.answers.uncreated_workloads import workload_sentence
 from gputally.catalog.aggregator.uncreated_metrics import UNCREATED_GPU_SECONDS, UNCREATED_GPUS
 from gputally.catalog.aggregator.wait_metrics import NOT_CHARGED, REASON_GPUS, REASON_PODS
 from gputally.catalog.metric import Row
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.workloads import Job
 from gputally.model.rules import ChargeCeilings, Rules
 from gputally.model.units import GPU_SECOND, to_datetime

@@ -7,7 +7,7 @@ from unittest.mock import patch
 from gputally.accounting.totals.total import Total
 from gputally.accounting.wait_book.prices import MOST_NODE_CHECKS
 from gputally.accounting.waiting.waiting import WaitingPods
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.needs import Needs
 from gputally.model.observation import Bookmark
 from gputally.model.rules import Rules

@@ -13,7 +13,7 @@ from gputally.accounting.prices.book import Criterion, DatedPrice, PriceBook, Pr
 from gputally.accounting.totals.total import Total
 from gputally.accounting.wait_book.book import MOST_WAITS
 from gputally.accounting.waiting.blame import Blame, BlameShares
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.pods import Pod
 from gputally.model.needs import Needs, Situation
 from gputally.model.observation import RelistFinished, RelistStarted

@@ -11,7 +11,7 @@ from gputally.aggregator.aggregator import aggregate
 from gputally.aggregator.settings import AgentOptions, Settings, Target
 from gputally.errors import ConfigError
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
 from gputally_sim.cluster import SimCluster

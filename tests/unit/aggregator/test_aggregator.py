@@ -23,7 +23,7 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.open_to_write import open_ledger
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark, Observation, RelistFinished, RelistStarted
 from gputally.model.rules import Rules
 from gputally.model.units import GPU_SECOND, US_PER_DAY

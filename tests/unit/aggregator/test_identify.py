@@ -15,7 +15,7 @@ from gputally.kube.failures import remedy
 from gputally.kube.identify import identify
 from gputally.kube.watched import Resource, resources
 from gputally.model.kube.events import Event
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.nodes import Node
 from gputally.model.rules import Rules
 from gputally_sim.cluster import SimCluster

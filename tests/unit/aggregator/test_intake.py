@@ -3,7 +3,7 @@
 import asyncio
 
 from gputally.aggregator.intake import Intake
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark, Observation, RelistFinished, Unavailable
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.aggregator.settings import Settings
-from gputally.model.rules import OPTIONAL_RESOURCES
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES
 from gputally_sim.cluster import SimCluster
 from tests.cluster.manifests import resource_quota
 from tests.fakes.aggregating import aggregating, until_ready

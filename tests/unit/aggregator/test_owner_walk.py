@@ -16,7 +16,8 @@ from gputally.kube.api import Api
 from gputally.kube.connection import Choice, connect
 from gputally.kube.failures import Failure, RequestFailed
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.kube.meta import Kind, Lookup
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Lookup
 from gputally.model.observation import Deleted, Upserted
 from gputally.model.rules import Rules
 from tests.core.manifests import PodForm, as_pod, us

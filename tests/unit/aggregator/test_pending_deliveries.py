@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gputally.aggregator.preemption_webhook import due_records
 from gputally.errors import LedgerUnwritable
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Checkpoint
 from tests.contract.records import step
 from tests.fakes.delivering import NOW, VICTIM, delivering, pending, record

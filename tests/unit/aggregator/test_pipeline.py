@@ -20,7 +20,7 @@ from gputally.errors import LedgerError, LedgerUnwritable
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.health import WatchHealth
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Observation, RelistStarted, Upserted
 from gputally.model.rules import Rules
 from tests.core.manifests import NodeForm, PodForm, as_event, as_node, as_pod, preempted_event, us

@@ -13,7 +13,7 @@ from gputally.aggregator.agent_pulls import Puller
 from gputally.aggregator.intake import Intake
 from gputally.aggregator.settings import AgentOptions, Target
 from gputally.model.health import AgentHealth, AgentsHealth
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Observation, UsageReported
 from tests.core.manifests import us
 from tests.core.usage import report

@@ -1,7 +1,7 @@
 """Events that announce reclaims of spot machines, from the API server to the accounting."""
 
 from gputally.aggregator.settings import Settings
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally_sim.cluster import SimCluster
 from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.until import until

@@ -9,8 +9,9 @@ import pytest
 from gputally.accounting.prices.book import PriceBook
 from gputally.aggregator.settings import SETTINGS, AgentOptions, Settings, Target, require_usd, settings_from
 from gputally.errors import ConfigError
+from gputally.model.kube.kinds import OPTIONAL_RESOURCES
 from gputally.model.price import Basis
-from gputally.model.rules import OPTIONAL_RESOURCES, AgentMarks
+from gputally.model.rules import AgentMarks
 from gputally.process.settings import add_flags, variable
 
 

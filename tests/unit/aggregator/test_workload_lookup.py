@@ -8,7 +8,7 @@ import pytest
 from gputally.aggregator import workload_lookup
 from gputally.aggregator.aggregator import RunningAggregator
 from gputally.aggregator.settings import Settings
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally_sim.cluster import SimCluster
 from tests.cluster.manifests import deployment, gpu_pod, job, priority_class
 from tests.fakes.aggregating import aggregating, until_ready

@@ -11,7 +11,8 @@ from gputally.answers.pending_requests import PendingRequest, WhyRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import why_document
 from gputally.model.api.pending import GangEntry
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.partial_gangs import TaskShort
 from gputally.output.why import pending_lines, why_lines
 from gputally.web.pending_pages import pending_page

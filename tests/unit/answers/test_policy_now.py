@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.fleet.pending_now import not_considered, read_budgets, read_policy
 from gputally.accounting.policy.disruption_budgets import labels_in
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.needs import Taken
 from gputally.model.observation import ListedSeparately
 from gputally.model.rules import Rules

@@ -5,7 +5,7 @@ import pytest
 from gputally.frameworks.all import FRAMEWORKS, GROUPS, JOB_LABELS, queue_of
 from gputally.frameworks.groups import declaring_group, stated_gang
 from gputally.kube.watched import ON_REQUEST
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.pods import PodAnnotations
 
 KUEUE = PodAnnotations(kueue_group_size="4")

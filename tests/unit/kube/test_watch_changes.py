@@ -8,7 +8,7 @@ from gputally.kube.api import Api
 from gputally.kube.failures import Backoff
 from gputally.kube.reflector import LIVE_US, QUIET_SECONDS, run_reflector
 from gputally.model.health import WatchHealth
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark, Checkpoint, Deleted, Upserted
 from tests.fakes.objects import added, bookmark, deleted, modified
 from tests.fakes.scripted_api import ScriptedApi

@@ -6,7 +6,7 @@ from gputally.errors import VersionExpired
 from gputally.kube.failures import Backoff
 from gputally.kube.reflector import ANSWER_SECONDS, Reflector
 from gputally.model.health import WatchHealth
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Checkpoint, Deleted, Observation, RelistFinished, RelistStarted, Upserted
 from tests.fakes.objects import added, deleted, failure, listing, pod
 from tests.fakes.scripted_api import ScriptedApi

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import End, Gap, State
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO

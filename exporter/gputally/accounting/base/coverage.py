@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Checkpoint, RelistFinished
 
 _DATED = (Kind.PODS, Kind.NODES)

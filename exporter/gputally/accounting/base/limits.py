@@ -1,79 +1,17 @@
-"""How many objects of each kind, and documents of each part, are kept: whoever may create objects has a share of it.
+"""Keys of many namespaces within a limit: whoever may create objects has a share of it.
 
-docs/limits.md is the table of all of them.
+Each kind (`model/kube/kinds.py`) and each part with documents states its limit; docs/limits.md is the table of all.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
 
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Limit
 
 SELECTOR_CHARACTERS: Final = 4_096
 """Most characters of the keys and values of a label selector, or of the scopes of a quota; longer ones are not kept."""
-
-
-class Limit(Struct, frozen=True):
-    """How many are kept of one namespace, and of all; None without a limit."""
-
-    in_namespace: int | None = None
-    in_all: int | None = None
-
-    @property
-    def most(self) -> int:
-        """How many are kept of all. Raises: ValueError if there is no limit."""
-        if self.in_all is None:
-            raise ValueError("there is no limit of all")
-        return self.in_all
-
-
-NONE: Final = Limit()
-_GROUPS: Final = Limit(5_000, 50_000)
-
-KEPT: Final[Mapping[Kind, Limit]] = {
-    Kind.PODS: NONE,
-    Kind.NODES: NONE,
-    Kind.NAMESPACES: NONE,
-    Kind.PRIORITY_CLASSES: NONE,
-    Kind.EVENTS: Limit(None, 10_000),
-    Kind.KARPENTER_EVENTS: NONE,
-    Kind.NODE_TERMINATION_EVENTS: NONE,
-    Kind.JOBS: Limit(5_000, 20_000),
-    Kind.DISRUPTION_BUDGETS: Limit(500, 10_000),
-    Kind.QUOTAS: Limit(100, 10_000),
-    Kind.FAILED_CREATES: Limit(None, 2_000),
-    Kind.KUEUE_WORKLOADS: Limit(5_000, 20_000),
-    Kind.VOLCANO_GROUPS: _GROUPS,
-    Kind.COSCHEDULING_GROUPS: _GROUPS,
-    Kind.CORE_GROUPS: _GROUPS,
-}
-"""By watched kind. Of Workloads it counts the pod sets that wait; of Jobs those without pods, and those that wait."""
-STORED: Final[Mapping[str, Limit]] = {
-    "agent": NONE,
-    "asked-size": Limit(None, 256),
-    "checkpoint": NONE,
-    "claim-pod": NONE,
-    "class-version": NONE,
-    "container_restart": NONE,
-    "disruption": NONE,
-    "gangs": NONE,
-    "job": KEPT[Kind.JOBS],
-    "job-cost": Limit(None, 10_000),
-    "lost-work": NONE,
-    "most_capacity": Limit(None, 256),
-    "node_signal": NONE,
-    "possible_preemptor": Limit(None, 20_000),
-    "preempted_job": Limit(None, 10_000),
-    "preemption": NONE,
-    "progress": NONE,
-    "queue_eviction": Limit(5_000, 20_000),
-    "unaccounted-day": Limit(None, 20_000),
-    "uncreated_waits": Limit(12_000, 42_000),
-    "unknown-offer": NONE,
-    "waiting": NONE,
-}
-"""By the name of the part whose documents ledgers store; waits of workloads are those of three kinds together."""
 
 
 class LimitOverflow(Struct, frozen=True):

@@ -7,7 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.limits import LimitOverflow
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import NO_LIMIT, Kind, Limit
+from gputally.model.kube.meta import Object
 
 Document = TypeVar("Document", bound=Struct)
 DOCUMENTS: Final[dict[str, type[Struct]]] = {}
@@ -18,10 +19,11 @@ class StatePart(Generic[Document]):
     """The state of one subject, updated by events of its `kinds`. Methods that a part does not override do nothing.
 
     Its state for a restart is a set of documents of one type, by key, which a ledger stores under the part's `name`;
-    `StatePart[Struct]` has none.
+    `StatePart[Struct]` has none. `document_limit` says how many are kept.
     """
 
     name: ClassVar[str]
+    document_limit: ClassVar[Limit] = NO_LIMIT
     kinds: Collection[Kind]
 
     def __init_subclass__(cls) -> None:

@@ -13,7 +13,7 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions import Disruption
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.pods import Pod
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules

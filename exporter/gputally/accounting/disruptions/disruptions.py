@@ -26,7 +26,7 @@ from gputally.accounting.totals.totals import Totals
 from gputally.frameworks.groups import group_of
 from gputally.model.allocation import End
 from gputally.model.disruptions import JOB_PREEMPTIONS, OWN_JOB, QUEUE_CAUSES, Cause, Disrupted, Disruption
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR
 

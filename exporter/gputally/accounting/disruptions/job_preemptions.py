@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import STORED
 from gputally.accounting.base.state_part import KeyedPart
 from gputally.model.disruptions import (
     CLOSED_US,
@@ -18,14 +17,13 @@ from gputally.model.disruptions import (
     TOGETHER_US,
     Disruption,
 )
+from gputally.model.kube.kinds import Limit
 from gputally.model.units import US_PER_DAY
 
 _Job = tuple[str, str, str, str, str, bool]
 """Namespace, kind and name, tier and tenant: a preemption of a job is that of one tenant; and whether by a queue."""
 OFTEN: Final = 3
 """From so many preemption times within a day on, a job is a repeat victim."""
-MOST: Final = STORED["preempted_job"].most
-"""Limit of stored jobs; beyond it, the one that was preempted longest ago is dropped."""
 
 
 class Assigned(NamedTuple):
@@ -135,6 +133,8 @@ class RepeatVictims(KeyedPart[PreemptedJob]):
     """Jobs with a preemption within a day, by namespace, kind and name. Pods without an owner are no jobs."""
 
     name = "preempted_job"
+    document_limit = Limit(None, 10_000)
+    """Beyond it, the job that was preempted longest ago is dropped."""
     kinds = ()
 
     def __init__(self, limit: Callable[[str, str], str]) -> None:
@@ -152,7 +152,7 @@ class RepeatVictims(KeyedPart[PreemptedJob]):
         self.known[key] = new = replace(known, tier=tier, tenant=tenant, times_us=times_us)
         if new != known:
             self._touched.add(key)
-        if len(self.known) > MOST:
+        if len(self.known) > self.document_limit.most:
             self._remove(min(self.known, key=lambda each: self.known[each].times_us[-1]))
 
     def advance(self, now_us: int) -> None:

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from gputally.accounting.base.limits import STORED, LimitOverflow, NamespaceLimit
+from gputally.accounting.base.limits import LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.kueue_workload_names import Name, PodWorkloads, WorkloadName, name_of
 from gputally.accounting.facts.node_clock import OFF_US
 from gputally.frameworks.kueue import WORKLOAD, KueueWorkload, queue_preemptor_in
 from gputally.model.disruptions import Cause, Disrupted, Disruption, QueuePreemptor
-from gputally.model.kube.meta import Condition, Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Condition, Object
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND, dated_us
 
@@ -36,6 +37,7 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
     """
 
     name = "queue_eviction"
+    document_limit = Kind.KUEUE_WORKLOADS.limit
     kinds = (Kind.KUEUE_WORKLOADS,)
 
     def __init__(self, *, is_watched: bool) -> None:
@@ -44,7 +46,7 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
         self.pods = PodWorkloads()
         self.fresh: set[str] = set()
         self._by_name: dict[Name, EvictedWorkload] = {}
-        self._limit = NamespaceLimit(STORED[self.name], lambda _, uid: self.gone(uid, at_us=0))
+        self._limit = NamespaceLimit(self.document_limit, lambda _, uid: self.gone(uid, at_us=0))
 
     @property
     def limit_overflow(self) -> LimitOverflow:

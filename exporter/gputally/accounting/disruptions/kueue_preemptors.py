@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import STORED, LimitOverflow
+from gputally.accounting.base.limits import LimitOverflow
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.kueue_workload_names import PodWorkloads, WorkloadName, name_of
 from gputally.accounting.terms.tenant import relevant_labels
@@ -13,7 +13,8 @@ from gputally.accounting.terms.tier import tier_labels
 from gputally.errors import MalformedObject
 from gputally.frameworks.kueue import CLASS_LABEL, WORKLOAD, KueueWorkload, PodSet
 from gputally.model.disruptions import Disruption, Preemption, Preemptor
-from gputally.model.kube.meta import Kind, Labels, Object
+from gputally.model.kube.kinds import Kind, Limit
+from gputally.model.kube.meta import Labels, Object
 from gputally.model.kube.pods import Pod
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
@@ -21,8 +22,6 @@ from gputally.model.units import US_PER_HOUR, dated_us
 from gputally.shares.request import effective_units
 from gputally.shares.schemes import covered
 
-MOST: Final = STORED["possible_preemptor"].most
-"""Limit of stored Workloads; beyond it, the namespace with most of them loses its oldest."""
 _KEEP_US: Final = US_PER_HOUR
 """How long one is kept that waits no longer: its victims are observed, and its pods bound, within minutes."""
 _MOST_SETS: Final = 16
@@ -54,6 +53,8 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
     """Workloads by UID, as preemptors with their present tier and tenant."""
 
     name = "possible_preemptor"
+    document_limit = Limit(None, 20_000)
+    """Beyond it, the namespace with most Workloads loses its oldest."""
     kinds = (Kind.KUEUE_WORKLOADS,)
 
     def __init__(self, rules: Rules, pods: PodWorkloads, tier_of: TierOf, tenant_in: Callable[..., str]) -> None:
@@ -146,7 +147,7 @@ class QueuePreemptors(KeyedPart[PossiblePreemptor]):
             self._left[new.uid] = new.left_us
         self._store(new.uid, new)
         self._in_namespace.setdefault(new.namespace, {})[new.uid] = None
-        if len(self.known) > MOST:
+        if len(self.known) > self.document_limit.most:
             fullest = max(self._in_namespace, key=lambda each: len(self._in_namespace[each]))
             self._drop(next(iter(self._in_namespace[fullest])))
             self._overflow = self._overflow.plus_one(fullest)

@@ -8,7 +8,8 @@ from msgspec import Struct
 from gputally.accounting.base.state_part import StatePart
 from gputally.frameworks.kubeflow import JOB_KINDS, TRAINING_JOB
 from gputally.frameworks.kueue import WORKLOAD, workload_named
-from gputally.model.kube.meta import Kind, Meta, Object, controller_of
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Meta, Object, controller_of
 from gputally.model.kube.pods import Pod
 from gputally.model.pod_record import PodRecord
 

@@ -16,7 +16,8 @@ from gputally.accounting.base.state_part import KeyedPart, StatePart, no_later
 from gputally.accounting.nodes.facts import is_stand_in
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.model.kube.events import Event
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.nodes import Node
 from gputally.model.node_record import NodeRecord
 from gputally.model.units import US_PER_HOUR, dated_us, to_us

@@ -36,7 +36,8 @@ from gputally.accounting.totals.totals import Totals
 from gputally.frameworks.groups import POD_GROUP
 from gputally.model.disruptions import Disruption, Preemption, Preemptor
 from gputally.model.kube.events import Event
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.pods import Pod
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND, to_us

@@ -9,22 +9,21 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import KEPT, LimitOverflow
+from gputally.accounting.base.limits import LimitOverflow
 from gputally.accounting.facts.outcome import is_preemption
 from gputally.errors import MalformedObject
 from gputally.frameworks.groups import POD_GROUP
 from gputally.frameworks.kai import kai_eviction_in, kai_group_in
 from gputally.model.disruptions import Preemptor
 from gputally.model.kube.events import Event, ObjectReference
-from gputally.model.kube.meta import Condition, Kind, is_name, is_uid
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Condition, is_name, is_uid
 from gputally.model.kube.pods import Pod
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
 MOST_GROUPS: Final = 10_000
 """Limit of stored groups, of some 0.3 kB each."""
-MOST_EVENTS: Final = KEPT[Kind.EVENTS].most
-"""Limit of stored Events, of at most 1.5 kB each."""
 _TEXT: Final = re.compile(r"Preempted by (?P<type>pod|podgroup) (?P<uid>[0-9a-f-]{36}) on node ")
 MOST_NOMINATIONS: Final = 10_000
 """Limit of stored nominations; beyond it, the oldest is dropped."""
@@ -125,7 +124,7 @@ class PreemptedEvents:
         if known and known.sent_us < sent_us:
             return
         self._drop(namespace, victim_uid)
-        if self._count >= MOST_EVENTS:
+        if self._count >= Kind.EVENTS.limit.most:
             fullest = max(self._by_namespace, key=lambda each: len(self._by_namespace[each]))
             self._drop(fullest, next(iter(self._by_namespace[fullest])))
             self.limit_overflow = self.limit_overflow.plus_one(fullest)

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from gputally.accounting.base.coverage import Coverage
-from gputally.accounting.base.limits import KEPT, NONE, LimitOverflow
+from gputally.accounting.base.limits import LimitOverflow
 from gputally.accounting.base.state_part import DOCUMENTS, StatePart
 from gputally.accounting.changes import Changes, Saved
 from gputally.accounting.disruptions.counters import STEP_BOUNDS_S, STEPS
@@ -45,7 +45,8 @@ from gputally.accounting.waiting.waiting import WaitingPods
 from gputally.accounting.watched.agents import Agents
 from gputally.accounting.watched.unaccounted_pods import UNACCOUNTED_READING, UnaccountedDays
 from gputally.model.disruptions import Preemption
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import NO_LIMIT, OPTIONAL_RESOURCES, Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.pods import Pod
 from gputally.model.node_record import LabelConflict
@@ -64,7 +65,7 @@ from gputally.model.observation import (
     WorkloadResolved,
 )
 from gputally.model.pod_record import PodRecord
-from gputally.model.rules import OPTIONAL_RESOURCES, Rules
+from gputally.model.rules import Rules
 from gputally.model.unaccounted import Unaccounted
 from gputally.model.units import US_PER_SECOND
 from gputally.model.usage import AgentPod, Fault
@@ -277,7 +278,7 @@ class Fleet:
     def limit_overflow(self) -> dict[Kind, LimitOverflow]:
         """How often objects of each watched kind with a limit were not kept, by the part that kept the fewest."""
         unwatched = {*OPTIONAL_RESOURCES} - {*self.rules.watched}
-        kinds = [kind for kind, limit in KEPT.items() if limit != NONE and kind not in unwatched]
+        kinds = [kind for kind in Kind if kind.limit != NO_LIMIT and kind not in unwatched]
         found = {kind: [part.limit_overflow for part in self._parts_of[kind]] for kind in kinds}
         return {kind: max(each, key=attrgetter("count"), default=LimitOverflow()) for kind, each in found.items()}
 

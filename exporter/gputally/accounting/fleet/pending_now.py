@@ -14,7 +14,7 @@ from gputally.accounting.waiting.priority_findings import ClassFindings
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.model.advice import PriorityChoice
 from gputally.model.disruptions import Preemption
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.partial_gangs import NotCompared, PartialGang
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules

@@ -11,7 +11,7 @@ from gputally.accounting.totals.series import Series, is_shown
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import capacity_by_state, offered_capacity
 from gputally.model.allocation import End, Ending, Gap, Terms
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.node_record import NodeRecord
 from gputally.model.pod_record import INCOMPLETE, PodRecord
 from gputally.model.units import US_PER_SECOND

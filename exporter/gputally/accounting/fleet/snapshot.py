@@ -21,7 +21,7 @@ from gputally.accounting.totals.totals import Totals, capacity_by_state, offered
 from gputally.accounting.uncreated.snapshot import UncreatedNow
 from gputally.accounting.waiting.snapshot import PendingSums
 from gputally.accounting.watched.unaccounted_pods import UnaccountedNow
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.policy import ClassVersion, QuotaUse
 from gputally.model.node_record import CapacityState
 from gputally.model.rules import Rules

@@ -4,12 +4,13 @@ from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
-from gputally.accounting.base.limits import KEPT, LimitOverflow, NamespaceLimit
+from gputally.accounting.base.limits import LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.frameworks.all import POD_GROUPS_BY_KIND
 from gputally.frameworks.groups import declared_by, group_key
 from gputally.frameworks.pod_group_kind import Declared
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 
 
 class DeclaredGroups(StatePart[Struct]):
@@ -31,7 +32,7 @@ class DeclaredGroups(StatePart[Struct]):
         self._key_of: dict[str, str] = {}
         """By UID, of groups that say something."""
         self._uid_of: dict[str, str] = {}
-        self._limit = NamespaceLimit(KEPT[kind], lambda _, uid: self.gone(uid, at_us=self._now_us))
+        self._limit = NamespaceLimit(kind.limit, lambda _, uid: self.gone(uid, at_us=self._now_us))
         self._now_us = 0
 
     @property

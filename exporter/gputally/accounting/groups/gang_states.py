@@ -28,7 +28,8 @@ from gputally.frameworks.groups import POD_GROUP, PodGroup, gang_of, key_for, ke
 from gputally.frameworks.lws import LEADER_WORKER_SET, is_leader
 from gputally.frameworks.pod_group_kind import Declared
 from gputally.frameworks.stated import NO_GANG
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.workloads import Job
 from gputally.model.pod_record import INCOMPLETE, PodRecord
 from gputally.model.rules import Rules

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from gputally.accounting.base.state_part import KeyedPart
 from gputally.accounting.terms.patterns import matched
 from gputally.accounting.terms.tier import serves
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.pods import NO_ANNOTATIONS, Pod, PodAnnotations
 from gputally.model.lost_work import CheckpointSource, PodCheckpoint, WorkCheckpoint
 from gputally.model.pod_record import PodRecord

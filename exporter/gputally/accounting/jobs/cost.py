@@ -8,15 +8,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.accounting.base.limits import STORED
 from gputally.accounting.base.state_part import StatePart
+from gputally.model.kube.kinds import Limit
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import JOB_COST_CURRENCY
 from gputally.model.units import US_PER_HOUR
 
 KEPT_US: Final = 24 * US_PER_HOUR
 """How long the cost of a job without pods is kept after its last one ended."""
-MOST_KEPT: Final = STORED["job-cost"].most
 """Limit of jobs with pods that are gone. Above it, the one that lost a pod first is forgotten."""
 OTHER: Final = "other"
 _ROUND_US: Final = US_PER_HOUR
@@ -74,6 +73,7 @@ class JobCosts(StatePart[JobCostRecord]):
     """The costs of pods that are gone, by job, in the order of their last loss of a pod; none are added unless on."""
 
     name = "job-cost"
+    document_limit = Limit(None, 10_000)
     kinds = ()
 
     def __init__(self, accounting_start_us: int) -> None:
@@ -95,7 +95,7 @@ class JobCosts(StatePart[JobCostRecord]):
         flat = tuple((*payer, cost) for payer, cost in costs.items())
         self._records[job] = JobCostRecord(namespace=job[0], job_kind=job[1], job=job[2], costs=flat, at_us=at_us)
         self._touched.add(job)
-        if len(self._records) > MOST_KEPT:
+        if len(self._records) > self.document_limit.most:
             self._drop(next(iter(self._records)))
 
     def forget(self, now_us: int, pods: Mapping[str, PodRecord]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import KEPT, LimitOverflow, NamespaceLimit
+from gputally.accounting.base.limits import LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.jobs.cost import JobCosts
@@ -20,7 +20,8 @@ from gputally.accounting.jobs.record import JobRecord, by, job_key, record_of
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Outcome
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.workloads import Job
 from gputally.model.pod_record import PodRecord
 
@@ -34,6 +35,7 @@ class Jobs(StatePart[JobRecord]):
     """
 
     name = "job"
+    document_limit = Kind.JOBS.limit
     kinds = (Kind.JOBS,)
 
     def __init__(self, totals: Totals, *, is_watched: bool = False) -> None:
@@ -48,7 +50,7 @@ class Jobs(StatePart[JobRecord]):
         self._changed: dict[str, JobRecord] = {}
         self._touched: set[str] = set()
         self._with_departed: set[str] = set()
-        self._limit = NamespaceLimit(KEPT[Kind.JOBS], self._displace)
+        self._limit = NamespaceLimit(Kind.JOBS.limit, self._displace)
 
     @property
     def limit_overflow(self) -> LimitOverflow:

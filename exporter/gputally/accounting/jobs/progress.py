@@ -11,7 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.base.state_part import KeyedPart, no_later
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.pods import Pod, Texts
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import MICRO

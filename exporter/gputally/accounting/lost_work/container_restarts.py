@@ -11,7 +11,8 @@ from gputally.accounting.facts import lifetime
 from gputally.accounting.facts.node_clock import true_times
 from gputally.accounting.facts.runs import is_possible
 from gputally.accounting.jobs.checkpoints import Checkpoints, stated_by
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.pods import Container, ContainerStatus, Pod, Terminated
 from gputally.model.lost_work import WorkCheckpoint
 from gputally.model.pod_record import PodRecord

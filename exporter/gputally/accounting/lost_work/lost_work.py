@@ -25,7 +25,7 @@ from gputally.accounting.totals.totals import Totals
 from gputally.frameworks.framework import OnLoss
 from gputally.frameworks.groups import PodGroup, group_of, job_uid_of
 from gputally.model.disruptions import PREEMPTIONS, Cause
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.kube.pods import Pod
 from gputally.model.lost_work import WorkCheckpoint, WorkSpan
 from gputally.model.pod_record import PodRecord

@@ -10,7 +10,8 @@ from gputally.accounting.nodes.capacity_account import NodeAccount
 from gputally.accounting.nodes.facts import is_never_offered
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.totals.label_limiter import LabelLimiter
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.nodes import Node
 from gputally.model.node_record import LabelConflict, UnknownOffer
 from gputally.model.rules import Rules

@@ -13,14 +13,13 @@ from msgspec import Struct
 from gputally.accounting.base.compact import shared
 from gputally.accounting.base.state_part import KeyedPart
 from gputally.accounting.facts.gpu_model import model_values
+from gputally.model.kube.kinds import Limit
 from gputally.model.node_record import NodeRecord
 from gputally.model.rules import Rules
 from gputally.shares.schemes import requested
 
 ALL: Final = ""
 """The key of all models together."""
-MOST_MODELS: Final = 256
-"""GPU models that are known apart; whoever sets labels of nodes names them. Beyond it, those of `ALL` count."""
 
 
 class ModelCapacity(Struct, frozen=True, kw_only=True, gc=False):
@@ -38,6 +37,8 @@ class MostCapacity(KeyedPart[ModelCapacity]):
     """The maxima by GPU model. They never decrease and outlast a restart, since pools scale to zero."""
 
     name = "most_capacity"
+    document_limit = Limit(None, 256)
+    """Whoever sets labels of nodes names GPU models. Beyond it, the capacity of `ALL` counts."""
     kinds = ()
 
     def __init__(self, rules: Rules) -> None:
@@ -50,7 +51,7 @@ class MostCapacity(KeyedPart[ModelCapacity]):
 
     def of(self, gpu_model: str) -> ModelCapacity:
         """The maxima of a model; 0 for one that no node ever had."""
-        if gpu_model not in self.known and len(self.known) >= MOST_MODELS:
+        if gpu_model not in self.known and len(self.known) >= self.document_limit.most:
             gpu_model = ALL
         return self.known.get(gpu_model) or ModelCapacity(gpu_model=gpu_model, quantity=0, on_one_node=0)
 
@@ -77,7 +78,7 @@ class MostCapacity(KeyedPart[ModelCapacity]):
         quantity = self._present[model]
         if quantity <= known.quantity and on_one_node <= known.on_one_node:
             return
-        if model in self.known or len(self.known) < MOST_MODELS:
+        if model in self.known or len(self.known) < self.document_limit.most:
             most = max(known.quantity, quantity), max(known.on_one_node, on_one_node)
             self._store(model, ModelCapacity(gpu_model=model, quantity=most[0], on_one_node=most[1]))
 

@@ -32,7 +32,8 @@ from gputally.accounting.totals.label_limiter import OTHER, LabelLimiter
 from gputally.model.allocation import Gap
 from gputally.model.disruptions import Preemptor
 from gputally.model.history import alike
-from gputally.model.kube.meta import Kind, Namespace, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Namespace, Object
 from gputally.model.kube.pods import Pod
 from gputally.model.observation import OwnerResolved
 from gputally.model.pod_record import PodRecord

@@ -12,10 +12,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, LimitOverflow, NamespaceLimit
+from gputally.accounting.base.limits import SELECTOR_CHARACTERS, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.model.disruptions import Cause, Disrupted
-from gputally.model.kube.meta import Kind, Object, Selector, characters_of, selects
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object, Selector, characters_of, selects
 from gputally.model.kube.pods import ENDED_PHASES, Pod
 from gputally.model.kube.policy import PodDisruptionBudget
 from gputally.model.observation import ListedSeparately
@@ -97,7 +98,7 @@ class DisruptionBudgets(StatePart[Struct]):
         self.in_namespace: dict[str, dict[str, BudgetHistory]] = {}
         """By namespace and UID; namespaces without budgets are not in it."""
         self._known: dict[str, BudgetHistory] = {}
-        self._limit = NamespaceLimit(KEPT[Kind.DISRUPTION_BUDGETS], self._forget)
+        self._limit = NamespaceLimit(Kind.DISRUPTION_BUDGETS.limit, self._forget)
         self._unread: dict[str, str] = {}
         """The namespaces of existing budgets that are not kept, by UID."""
         self._unread_in = Counter[str]()

@@ -10,7 +10,7 @@ from gputally.accounting.policy.quotas import AdmissionQuotas, Quotas
 from gputally.accounting.terms.tenant import Namespaces
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 
 

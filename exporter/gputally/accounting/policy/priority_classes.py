@@ -10,7 +10,8 @@ from gputally.accounting.base.state_part import KeyedPart, StatePart, no_later
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.model.advice import PriorityChoice
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.model.kube.policy import ClassVersion, PriorityClass
 from gputally.model.rules import Rules

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from gputally.accounting.base.limits import KEPT, SELECTOR_CHARACTERS, LimitOverflow, NamespaceLimit
+from gputally.accounting.base.limits import SELECTOR_CHARACTERS, LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.policy.priority_classes import ClassVersions
 from gputally.accounting.terms.tenant import Namespaces
 from gputally.accounting.terms.tier import tier_of
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.errors import MalformedObject
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.policy import REQUESTS, QuotaSpec, QuotaStatus, QuotaUse, ResourceQuota, ScopeExpression
 from gputally.model.rules import Rules
 from gputally.placement.quotas import BY_CLASS, matches_class, quota_of, terms_of
@@ -116,7 +117,7 @@ class Quotas(StatePart[Struct]):
         self._classes = classes
         self._limiter = limiter
         self._limits: dict[str, tuple[QuotaLimit, ...]] = {}
-        self._limit = NamespaceLimit(KEPT[Kind.QUOTAS], lambda _, uid: self._drop(uid))
+        self._limit = NamespaceLimit(Kind.QUOTAS.limit, lambda _, uid: self._drop(uid))
         self._in_namespace: dict[str, dict[str, None]] = {}
         self._outdated: set[str] = set()
         self._changed: set[str] = set()
@@ -250,7 +251,7 @@ class AdmissionQuotas(StatePart[Struct]):
     def __init__(self) -> None:
         self.known: dict[str, PodQuota] = {}
         self.is_listed = False
-        self._limit = NamespaceLimit(KEPT[Kind.QUOTAS], self._drop)
+        self._limit = NamespaceLimit(Kind.QUOTAS.limit, self._drop)
 
     @property
     def limit_overflow(self) -> LimitOverflow:

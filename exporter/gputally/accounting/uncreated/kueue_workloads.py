@@ -6,11 +6,12 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import KEPT, LimitOverflow, NamespaceLimit
+from gputally.accounting.base.limits import LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.uncreated.missing_pods import Key, Lacking, Lacks, lacking_of_template
 from gputally.frameworks.kueue import KINDS_WITH_PODS, KueueWorkload, is_beyond_quota
-from gputally.model.kube.meta import Condition, Kind, Object, Owner, controller_of
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Condition, Object, Owner, controller_of
 from gputally.model.rules import Rules
 from gputally.model.units import dated_us
 
@@ -53,7 +54,7 @@ class QueuedWorkloads(StatePart[Struct]):
         """By UID of the Workload: its job, and what that lacks."""
         self._uid_of: dict[Key, str] = {}
         """The UID of the Workload of a job."""
-        self._limit = NamespaceLimit(KEPT[Kind.KUEUE_WORKLOADS], self._drop)
+        self._limit = NamespaceLimit(Kind.KUEUE_WORKLOADS.limit, self._drop)
         self._now_us = 0
 
     @property

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import KEPT, LimitOverflow, NamespaceLimit
+from gputally.accounting.base.limits import LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.facts.gpu_model import gpu_model_selected
 from gputally.accounting.terms.job import job_of
@@ -14,7 +14,8 @@ from gputally.accounting.terms.tenant import relevant_labels
 from gputally.accounting.terms.tier import tier_labels
 from gputally.errors import MalformedObject
 from gputally.frameworks.kueue import QUEUE_LABEL
-from gputally.model.kube.meta import Condition, Kind, Object, Owner, OwnerReference, controller_of
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Condition, Object, Owner, OwnerReference, controller_of
 from gputally.model.kube.pods import Pod, PodTemplate
 from gputally.model.kube.workloads import Job, Workload
 from gputally.model.needs import Needs
@@ -148,7 +149,7 @@ class UncreatedJobs(StatePart[Struct]):
         self._rules = rules
         self._keys: dict[str, Key] = {}
         """The keys of Jobs that lack pods, by UID."""
-        self._limit = NamespaceLimit(KEPT[Kind.JOBS], lambda _, uid: self.gone(uid, at_us=self._now_us))
+        self._limit = NamespaceLimit(Kind.JOBS.limit, lambda _, uid: self.gone(uid, at_us=self._now_us))
         self._now_us = 0
 
     def seen(self, found: Object, *, at_us: int) -> None:

@@ -11,10 +11,11 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import KEPT, LimitOverflow
+from gputally.accounting.base.limits import LimitOverflow
 from gputally.accounting.policy.quotas import is_gpu
 from gputally.model.kube.events import Event
-from gputally.model.kube.meta import Kind, Owner, OwnerReference, can_exist
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Owner, OwnerReference, can_exist
 from gputally.model.kube.policy import LIMITS, REQUESTS
 from gputally.model.needs import QuotaState
 from gputally.model.rules import Rules
@@ -31,8 +32,6 @@ _QUOTA: Final = re.compile(
     r"requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
 )
 _PREFIXES: Final = ("(combined from similar events): ", "Error creating: ")
-MOST: Final = KEPT[Kind.FAILED_CREATES].most
-"""Limit of workloads with a refusal, of at most 2 kB each."""
 KEPT_US: Final = US_PER_HOUR
 """How long a refusal counts unless it is repeated: as long as the API server keeps Events."""
 RETRIED_US: Final = 1200 * US_PER_SECOND
@@ -191,7 +190,7 @@ class FailedCreates:
     def _put(self, owner: Owner, refusal: Refusal) -> None:
         uid = owner.reference.uid
         self.drop(owner.namespace, uid)
-        if self._count >= MOST:
+        if self._count >= Kind.FAILED_CREATES.limit.most:
             fullest = max(self._by_namespace, key=lambda each: len(self._by_namespace[each]))
             self.drop(fullest, next(iter(self._by_namespace[fullest])))
             self.limit_overflow = self.limit_overflow.plus_one(fullest)

@@ -23,7 +23,8 @@ from gputally.accounting.uncreated.snapshot import Sums, UncreatedNow, Workloads
 from gputally.accounting.uncreated.waits import UncreatedPodsBook
 from gputally.accounting.wait_book.book import WaitBook
 from gputally.model.kube.events import Event
-from gputally.model.kube.meta import Kind, Object, Owner
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object, Owner
 from gputally.model.observation import WorkloadResolved
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules

@@ -8,11 +8,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gputally.accounting.base.limits import STORED, NamespaceLimit
+from gputally.accounting.base.limits import NamespaceLimit
 from gputally.accounting.base.state_part import KeyedPart
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Netting, Totals, post_priced
 from gputally.accounting.uncreated.missing_pods import Key
+from gputally.model.kube.kinds import Limit
 from gputally.model.price import PriceRange
 from gputally.model.units import US_PER_HOUR
 from gputally.model.waits import UncreatedPodsSegment, key_of
@@ -30,6 +31,8 @@ class UncreatedPodsBook(KeyedPart[UncreatedPodsSegment]):
     """
 
     name = "uncreated_waits"
+    document_limit = Limit(12_000, 42_000)
+    """Waits of Jobs, of Workloads and of refusals together."""
     kinds = ()
 
     def __init__(self, totals: Totals, *, is_on: bool) -> None:
@@ -127,7 +130,7 @@ class UncreatedPodsBook(KeyedPart[UncreatedPodsSegment]):
 
         Those beyond the limit have ended, as an earlier version may have had more.
         """
-        kept = NamespaceLimit(STORED[self.name], lambda _, key: self.finish(key, at_us=at_us))
+        kept = NamespaceLimit(self.document_limit, lambda _, key: self.finish(key, at_us=at_us))
         for each in documents:
             begun = replace(each, from_us=min(each.from_us, at_us))
             end_us = at_us if each.to_us is None else min(each.to_us, at_us)

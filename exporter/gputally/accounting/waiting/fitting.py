@@ -10,6 +10,7 @@ from gputally.accounting.base.compact import shared
 from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.waiting.packing import Packing
 from gputally.accounting.waiting.snapshot import PendingSums
+from gputally.model.kube.kinds import Limit
 from gputally.model.needs import Place
 from gputally.model.pod_record import PodRecord
 from gputally.model.pod_sizes import SIZES, AskedSize, Capacity
@@ -27,8 +28,6 @@ _WAITING_US: Final = 300 * US_PER_SECOND
 """How long a size counts after a pod of it was last found to wait, which is looked up each minute."""
 _LEAST_WAIT_US: Final = 60 * US_PER_SECOND
 """Pods that wait for less are bound soon, and then count where they run."""
-MOST_SIZES: Final = 256
-"""More than anyone has; pods may ask for any number."""
 _MOST_PODS: Final = 200
 """Pods that are looked at in one step."""
 NodeLabels = tuple[str, str]
@@ -46,6 +45,8 @@ class AskedSizes(KeyedPart[AskedSize]):
     """
 
     name = "asked-size"
+    document_limit = Limit(None, 256)
+    """More sizes than anyone has; pods may ask for any number."""
     kinds = ()
 
     def __init__(self, room: Room, pods: Mapping[str, PodRecord]) -> None:
@@ -72,7 +73,7 @@ class AskedSizes(KeyedPart[AskedSize]):
             known = self.known.get(key)
             if known and at_us < known.at_us + _HOUR_US:  # nearly always
                 continue
-            if known is None and len(self.known) >= MOST_SIZES:
+            if known is None and len(self.known) >= self.document_limit.most:
                 return
             if amount_of(resource, gpus) <= dict(place.offered).get(resource, 0):  # a rejected pod may ask for any
                 self._store(key, AskedSize(gpu_model=model, resource=resource, gpus=gpus, at_us=at_us))
@@ -85,7 +86,7 @@ class AskedSizes(KeyedPart[AskedSize]):
                 continue
             for resource, gpus in record.units:
                 size = models.get(record.selected_model, record.selected_model), resource, gpus
-                if size in self._waiting or len(self._waiting) < MOST_SIZES:
+                if size in self._waiting or len(self._waiting) < self.document_limit.most:
                     self.has_changed |= size not in self._waiting
                     self._waiting[size] = at_us
 

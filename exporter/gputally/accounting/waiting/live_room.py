@@ -14,7 +14,8 @@ from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.nodes.young_nodes import YOUNG_US, YoungNodes
 from gputally.accounting.waiting.bound_pods import taken_from
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import ENDED_PHASES

@@ -15,7 +15,8 @@ from gputally.accounting.waiting.priority_findings import RankFindings
 from gputally.accounting.waiting.situations import Situations
 from gputally.accounting.waiting.snapshot import PendingSums, WaitingPod
 from gputally.accounting.waiting.verdicts import Verdicts
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import ENDED_PHASES

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable
 
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.facts.lifetime import created_us
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.pods import Pod
 from gputally.model.rules import Rules
 from gputally.model.usage import AgentPod

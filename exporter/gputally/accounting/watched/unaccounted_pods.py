@@ -8,7 +8,8 @@ from gputally.accounting.base.compact import shared
 from gputally.accounting.base.state_part import KeyedPart, StatePart
 from gputally.accounting.facts.allocation import held
 from gputally.accounting.facts.release import lapsed_us
-from gputally.model.kube.meta import Kind, Object
+from gputally.model.kube.kinds import Kind, Limit
+from gputally.model.kube.meta import Object
 from gputally.model.kube.pods import ENDED_PHASES, Pod
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
@@ -23,8 +24,6 @@ _MOST_NAMES: Final = 64
 """Names kept of one pod, see `shares.request`: a node offers fewer."""
 _MOST_UNKNOWN: Final = 4
 """Unknown devices kept of one pod, which are only named."""
-MOST_DAYS: Final = 20_000
-"""Documents of days that are kept: those of ten years in which each reason occurred each day."""
 _amount_of = itemgetter(1)
 Missing = tuple[tuple[str, int], ...]
 """µGPU by resource that a pod requests and that are not accounted."""
@@ -163,10 +162,12 @@ class UnaccountedPods(StatePart[UnaccountedPod]):
 class UnaccountedDays(KeyedPart[UnaccountedDay]):
     """The most unaccounted pods at a time, for reports: a document for each day and each reason that occurred.
 
-    Beyond `MOST_DAYS`, the oldest day is forgotten.
+    Beyond `document_limit`, the oldest day is forgotten.
     """
 
     name = "unaccounted-day"
+    document_limit = Limit(None, 20_000)
+    """Ten years in which each reason occurred each day."""
     kinds = ()
 
     def __init__(self, pods: UnaccountedPods) -> None:
@@ -182,7 +183,7 @@ class UnaccountedDays(KeyedPart[UnaccountedDay]):
             if known is None or known.pods < pods or known.quantity < quantity:
                 most = max(pods, known.pods if known else 0), max(quantity, known.quantity if known else 0)
                 self._store(key, UnaccountedDay(day=day, reason=reason, pods=most[0], quantity=most[1]))
-        while len(self.known) > MOST_DAYS:
+        while len(self.known) > self.document_limit.most:
             self._remove(min(self.known))
 
     def restore(self, documents: Iterable[UnaccountedDay], *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`

@@ -42,7 +42,7 @@ from gputally.ledger.sqlite.waits import (
     withdrawn_waits,
 )
 from gputally.model.allocation import Terms
-from gputally.model.kube.meta import Kind
+from gputally.model.kube.kinds import Kind
 from gputally.model.node_record import NodeRecord
 from gputally.model.observation import Checkpoint
 from gputally.model.pod_record import PodRecord

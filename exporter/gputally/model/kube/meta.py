@@ -30,26 +30,6 @@ class Camel(Struct, rename="camel", frozen=True, gc=False):
     """Python names here, the API's camelCase on the wire; a decoded tree has no cycles for the garbage collector."""
 
 
-class Kind(StrEnum):
-    """The resources we watch, by the plural name the API uses; Events also by reason, others also by group."""
-
-    PODS = "pods"
-    NODES = "nodes"
-    NAMESPACES = "namespaces"
-    PRIORITY_CLASSES = "priorityclasses"
-    EVENTS = "events"
-    JOBS = "jobs"
-    DISRUPTION_BUDGETS = "poddisruptionbudgets"
-    QUOTAS = "resourcequotas"
-    FAILED_CREATES = "events/FailedCreate"
-    VOLCANO_GROUPS = "podgroups.scheduling.volcano.sh"
-    COSCHEDULING_GROUPS = "podgroups.scheduling.x-k8s.io"
-    CORE_GROUPS = "podgroups.scheduling.k8s.io"
-    KARPENTER_EVENTS = "events/SpotInterrupted"
-    NODE_TERMINATION_EVENTS = "events/SpotInterruption"
-    KUEUE_WORKLOADS = "workloads.kueue.x-k8s.io"
-
-
 class OwnerReference(Camel, frozen=True):
     """`controller` marks the one owner that manages the object."""
 
