@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from gputally.cli import parser
-from gputally.config.check import check
+from gputally.config.read import check
 from gputally.config.web_file import read_web_config
 from tests.chart.helm import CHART, IMAGED, NAMESPACE, container, objects, of_kind, pods, rendered, run
 from tests.chart.matrix import MATRIX, MONITORED

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gputally.config.check import check
 from gputally.config.prices import CURRENCIES
+from gputally.config.read import check
 from gputally.config.tiers import PRESETS
 from tests.chart.helm import CHART, IMAGED, RELEASE, Refused, objects, rendered, run
 from tests.chart.matrix import MATRIX, MONITORED, MUTUAL

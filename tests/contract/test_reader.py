@@ -10,13 +10,7 @@ from gputally.accounting.changes import Changes
 from gputally.accounting.jobs.record import JobRecord
 from gputally.errors import LedgerError
 from gputally.ledger.protocol import Ledger, LedgerReader
-from gputally.ledger.records import (
-    DIMENSIONS,
-    AllocatedTime,
-    LedgerState,
-    SegmentRecord,
-    Window,
-)
+from gputally.ledger.records import DIMENSIONS, AllocatedTime, LedgerState, SegmentRecord, Window
 from gputally.model.allocation import End, Outcome, State
 from gputally.model.units import COST_UNIT, GPU, GPU_SECOND, US_PER_SECOND
 from tests.contract.conftest import BackEnd

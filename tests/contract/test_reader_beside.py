@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes import Changes
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import Ledger, LedgerReader
-from gputally.ledger.records import CapacityRecord, GapSubject, ObservationGap, PriorityClassRecord, Window
-from gputally.ledger.wait_records import WaitRecord
+from gputally.ledger.records import CapacityRecord, GapSubject, ObservationGap, PriorityClassRecord, WaitRecord, Window
 from gputally.model.allocation import Gap
 from gputally.model.disruptions import PREEMPTIONS, Cause, DisruptionRecord
 from gputally.model.kube.kinds import Kind

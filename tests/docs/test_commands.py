@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gputally.cli import parser
-from gputally.config.check import check
+from gputally.config.read import check
 from gputally.config.tiers import PRESETS
 from gputally.config.web_file import read_web_config
 from gputally.errors import AddressTaken, ApiError, ConfigError, LedgerError

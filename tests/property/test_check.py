@@ -6,7 +6,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.config.check import check
+from gputally.config.read import check
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
 KEYS = ["kind", "tiers", "rules", "match", "default", "labels", "purchase", "price", "prices", "effective_from", "from"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gputally.accounting.disruptions import disruptions, node_signals, preemptions
 from gputally.accounting.jobs.progress import PROGRESS
-from gputally.accounting.lost_work import group_restarts, lost_work
+from gputally.accounting.lost_work import groups, lost_work
 from gputally.accounting.nodes import nodes
 from gputally.accounting.pods import deleted
 from gputally.model.units import US_PER_SECOND
@@ -31,7 +31,7 @@ SHORT = {
     disruptions: ("_KEEP_US",),
     node_signals: ("_KEEP_US",),
     preemptions: ("_KEEP_US", "_PATIENCE_US"),
-    group_restarts: ("PATIENCE_US",),
+    groups: ("PATIENCE_US",),
     lost_work: ("_KEEP_US", "_UNCHARGED_US", "_FORGET_EVERY_US"),
     nodes: ("_KEEP_US",),
     deleted: ("_UNDESCRIBED_US", "KEEP_US"),

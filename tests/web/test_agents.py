@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from gputally.agent.responses import PATH, usage_route
 from gputally.aggregator.agent_client import PullFailed, agent_client
 from gputally.aggregator.settings import AgentOptions, Target
 from gputally.model.usage import PullOutcome
 from gputally.web.access_policy import own_token, policy_source
 from gputally.web.server import Readiness, Site, serve
-from gputally.web.usage_route import PATH, usage_route
 from tests.core.usage import report
 from tests.fakes.certificates import Certificates
 from tests.fakes.policies import MUTUAL, config, page

@@ -10,7 +10,7 @@ from gputally import __version__
 from gputally.agent.agent_settings import AgentSettings
 from gputally.agent.gpu_loop import GpuLoop
 from gputally.agent.kubelet_loop import KubeletLoop
-from gputally.agent.node_exposition import exposition, node_view
+from gputally.agent.responses import PATH, exposition, node_view, usage_route
 from gputally.devices.kubelet.device_assignments import Wanted
 from gputally.devices.kubelet.pod_resources_client import PodResourcesClient
 from gputally.devices.kubelet.pod_uids import PodOfProcess
@@ -25,7 +25,6 @@ from gputally.model.usage import UsageReport
 from gputally.process.clock import Clock, steady_clock, system_clock
 from gputally.web.access_policy import own_token, policy_source
 from gputally.web.server import METRICS_PATH, Readiness, Site, serve
-from gputally.web.usage_route import PATH, usage_route
 
 if TYPE_CHECKING:
     from gputally.process.addresses import Address

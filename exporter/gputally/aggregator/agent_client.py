@@ -13,8 +13,7 @@ from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, S
 import gputally
 from gputally.aggregator.settings import AgentOptions, Target
 from gputally.errors import GputallyError
-from gputally.files.credentials import expiry_s, load_certificate, token, trust_authority
-from gputally.files.reread import Files, Reread
+from gputally.files.credentials import Files, Reread, expiry_s, load_certificate, token, trust_authority
 from gputally.model.units import US_PER_HOUR
 from gputally.model.usage import VERSION, AssignmentReport, GpuReport, Hour, PullOutcome, UsageReport
 

@@ -16,7 +16,7 @@ from msgspec import structs
 from gputally.aggregator.pipeline import Pipeline
 from gputally.client.webhook import BAD_DOCUMENT, post, webhook_url
 from gputally.errors import DeliveryFailed, DeliveryRejected, LedgerError
-from gputally.files.reread import Reread
+from gputally.files.credentials import Reread
 from gputally.ledger.open import open_reader
 from gputally.model.health import DeliveriesHealth
 from gputally.process.clock import Clock

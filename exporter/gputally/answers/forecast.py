@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from gputally.accounting.fleet.pending_now import PendingNow, not_considered, tenant_of
 from gputally.accounting.terms.tier import serves, tier_labels, tier_of
+from gputally.answers.answer_words import quota_refusal
 from gputally.answers.competing_pods import QueueSimulation, others_waiting, queue_simulation
 from gputally.answers.helps import RelatedPods, deadlocked, helps_of
 from gputally.answers.occupants import Rank, decimal_text, limited, occupants
 from gputally.answers.parameters import InvalidRequest
 from gputally.answers.pending_pods import shown_verdict
 from gputally.answers.planned_pods import PlannedPods, not_modelled, planned_classes, planned_pods
-from gputally.answers.quota_words import quota_refusal
 from gputally.answers.verdict_words import sentence
 from gputally.answers.viewer import Viewer
 from gputally.answers.why_waiting import needed, obstacle_texts, shown_obstacles

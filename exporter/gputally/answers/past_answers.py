@@ -8,14 +8,14 @@ from msgspec.structs import replace
 from gputally.accounting.fleet.active_pods import ANY, holding
 from gputally.accounting.fleet.pending_now import PendingNow, tenant_of
 from gputally.accounting.terms.tier import tier_of_pod
-from gputally.answers.partial_gangs import gang_entry_of
+from gputally.answers.occupants import gang_entry_of
 from gputally.answers.past_pods import PastPod, PastPods, PastVictim
 from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.verdict_words import SHORT
 from gputally.answers.viewer import Viewer
 from gputally.answers.wait_costs import waited_cost
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.ledger.wait_records import WaitRecord
+from gputally.ledger.records import WaitRecord
 from gputally.model.api.pending import PendingPod
 from gputally.model.api.why import PastWait, PreemptedBy, PreemptedPod, WhyAnswer, WhyDocument
 from gputally.model.disruptions import Preemption

@@ -8,8 +8,7 @@ from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import AllocationRecord, LedgerState, Records, SegmentRecord, Window
-from gputally.ledger.wait_records import WaitRecord
+from gputally.ledger.records import AllocationRecord, LedgerState, Records, SegmentRecord, WaitRecord, Window
 from gputally.model.disruptions import PREEMPTIONS, DisruptionRecord
 from gputally.model.units import US_PER_DAY
 

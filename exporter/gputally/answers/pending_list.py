@@ -9,7 +9,7 @@ from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.help_words import change_words
 from gputally.answers.helps import RelatedPods, Relations, helps_among, suggestions_for
-from gputally.answers.partial_gangs import gang_entries
+from gputally.answers.occupants import gang_entries
 from gputally.answers.pending_pods import chosen, pending_document, pending_pod
 from gputally.answers.pending_requests import PendingRequest, unknown_to
 from gputally.answers.priority_findings import finding_entries

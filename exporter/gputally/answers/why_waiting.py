@@ -11,8 +11,7 @@ from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.competing_pods import NOT_ADMITTED, may_be_next, others_waiting
 from gputally.answers.helps import Relations, helps_of
-from gputally.answers.occupants import Rank, limited, occupants
-from gputally.answers.partial_gangs import gang_entry_of
+from gputally.answers.occupants import Rank, gang_entry_of, limited, occupants
 from gputally.answers.past_answers import past_waits
 from gputally.answers.pending_pods import pending_pod
 from gputally.answers.priority_findings import priority_note

@@ -6,8 +6,8 @@ from typing import Any, Final
 from gputally.catalog.agent.node_metrics import NODE_GROUPS
 from gputally.catalog.aggregator import accounting_metrics as accounting
 from gputally.catalog.aggregator import allocation_metrics as allocation
+from gputally.catalog.aggregator import allocation_metrics as jobs
 from gputally.catalog.aggregator import capacity_metrics as capacity
-from gputally.catalog.aggregator import job_metrics as jobs
 from gputally.catalog.aggregator import lost_work_metrics as lost_work
 from gputally.catalog.aggregator import pending_metrics as pending
 from gputally.catalog.aggregator import preemption_metrics as preemption
@@ -21,7 +21,7 @@ from gputally.catalog.metric import Metric, Stability
 
 GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Allocation": allocation.METRICS,
-    "Jobs": jobs.METRICS,
+    "Jobs": jobs.JOB_METRICS,
     "Usage": usage.METRICS,
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,

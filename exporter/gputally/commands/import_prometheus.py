@@ -17,8 +17,7 @@ from gputally.commands.from_ledger.scope import time_zone
 from gputally.commands.progress import ProgressLine, ending_cleanly
 from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
-from gputally.files.credentials import token, trust_authority
-from gputally.files.reread import Files
+from gputally.files.credentials import Files, token, trust_authority
 from gputally.importing.import_jobs import BATCH, Counts, Plan, import_rows
 from gputally.importing.kube_state.history_reader import HistoryReader, PodRow
 from gputally.importing.kube_state.history_scan import HistoryScan, scan_history

@@ -12,7 +12,7 @@ from gputally import __version__
 from gputally.agent.agent_settings import AgentSettings
 from gputally.agent.gpu_loop import GpuLoop
 from gputally.agent.kubelet_loop import KubeletLoop
-from gputally.agent.node_exposition import exposition, node_view
+from gputally.agent.responses import exposition, node_view, usage_route
 from gputally.devices.kubelet.device_assignments import DeviceAssignment, parse
 from gputally.devices.nvml.gpu_worker import Trouble, TroubleReason
 from gputally.metering.device_accounts import JOURNAL_US, DeviceAccounts
@@ -21,7 +21,6 @@ from gputally.model.health import NodeHealth
 from gputally.model.units import GPU, US_PER_SECOND
 from gputally.model.usage import UsageReport
 from gputally.process.clock import Clock
-from gputally.web.usage_route import usage_route
 from gputally_sim.node.gpus import GpuNode, SimGpu
 
 _FIRST_PID: Final = 1000

@@ -1,4 +1,4 @@
-"""Amounts in words, such as `8 GPUs`, `256 GiB memory` or `2 h 5 min`."""
+"""Amounts and lists in words, such as `8 GPUs`, `256 GiB memory` or `2 h 5 min`."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -113,3 +113,18 @@ def duration(seconds: float) -> str:
 def clock(at: datetime, *, now: datetime) -> str:
     """`09:10`, with the date if that is another day (UTC)."""
     return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%m-%d %H:%M}"
+
+
+def either_listed(names: Sequence[str], last: str = "and") -> str:
+    """`a, b and c`."""
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else names[0]
+
+
+def shortened(names: Sequence[str], most: int = 10) -> list[str]:
+    """The first names, and how many more there are."""
+    return list(names) if len(names) <= most else [*names[:most], f"{len(names) - most} more"]
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 GPU`, `8 GPUs`; the plural only adds an s."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -22,13 +22,14 @@ from gputally.ledger.records import (
     MeasuredTime,
     NodeSteps,
     ObservationGap,
+    PendingTime,
     PriorityClassRecord,
     ReachedProgress,
     Records,
     SegmentRecord,
+    WaitRecord,
     Window,
 )
-from gputally.ledger.wait_records import PendingTime, WaitRecord
 from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.price import Price

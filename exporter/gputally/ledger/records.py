@@ -3,7 +3,8 @@
 Times are µs since the epoch (UTC), quantities µGPU, GPU-time their product.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -11,6 +12,8 @@ from msgspec import Struct
 
 from gputally.model.allocation import End, Gap, Outcome, Segment
 from gputally.model.price import Asset, Price
+from gputally.model.verdicts import Reason
+from gputally.model.waits import WaitCause
 
 IMPORTED: Final = "imported"
 """The cluster of ledgers of imported jobs, so that no aggregator uses one as its own."""
@@ -251,3 +254,74 @@ class ObservationGap(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     start_us: int
     end_us: int
+
+
+class Piece(NamedTuple):
+    """The part [start_us, end_us) of a span that lies in one period."""
+
+    period: int
+    start_us: int
+    end_us: int
+
+
+def pieces(start_us: int, end_us: int, cuts: Sequence[int]) -> Iterator[Piece]:
+    """The pieces of [start_us, end_us) between ascending `cuts` (µs); one piece if no cut is inside."""
+    period = bisect_right(cuts, start_us)
+    while period < len(cuts) and cuts[period] < end_us:
+        yield Piece(period, start_us, cuts[period])
+        start_us = cuts[period]
+        period += 1
+    yield Piece(period, start_us, end_us)
+
+
+class WaitRecord(Struct, frozen=True, kw_only=True, gc=False):
+    """A part of a pod's wait for GPUs without changes; `to_us` is None while it lasts.
+
+    The occupying tier and tenant are "" if no pod held what it waited for; of `quantity`, `occupied` µGPU are charged
+    to them, None for all. `price_key` is the lowest price of the nodes that the pod selects, None if they have none,
+    and `highest_price_key` the highest, None if all are equal.
+    """
+
+    pod_uid: str
+    from_us: int
+    to_us: int | None
+    namespace: str
+    name: str
+    tier: str
+    tenant: str
+    quantity: int
+    reason: Reason
+    cause: WaitCause
+    occupying_tier: str
+    occupying_tenant: str
+    price_key: str | None
+    occupied: int | None = None
+    highest_price_key: str | None = None
+
+
+class PendingTime(NamedTuple):
+    """A part of a wait without changes, at the lowest price of the nodes that are selected, None without one.
+
+    It is that of one pod; or unless `is_created`, that of a workload for `pods` pods that do not exist, with its UID
+    and name, and with `is_at_least` for as many at least. `quantity` is µGPU of one pod, of which
+    `occupied` are charged to the occupying tier and tenant. `highest` is the highest price, None if all are equal.
+    """
+
+    namespace: str
+    uid: str
+    from_us: int
+    to_us: int | None
+    name: str
+    tier: str
+    tenant: str
+    pods: int
+    quantity: int
+    reason: Reason
+    cause: WaitCause
+    occupying_tier: str
+    occupying_tenant: str
+    price: Price | None
+    is_created: bool
+    is_at_least: bool
+    occupied: int
+    highest: Price | None

@@ -13,8 +13,7 @@ from gputally.model.disruptions import Cause
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND, duration_text
 from gputally.output.scope import Scope, document_head, write_notes
-from gputally.reports.disruption_rows import PLACES, PreemptionRow, TierTotal, preemption_row, tier_totals
-from gputally.reports.disruptions import DisruptionLine
+from gputally.reports.disruptions import PLACES, DisruptionLine, PreemptionRow, TierTotal, preemption_row, tier_totals
 from gputally.reports.job_preemptions import JobPreemption, total_loss
 from gputally.reports.preemption_records import JobPreemptionRow, record_row
 from gputally.reports.rounding import decimal_of

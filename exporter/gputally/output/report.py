@@ -7,9 +7,8 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.formatting.csv_cells import AtMost, csv_line
 from gputally.formatting.html_pages import HtmlTable, tables_page
-from gputally.formatting.tables import title, write_document, write_rows, write_table
+from gputally.formatting.tables import AtMost, csv_line, title, write_document, write_rows, write_table
 from gputally.ledger.records import Window
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gputally.answers.answer_words import NO_CLASS, needs_words
+from gputally.answers.answer_words import NO_CLASS, needs_words, quota_line
 from gputally.answers.help_words import interrupted
-from gputally.answers.quota_words import quota_line
 from gputally.formatting.amounts import gpu_words, listed, money, pod_words, pods_words
 from gputally.formatting.wrapping import headed, paragraph
 from gputally.model.api.what_if import PodForecast, WhatIfDocument

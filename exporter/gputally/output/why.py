@@ -17,12 +17,12 @@ from gputally.answers.answer_words import (
     nodes_words,
     occupant_cells,
     pod_facts,
+    quota_line,
     similar_words,
     unaccounted_words,
     wait_facts,
 )
 from gputally.answers.help_words import change_words, effect_words
-from gputally.answers.quota_words import quota_line
 from gputally.formatting.amounts import count_words, duration, gpu_words, money_range, pod_words
 from gputally.formatting.wrapping import headed, headed_if, headed_table, paragraph, table, wrapped_cell
 from gputally.model.api.pending import (

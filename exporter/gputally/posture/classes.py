@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from gputally.accounting.policy.priority_classes import SYSTEM
 from gputally.accounting.terms.tier import serves, tier_of
+from gputally.formatting.amounts import either_listed
 from gputally.ledger.records import PriorityClassRecord, Window
 from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.model.rules import Rules
 from gputally.model.units import to_datetime
 from gputally.posture.objects import ClassObject
-from gputally.posture.wording import listed
 
 POLICIES: Final = (PREEMPTS, NEVER)
 """Source: k8s.io/api core/v1/types.go, PreemptionPolicy."""
@@ -123,4 +123,4 @@ def _difference(before: PriorityClassRecord | None, new: PriorityClassRecord) ->
         found.append(f"preemptionPolicy {new.preemption_policy} instead of {before.preemption_policy}")
     if before.is_default != new.is_default:
         found.append("now the globalDefault" if new.is_default else "no longer the globalDefault")
-    return listed(found) if found else "created again, with the same value and preemptionPolicy"
+    return either_listed(found) if found else "created again, with the same value and preemptionPolicy"

@@ -7,9 +7,8 @@ from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from gputally.accounting.nodes.capacity import divide
-from gputally.ledger.cuts import pieces
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import CapacityRecord, NodeSteps, Window
+from gputally.ledger.records import CapacityRecord, NodeSteps, Window, pieces
 from gputally.model.node_record import CapacityState
 from gputally.model.price import Asset, Price, Purchase
 

@@ -11,9 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.errors import DetailRolledUp
-from gputally.ledger.cuts import pieces
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import AllocationRecord, SegmentRecord, Window
+from gputally.ledger.records import AllocationRecord, SegmentRecord, Window, pieces
 from gputally.model.allocation import Gap, Segment
 from gputally.reports.query import ReportQuery
 

@@ -13,7 +13,7 @@ from gputally.frameworks.kueue import RULE_WORDS, QueueRule
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
-from gputally.reports.disruption_rows import PLACES, gpu_hours_of
+from gputally.reports.disruptions import PLACES, gpu_hours_of
 from gputally.reports.job_preemptions import JobLoss, JobPreemption
 from gputally.reports.preemption_advice import Advice, advice_for, hours
 from gputally.reports.rounding import decimal_of, gpus

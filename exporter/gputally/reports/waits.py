@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, field
 
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.wait_records import PendingTime
+from gputally.ledger.records import PendingTime
 from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_SECOND
 from gputally.model.waits import NOBODY
 from gputally.reports.bill_rows import OTHERS

@@ -8,8 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.files.credentials import expiry_s, load_certificate, token, trust_authority
-from gputally.files.reread import Files, Reread
+from gputally.files.credentials import Files, Reread, expiry_s, load_certificate, token, trust_authority
 from gputally.model.web_config import ClientAuth, WebConfig, WebTls
 
 _VERIFY: Final = {

@@ -27,7 +27,7 @@ from gputally.model.api.pending import PendingDocument
 from gputally.model.api.what_if import WhatIfDocument
 from gputally.model.api.why import WhyDocument
 from gputally.reports.choices import COLUMNS, SHARINGS, VICTIM_FILTERED, WAIT_COLUMNS
-from gputally.reports.disruption_rows import PreemptionRow, TierTotal
+from gputally.reports.disruptions import PreemptionRow, TierTotal
 from gputally.reports.preemption_records import JobPreemptionRow
 from gputally.reports.unbilled import MostUnaccounted
 from gputally.reports.waits import WaitReportRow

@@ -1,24 +1,25 @@
-"""The HTTP server of a process: metrics, health and a status page."""
+"""The HTTP server of a process, on the addresses of `--web.listen-address`: metrics, health and a status page."""
 
 import asyncio
+import errno
 import gzip
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from typing import Final, NamedTuple
 
 from aiohttp import web
 from msgspec import Struct
 
-from gputally.errors import GputallyError
+from gputally.errors import AddressTaken, ConfigError, GputallyError
 from gputally.exposition.negotiation import gzip_accepted, media
-from gputally.exposition.tenants import filter_by_tenant
-from gputally.process.addresses import Address
+from gputally.exposition.text_format import filter_by_tenant
+from gputally.process.addresses import FLAG, Address, parse_all, problem
 from gputally.web import status_page
 from gputally.web.access_policy import AccessPolicy
 from gputally.web.authentication import TENANTS, Authenticator
 from gputally.web.connections import HEADERS, accepting, served
-from gputally.web.listening import bound, listen
 from gputally.web.turns import ANSWERS, Turns, answer_turns, busy_rejected
 
 METRICS_PATH: Final = "/metrics"
@@ -227,3 +228,63 @@ async def _add_headers(_request: web.Request, response: web.StreamResponse) -> N
 
 def _plain(text: str, *, status: int = 200) -> web.Response:
     return web.Response(text=f"{text}\n", status=status)
+
+
+BACKLOG: Final = 128
+_ALL: Final = ("", "::")
+_NO_IPV6: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
+
+
+def listen(texts: Iterable[str]) -> list[socket.socket]:
+    """Listening sockets, one for each address; the caller closes them.
+
+    `:PORT` and `[::]:PORT` accept IPv4 and IPv6 if the machine has both. A host name resolves to its first IPv4
+    address, as in Go, or else to its first address.
+
+    Raises: AddressTaken, or ConfigError for an address that cannot be parsed, resolved or bound. No socket stays open.
+    """
+    with ExitStack() as opened:
+        sockets = [opened.enter_context(_open(address)) for address in parse_all(texts)]
+        opened.pop_all()
+    return sockets
+
+
+def bound(listener: socket.socket) -> Address:
+    """The address of `listener`, with the assigned port for port 0."""
+    host, port, *_ = listener.getsockname()
+    return Address(host, port)
+
+
+def _open(address: Address) -> socket.socket:
+    try:
+        return _all_interfaces(address.port) if address.host in _ALL else _one_interface(address)
+    except socket.gaierror as error:
+        raise ConfigError([problem(f"{address}: {error.strerror}; use a name or address of this machine")]) from error
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise AddressTaken(f"{address} is in use by another process; stop it or choose another {FLAG}") from error
+        raise ConfigError([problem(f"{address}: {_remedy(error)}")]) from error
+
+
+def _all_interfaces(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
+        except OSError as error:
+            if error.errno not in _NO_IPV6:  # compiled in but switched off, as in many containers
+                raise
+    return socket.create_server(("", port), backlog=BACKLOG)
+
+
+def _one_interface(address: Address) -> socket.socket:
+    found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, target = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return socket.create_server(target, family=family, backlog=BACKLOG)
+
+
+def _remedy(error: OSError) -> str:
+    remedies = {
+        errno.EACCES: "permission denied; choose a port of 1024 or above",
+        errno.EADDRNOTAVAIL: "not an address of this machine; choose one that is, or :PORT for all",
+    }
+    return remedies.get(error.errno or 0, error.strerror or str(error))

@@ -5,10 +5,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gputally.accounting.nodes import young_nodes
-from gputally.accounting.nodes.young_nodes import MOST_UNKNOWN, YOUNG_US
+from gputally.accounting.waiting import live_room
 from gputally.accounting.waiting.bound_pods import other_pod
-from gputally.accounting.waiting.live_room import LiveRoom
+from gputally.accounting.waiting.live_room import MOST_UNKNOWN, YOUNG_US, LiveRoom
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import Pod
@@ -158,7 +157,7 @@ def test_a_node_that_is_reported_after_its_pods_were_forgotten_needs_a_list() ->
 
 
 def test_a_young_node_beyond_the_limit_needs_a_list_once_it_offers_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(young_nodes, "MOST_NODES", 1)
+    monkeypatch.setattr(live_room, "MOST_NODES", 1)
     replay = new_replay()
     for name in ("n2", "n3"):
         replay.see(replace(PLAIN, name=name, uid=name, created=30), at=30)

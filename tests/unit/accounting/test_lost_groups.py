@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
-from gputally.accounting.lost_work.group_restarts import PATIENCE_US
+from gputally.accounting.lost_work.groups import PATIENCE_US
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.kinds import Kind
 from gputally.model.units import US_PER_SECOND

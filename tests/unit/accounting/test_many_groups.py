@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.accounting.groups.declared_groups import DeclaredGroups
+from gputally.accounting.groups.gang_size import DeclaredGroups
 from gputally.frameworks.pod_group_kind import Declared
 from gputally.model.kube.kinds import Kind, Limit
 from tests.core.gang_pods import group

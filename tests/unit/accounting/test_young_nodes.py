@@ -2,14 +2,14 @@
 
 import pytest
 
-from gputally.accounting.nodes import young_nodes
-from gputally.accounting.nodes.young_nodes import YOUNG_US, YoungNodes
+from gputally.accounting.waiting import live_room
+from gputally.accounting.waiting.live_room import YOUNG_US, YoungNodes
 
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(young_nodes, "MOST_NODES", 2)
-    monkeypatch.setattr(young_nodes, "MOST_UNKNOWN", 1)
+    monkeypatch.setattr(live_room, "MOST_NODES", 2)
+    monkeypatch.setattr(live_room, "MOST_UNKNOWN", 1)
 
 
 def has_all(young: YoungNodes, name: str, *, at_us: int, created_us: int = 0) -> bool:

@@ -12,7 +12,7 @@ from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.past_pods import PastPod, PastVictims
 from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.ledger.wait_records import WaitRecord
+from gputally.ledger.records import WaitRecord
 from gputally.model.advice import PriorityChoice
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gputally.accounting.fleet.pending_now import PendingNow, read_pending
-from gputally.answers.partial_gangs import gang_entries
+from gputally.answers.occupants import gang_entries
 from gputally.answers.pending_list import pending_list
 from gputally.answers.pending_requests import PendingRequest, WhyRequest
 from gputally.answers.viewer import ALL, Viewer
@@ -15,7 +15,7 @@ from gputally.model.kube.kinds import Kind
 from gputally.model.kube.meta import Object
 from gputally.model.partial_gangs import TaskShort
 from gputally.output.why import pending_lines, why_lines
-from gputally.web.pending_pages import pending_page
+from gputally.web.pending_routes import pending_page
 from tests.core.gang_pods import WATCHED
 from tests.core.manifests import PodForm, namespace, us
 from tests.core.replay import Replay

@@ -11,7 +11,7 @@ from gputally.answers.viewer import ALL, Viewer
 from gputally.model.api.pending import PendingDocument
 from gputally.model.verdicts import FindingKind
 from gputally.output.why import pending_lines
-from gputally.web.pending_pages import pending_page
+from gputally.web.pending_routes import pending_page
 from tests.unit.answers.pending_world import holds, node, waits, world
 
 FIRST_POD = PendingRequest({}, 1, 0, with_helps=False)

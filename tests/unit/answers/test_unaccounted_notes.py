@@ -11,7 +11,7 @@ from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, why_document
 from gputally.model.api.why import WhyDocument
 from gputally.output.why import why_lines
-from gputally.web.pending_pages import why_page
+from gputally.web.pending_routes import why_page
 from tests.core.manifests import PodForm
 from tests.unit.answers.pending_world import Past, holds, node, world
 

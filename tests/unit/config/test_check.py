@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.config.check import check
+from gputally.config.read import check
 from tests.conftest import Golden
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ from time import perf_counter
 import pytest
 
 from gputally.accounting.terms.tier import tier_of
-from gputally.config.check import check
+from gputally.config.read import check
 from gputally.config.rules_file import read_rules
 from gputally.config.web_file import read_web_config
 from gputally.errors import ConfigError

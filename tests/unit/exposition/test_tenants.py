@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.exposition.tenants import filter_by_tenant
-from gputally.exposition.text_format import render
+from gputally.exposition.text_format import filter_by_tenant, render
 
 GPUS: Metric[object] = Metric(
     name="gputally_gpus", kind=MetricType.GAUGE, help="GPUs.", labels=("tier", "tenant", "a"), rows=lambda _: ()

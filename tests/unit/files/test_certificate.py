@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.files.credentials import expiry_s
-from gputally.files.reread import Files
+from gputally.files.credentials import Files, expiry_s
 
 DAY_S = 86_400
 

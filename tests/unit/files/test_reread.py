@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import ConfigError, Problem
-from gputally.files.credentials import token
-from gputally.files.reread import Files, Reread
+from gputally.files.credentials import Files, Reread, token
 
 
 class Sum:

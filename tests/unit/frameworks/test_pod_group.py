@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gputally.accounting.groups.group_index import GroupIndex
+from gputally.accounting.lost_work.groups import GroupIndex
 from gputally.frameworks.framework import OnLoss
 from gputally.frameworks.groups import PodGroup, attempt_of, group_of
 from gputally.model.pod_record import PodRecord

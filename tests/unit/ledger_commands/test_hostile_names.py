@@ -17,8 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import gputally
-from gputally.formatting.csv_cells import csv_line
-from gputally.formatting.tables import markdown_table
+from gputally.formatting.tables import csv_line, markdown_table
 from gputally.web.openapi import openapi
 from tests.fakes.named_ledger import named_ledger
 from tests.fakes.whole_parser import whole_parser

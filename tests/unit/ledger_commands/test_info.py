@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gputally.ledger.sqlite import schema
-from gputally.ledger.sqlite.lock import Lock
+from gputally.ledger.sqlite.file import Lock
 from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.unit.ledger.older_ledger import written_by
 from tests.unit.ledger_commands.sample import CLUSTER, Runner, abandoned, change, closed, in_use, names

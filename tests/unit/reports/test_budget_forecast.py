@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.reports.budget_forecast import MAX_DAYS, MIN_DAYS, ComingDay, ForecastPoint, PastDay, forecast, reached
+from gputally.reports.budgets import MAX_DAYS, MIN_DAYS, ComingDay, ForecastPoint, PastDay, forecast, reached
 
 amounts = st.integers(0, 10**24)
 pasts = st.lists(amounts, min_size=MIN_DAYS, max_size=40).map(

@@ -5,11 +5,10 @@ from hypothesis import strategies as st
 
 from gputally.ledger.records import Window
 from gputally.model.units import COST_UNIT
-from gputally.reports.bill import Bill
+from gputally.reports.bill import Bill, bill_with_unallocated
 from gputally.reports.cells import UNALLOCATED, Cell, LineJobs, UsageCell
 from gputally.reports.choices import EVEN, ROWS, SHARINGS, WEIGHTED
 from gputally.reports.query import ReportQuery
-from gputally.reports.unallocated_capacity import bill_with_unallocated
 from tests.unit.reports.cells import PRICES, cell, cells, line_jobs, price, usages
 
 Parts = tuple[list[Cell], list[LineJobs], list[UsageCell]]

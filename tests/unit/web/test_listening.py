@@ -6,7 +6,7 @@ import pytest
 
 from gputally.errors import AddressTaken, ConfigError
 from gputally.process.addresses import FLAG, Address, parse
-from gputally.web.listening import bound, listen
+from gputally.web.server import bound, listen
 
 
 def has_ipv6() -> bool:

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import msgspec
 from aiohttp import ClientResponse, ClientSession
 
+from gputally.agent.responses import usage_route
 from gputally.model.usage import VERSION, GpuReport, UsageReport
 from gputally.web.server import Readiness, Site, serve
-from gputally.web.usage_route import usage_route
 
 REPORT = UsageReport(
     version=VERSION,

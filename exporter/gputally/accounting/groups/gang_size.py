@@ -1,18 +1,68 @@
 """How many pods a gang has: what its Jobs, its PodGroup objects and its pods say, and what of it survives a restart."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.compact import with_uid, without_uid
-from gputally.accounting.groups.gang_jobs import GangJob
+from gputally.accounting.base.limits import LimitOverflow, NamespaceLimit
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.groups.gang_members import GangMembers
-from gputally.frameworks.groups import PodGroup
+from gputally.frameworks.all import POD_GROUPS_BY_KIND
+from gputally.frameworks.batch import JOB
+from gputally.frameworks.framework import OnLoss
+from gputally.frameworks.groups import PodGroup, declared_by, gang_of, group_key, key_of
+from gputally.frameworks.jobset import JOB_SET, part_of
 from gputally.frameworks.lws import LEADER_WORKER_SET
 from gputally.frameworks.pod_group_kind import Declared
-from gputally.frameworks.stated import NO_GANG
+from gputally.frameworks.stated import MOST_PODS, NO_GANG
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
+from gputally.model.kube.workloads import Job
+from gputally.model.pod_record import PodRecord
+from gputally.model.units import to_us
+
+_INDEXED: Final = "Indexed"
+
+
+class GangJob(Struct, frozen=True):
+    """A Job with GPUs as a part of a gang that has so many `pods`; a gang of a JobSet has a `part` for each name."""
+
+    group: PodGroup
+    part: str
+    pods: int
+    created_us: int
+
+
+def gang_job(job: Job) -> tuple[str, GangJob | None]:
+    """The key of the gang that a Job is part of, and what it says about it; None if its pods work without each other.
+
+    The Jobs of a JobSet are one gang. Others are gangs if they have one pod for each index, all at once; Kubernetes
+    creates PodGroups for the same ones. Where each index may fail a number of times, it works for itself.
+
+    Source: KEP-5547, Job integration with the Workload API.
+    """
+    meta, spec = job.metadata, job.spec
+    labels, pods = meta.labels or {}, min(1 if spec.parallelism is None else spec.parallelism, MOST_PODS)
+    created_us = to_us(meta.creation_timestamp) if meta.creation_timestamp else 0
+    if group := _job_set(meta.namespace, labels):
+        name, replicas = part_of(labels)
+        return key_of(group), GangJob(group, name, min(pods * replicas, MOST_PODS), created_us)
+    group = PodGroup(JOB, meta.namespace, f"{meta.name}/{meta.uid}", OnLoss.CONTINUE)
+    is_gang = spec.completion_mode == _INDEXED and spec.completions == spec.parallelism and pods > NO_GANG
+    works_alone = not is_gang or spec.backoff_limit_per_index is not None
+    return key_of(group), None if works_alone else GangJob(group, "", pods, created_us)
+
+
+def _job_set(namespace: str, labels: Mapping[str, str]) -> PodGroup | None:
+    """The gang of the JobSet that labels a Job, which labels its pods alike."""
+    kept = tuple(labels.items())
+    alike = PodRecord(uid="", namespace=namespace, name="", units=(), created_us=0, labels=kept)
+    group = gang_of(alike)
+    return group if group and group.kind == JOB_SET else None
+
 
 _MOST_PARTS: Final = 64
 """Jobs of different names in one JobSet; anyone may label more."""
@@ -196,3 +246,60 @@ class GangJobs:
             self._awaiting[key] = left
         else:
             self._awaiting.pop(key, None)
+
+
+class DeclaredGroups(StatePart[Struct]):
+    """The PodGroups of one API. They are listed again at each start.
+
+    `declares` receives each change of what a group says, None if it says nothing any more, and `listed_all` that all
+    groups of the API are known.
+    """
+
+    name = "declared_group"
+
+    def __init__(
+        self, kind: Kind, declares: Callable[[str, Declared | None, int], None], listed_all: Callable[[str, int], None]
+    ) -> None:
+        self.kinds = (kind,)
+        self._api = POD_GROUPS_BY_KIND[kind].api
+        self._declares = declares
+        self._listed_all = listed_all
+        self._key_of: dict[str, str] = {}
+        """By UID, of groups that say something."""
+        self._uid_of: dict[str, str] = {}
+        self._limit = NamespaceLimit(kind.limit, lambda _, uid: self.gone(uid, at_us=self._now_us))
+        self._now_us = 0
+
+    @property
+    def limit_overflow(self) -> LimitOverflow:
+        """See `StatePart.limit_overflow`."""
+        return self._limit.overflow
+
+    def seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.seen`."""
+        declared, meta = declared_by(found, at_us=at_us), found.metadata
+        self._now_us = at_us
+        if declared is None:
+            self.gone(meta.uid, at_us=at_us)
+            return
+        if not self._limit.put(meta.namespace, meta.uid):
+            return
+        key = group_key(meta.namespace, f"{self._api}/{meta.name}", "")
+        self._key_of[meta.uid], self._uid_of[key] = key, meta.uid
+        self._declares(key, declared, at_us)
+
+    def gone(self, uid: str, *, at_us: int) -> None:
+        """See `StatePart.gone`; a group of the same name may have replaced it."""
+        key = self._key_of.pop(uid, "")
+        if not key:
+            return
+        self._limit.remove(key.split("/")[1], uid)
+        if self._uid_of.get(key) == uid:
+            del self._uid_of[key]
+            self._declares(key, None, at_us)
+
+    def listed(self, uids: Collection[str], *, at_us: int) -> None:
+        """See `StatePart.listed`."""
+        for uid in self._key_of.keys() - {*uids}:
+            self.gone(uid, at_us=at_us)
+        self._listed_all(self._api, at_us)

@@ -10,13 +10,14 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import KeyedPart, StatePart, no_later
-from gputally.accounting.groups.declared_groups import DeclaredGroups
-from gputally.accounting.groups.gang_jobs import GangJob, gang_job
 from gputally.accounting.groups.gang_members import GangMembers, Stage, together_us, until_us
 from gputally.accounting.groups.gang_size import (
+    DeclaredGroups,
+    GangJob,
     GangJobs,
     GangMinimums,
     GangRecord,
+    gang_job,
     size_of,
     with_job,
     with_minimum,

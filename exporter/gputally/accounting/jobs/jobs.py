@@ -13,10 +13,9 @@ from gputally.accounting.base.limits import LimitOverflow, NamespaceLimit
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.jobs.cost import JobCosts
-from gputally.accounting.jobs.early_end import EARLY, judged
 from gputally.accounting.jobs.failure_policy import JobPolicy, PodEnd, deletion_of, with_ends
 from gputally.accounting.jobs.gpu_time import NOTHING, JobTime, Payer, added, ends_between, lines_of, with_time
-from gputally.accounting.jobs.record import JobRecord, by, job_key, record_of
+from gputally.accounting.jobs.record import EARLY, JobRecord, by, job_key, judged, record_of
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
 from gputally.model.allocation import Outcome

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.jobs.checkpoints import Checkpoints, declared_interval, has_work, last_checkpoint
 from gputally.accounting.lost_work.container_restarts import WAITING, ContainerRestarts
+from gputally.accounting.lost_work.groups import GroupIndex
 from gputally.accounting.totals.series import Labels
 from gputally.frameworks.framework import OnLoss
 from gputally.frameworks.groups import PodGroup

@@ -11,12 +11,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import StatePart, no_later
-from gputally.accounting.groups.group_index import GroupIndex
 from gputally.accounting.jobs.checkpoints import NOTHING, Checkpoints, declared_interval, has_work
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.at_risk import AtRisk
 from gputally.accounting.lost_work.container_restarts import ContainerRestarts
-from gputally.accounting.lost_work.group_restarts import GroupVerdict, ended_member, present_member, verdict_of
+from gputally.accounting.lost_work.groups import GroupIndex, GroupVerdict, ended_member, present_member, verdict_of
 from gputally.accounting.lost_work.loss_book import LossBook, PodLoss, loses_work, with_shared
 from gputally.accounting.lost_work.restart_losses import RestartLosses
 from gputally.accounting.lost_work.work_since_checkpoint import PodWork, spans_of, stall_amounts, within, work_of

@@ -1,4 +1,4 @@
-"""GPUs allocated to pods, and their cost."""
+"""GPUs allocated to pods, their cost, and the GPU-seconds of the jobs that had them."""
 
 from collections.abc import Callable, Iterator
 
@@ -114,3 +114,25 @@ METRICS = (
     PURCHASED_GPU_SECONDS,
     STARTING_OLDEST,
 )
+
+
+JOB_GPU_SECONDS = Metric[Snapshot](
+    name="gputally_job_gpu_seconds_total",
+    kind=MetricType.COUNTER,
+    help="GPU-seconds of jobs by how they ended, counted once a job has ended and its pods have released their GPUs.",
+    labels=("tier", "tenant", "outcome"),
+    rows=gpu_seconds(Total.JOB),
+)
+
+JOBS_ENDED_EARLY = Metric[Snapshot](
+    name="gputally_jobs_ended_early_total",
+    kind=MetricType.COUNTER,
+    help=(
+        "Jobs that preemptions ended, complete with a preempted pod as a success or failed only by preemptions, by the "
+        "tier and tenant with most of the Job's GPU-time."
+    ),
+    labels=("tier", "tenant", "outcome"),
+    rows=counts(Total.ENDED_EARLY),
+)
+
+JOB_METRICS = (JOB_GPU_SECONDS, JOBS_ENDED_EARLY)

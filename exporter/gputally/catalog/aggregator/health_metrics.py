@@ -1,11 +1,14 @@
 """Metrics of the exporter's own health, separate from the metrics of GPUs."""
 
 from collections.abc import Callable, Iterator
+from itertools import accumulate
+from math import isinf
 
-from gputally.catalog.metric import Metric, MetricType, Row
-from gputally.model.health import Health, WatchHealth
+from gputally.catalog.metric import HistogramRow, Metric, MetricType, Row
+from gputally.model.health import LAG_BOUNDS_S, Health, WatchHealth
 from gputally.model.kube.meta import Lookup
 from gputally.model.units import US_PER_SECOND
+from gputally.model.usage import PullOutcome
 
 
 def _each_watch(value: Callable[[WatchHealth], float]) -> Callable[[Health], Iterator[Row]]:
@@ -286,3 +289,92 @@ METRICS = (
     DELIVERIES,
     PENDING_DELIVERIES,
 )
+
+
+def verdict_lag(health: Health) -> Iterator[HistogramRow]:
+    """One histogram."""
+    counts = accumulate(health.verdicts.batches.get(bound, 0) for bound in LAG_BOUNDS_S)
+    bounds = ("+Inf" if isinf(bound) else str(bound) for bound in LAG_BOUNDS_S)
+    yield HistogramRow(labels=(), buckets=tuple(zip(bounds, counts, strict=True)), sum=health.verdicts.lag_s)
+
+
+VERDICT_LAG = Metric[Health](
+    name="gputally_verdict_lag_seconds",
+    kind=MetricType.HISTOGRAM,
+    help="Time from an observation until the reasons of pending pods follow from it.",
+    rows=verdict_lag,
+)
+
+VERDICT_METRICS = (VERDICT_LAG,)
+
+
+def _last_end(health: Health) -> Iterator[Row]:
+    if health.closing and health.closing.last_end_us is not None:
+        yield Row((), health.closing.last_end_us / US_PER_SECOND)
+
+
+CLOSED_PERIODS = Metric[Health](
+    name="gputally_closed_periods",
+    kind=MetricType.GAUGE,
+    help="Closed periods in the ledger, if the configuration says which to close.",
+    rows=lambda health: [Row((), health.closing.periods)] if health.closing else [],
+    reference_only=True,
+)
+
+CLOSED_PERIOD_END = Metric[Health](
+    name="gputally_closed_period_end_timestamp_seconds",
+    kind=MetricType.GAUGE,
+    help="End of the last closed period.",
+    rows=_last_end,
+    reference_only=True,
+)
+
+CLOSING_FAILURES = Metric[Health](
+    name="gputally_period_closing_failures_total",
+    kind=MetricType.COUNTER,
+    help="Failed attempts to close a period; each is repeated after a minute, and the log has the reason.",
+    rows=lambda health: [Row((), health.closing.failures)] if health.closing else [],
+    reference_only=True,
+)
+
+CLOSING_METRICS = (CLOSED_PERIODS, CLOSED_PERIOD_END, CLOSING_FAILURES)
+
+
+def _states(health: Health) -> Iterator[Row]:
+    reachable = sum(agent.reachable for agent in health.agents.agents.values())
+    yield Row(("reachable",), reachable)
+    yield Row(("unreachable",), len(health.agents.agents) - reachable)
+
+
+def _watermark(health: Health) -> Iterator[Row]:
+    """No row without an agent: any timestamp would be wrong."""
+    agents = health.agents.agents.values()
+    marks = [agent.watermark_us for agent in agents if agent.reachable and agent.watermark_us is not None]
+    if marks:
+        yield Row((), min(marks) / US_PER_SECOND)
+
+
+AGENTS = Metric[Health](
+    name="gputally_agents",
+    kind=MetricType.GAUGE,
+    help="Known agents, by whether they responded to the last pull.",
+    labels=("state",),
+    rows=_states,
+)
+
+AGENT_PULLS = Metric[Health](
+    name="gputally_agent_pulls_total",
+    kind=MetricType.COUNTER,
+    help="Requests to agents by outcome.",
+    labels=("outcome",),
+    rows=lambda health: (Row((outcome.value,), health.agents.pulls.get(outcome.value, 0)) for outcome in PullOutcome),
+)
+
+AGENTS_WATERMARK = Metric[Health](
+    name="gputally_agents_watermark_timestamp_seconds",
+    kind=MetricType.GAUGE,
+    help="Time up to which the slowest reachable agent has measured its node.",
+    rows=_watermark,
+)
+
+PULL_METRICS = (AGENTS, AGENT_PULLS, AGENTS_WATERMARK)

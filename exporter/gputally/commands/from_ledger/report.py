@@ -16,13 +16,12 @@ from gputally.output.report import BillReport, ChangeReport, write_bill, write_c
 from gputally.output.scope import PLACES, Scope
 from gputally.output.team_report import TOP_JOBS, TeamReport, write_teams
 from gputally.output.waterfall import WaterfallReport, write_waterfall
-from gputally.reports.bill import TEAM_BY, Bill, add_progress, bill_of, team_bill_of
+from gputally.reports.bill import OF_CAPACITY, TEAM_BY, Bill, add_progress, bill_of, bill_with_unallocated, team_bill_of
 from gputally.reports.cells import read_cells, read_job_cells, read_lost, read_unallocated, read_usage
 from gputally.reports.choices import EVEN, RECURRING, TIME_DIMENSIONS, WEIGHTED
 from gputally.reports.cost_change import compare, length_note
 from gputally.reports.focus import Account, focus_rows, read_charges
 from gputally.reports.query import ReportQuery
-from gputally.reports.unallocated_capacity import OF_CAPACITY, bill_with_unallocated
 from gputally.reports.unbilled import read_sampled, read_unobserved
 from gputally.reports.waterfall import ALLOCATED, CAPACITY, read_waterfall_parts, waterfalls_of
 from gputally.reports.waterfall_rows import waterfall_rows

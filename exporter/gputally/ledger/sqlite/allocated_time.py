@@ -6,10 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import json
 
-from gputally.ledger.cuts import pieces
 from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.price_columns import price_of
-from gputally.ledger.records import AllocatedTime, JobSet, MeasuredTime
+from gputally.ledger.records import AllocatedTime, JobSet, MeasuredTime, pieces
 from gputally.ledger.sqlite.daily_sums import daily_allocated
 from gputally.ledger.sqlite.dictionary import TERMS, Names
 from gputally.ledger.sqlite.jobs import JobSets

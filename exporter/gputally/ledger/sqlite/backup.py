@@ -11,10 +11,9 @@ from typing import BinaryIO, Final, NamedTuple
 
 from gputally.errors import LedgerDamaged, LedgerError
 from gputally.ledger.sqlite.copies import copy_into, sync
-from gputally.ledger.sqlite.file import reading
+from gputally.ledger.sqlite.file import is_locked, reading
 from gputally.ledger.sqlite.info import accounted_us
 from gputally.ledger.sqlite.integrity import Report, damage_of, examine
-from gputally.ledger.sqlite.lock import is_locked
 
 _MIB = 1 << 20
 CHUNK: Final = 1 << 20

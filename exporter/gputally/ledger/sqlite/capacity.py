@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gputally.ledger.cuts import pieces
 from gputally.ledger.preemption_records import NodeBinding
 from gputally.ledger.price_columns import PRICE, price_of
-from gputally.ledger.records import CapacityRecord, NodeSteps
+from gputally.ledger.records import CapacityRecord, NodeSteps, pieces
 from gputally.ledger.sqlite import dictionary
 from gputally.ledger.sqlite.allocation_views import CLIP_FROM, CLIP_TO, IN_PAGE
 from gputally.ledger.sqlite.rows import Row, Rows, insert_or

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from gputally.ledger.cuts import pieces
-from gputally.ledger.records import Window
+from gputally.ledger.records import Window, pieces
 from gputally.ledger.sqlite.disruptions import lost_pod
 from gputally.ledger.sqlite.ended_pods import EndedSegment
 from gputally.ledger.sqlite.lost_time import LostSums

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from gputally.ledger.sqlite import daily_sums
 from gputally.ledger.sqlite.copies import schema_of
-from gputally.ledger.sqlite.file import reading
-from gputally.ledger.sqlite.lock import is_locked
+from gputally.ledger.sqlite.file import is_locked, reading
 from gputally.ledger.sqlite.schema import newest_schema, version_of
 
 _META: Final = (

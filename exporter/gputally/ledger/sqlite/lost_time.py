@@ -9,10 +9,9 @@ from typing import Final, Generic
 
 from msgspec import json
 
-from gputally.ledger.cuts import pieces
 from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.price_columns import PRICE, price_of
-from gputally.ledger.records import Window
+from gputally.ledger.records import Window, pieces
 from gputally.ledger.sqlite.allocated_time import ReadPlan
 from gputally.ledger.sqlite.daily_sums import daily_lost
 from gputally.ledger.sqlite.disruptions import lost_pod

@@ -25,9 +25,11 @@ from gputally.ledger.records import (
     MeasuredTime,
     NodeSteps,
     ObservationGap,
+    PendingTime,
     PriorityClassRecord,
     ReachedProgress,
     SegmentRecord,
+    WaitRecord,
     Window,
 )
 from gputally.ledger.sqlite import allocation_views, capacity, disruptions, gaps, usage
@@ -43,12 +45,11 @@ from gputally.ledger.sqlite.jobs import read_progress
 from gputally.ledger.sqlite.lost_time import read_lost
 from gputally.ledger.sqlite.named_tenants import NAMED, tenants_named
 from gputally.ledger.sqlite.priority_classes import CLASS_VERSIONS
-from gputally.ledger.sqlite.record_starts import later_records
 from gputally.ledger.sqlite.rows import Row, record_of, records_of
+from gputally.ledger.sqlite.schema import later_records
 from gputally.ledger.sqlite.segment_pages import page_readers
 from gputally.ledger.sqlite.usage import read_measured
 from gputally.ledger.sqlite.waits import read_pending_times, read_waits
-from gputally.ledger.wait_records import PendingTime, WaitRecord
 from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay

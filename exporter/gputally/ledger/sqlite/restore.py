@@ -12,10 +12,9 @@ from gputally.errors import LedgerError
 from gputally.ledger.records import IMPORTED
 from gputally.ledger.sqlite.backup import CHUNK, partial_of, snapshot
 from gputally.ledger.sqlite.copies import sync
-from gputally.ledger.sqlite.file import expect_ours, reading, uri
+from gputally.ledger.sqlite.file import Lock, expect_ours, is_locked, reading, uri
 from gputally.ledger.sqlite.info import accounted_us, cluster_of
 from gputally.ledger.sqlite.integrity import Report, damage_of, examine, mark, marker_of, unmark
-from gputally.ledger.sqlite.lock import Lock, is_locked
 from gputally.ledger.sqlite.schema import newest_schema, version_of
 
 _BESIDE: Final = ("-wal", "-shm")

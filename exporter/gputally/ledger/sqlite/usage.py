@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from gputally.ledger.cuts import pieces
 from gputally.ledger.price_columns import PRICE, price_of
-from gputally.ledger.records import MeasuredTime, Window
+from gputally.ledger.records import MeasuredTime, Window, pieces
 from gputally.ledger.sqlite.allocated_time import ReadPlan
 from gputally.ledger.sqlite.daily_sums import daily_measured
 from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows

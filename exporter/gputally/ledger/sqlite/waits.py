@@ -7,9 +7,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from gputally.ledger.price_columns import PRICE, price_of
-from gputally.ledger.sqlite.record_starts import MOVE_WAITS
+from gputally.ledger.records import PendingTime, WaitRecord
 from gputally.ledger.sqlite.rows import Row
-from gputally.ledger.wait_records import PendingTime, WaitRecord
+from gputally.ledger.sqlite.schema import MOVE_WAITS
 from gputally.model.price import Price
 from gputally.model.verdicts import Reason
 from gputally.model.waits import PendingSegmentRow, UncreatedPodsSegment, WaitCause

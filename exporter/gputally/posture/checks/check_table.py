@@ -4,16 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from gputally.posture.checks.class_checks import (
-    never_at_the_bottom,
-    several_defaults,
-    unknown_policies,
-    values_too_large,
-)
-from gputally.posture.checks.description_checks import (
     meant_not_to_be_preempted,
     meant_not_to_preempt,
+    never_at_the_bottom,
     never_is_no_protection,
+    several_defaults,
     understated_preemption,
+    unknown_policies,
+    values_too_large,
 )
 from gputally.posture.checks.inversion_checks import (
     serving_below_training,
@@ -31,11 +29,11 @@ from gputally.posture.checks.quota_checks import (
     requests_above_quota,
     unreadable_quantities,
 )
-from gputally.posture.checks.spread_checks import replicas_on_one_node
 from gputally.posture.checks.workload_checks import (
     budgets_that_preemption_ignores,
     classified_by_default,
     grace_below_save_time,
+    replicas_on_one_node,
     unknown_classes,
 )
 from gputally.posture.finding import Remark, Severity

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from gputally.formatting.amounts import counted
 from gputally.model.kube.workloads import PodFailureRule
 from gputally.posture.checks.quota_checks import workload_name
 from gputally.posture.finding import Remark
 from gputally.posture.gpu_workloads import GpuWorkload
 from gputally.posture.objects import JobTerms, PosturePod
 from gputally.posture.state import PostureState
-from gputally.posture.wording import counted
 
 _DISRUPTED: Final = "DisruptionTarget"
 _DEFAULT_RETRIES: Final = 6

@@ -1,19 +1,22 @@
-"""Checks of what creates GPU pods: their class, their time to save, and the budget that shall protect them."""
+"""Checks of what creates GPU pods: their class, their time to save, their budget, and the nodes of their replicas."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from gputally.formatting.amounts import either_listed, shortened
+from gputally.frameworks import kubeflow
 from gputally.model.kube.meta import selects
 from gputally.model.kube.pods import NO_ANNOTATIONS
 from gputally.model.units import seconds_of
 from gputally.posture.checks.quota_checks import workload_name
+from gputally.posture.class_claims import Purpose, labelled_purpose, named_purpose
 from gputally.posture.classes import SYSTEM_CLASSES, class_named
 from gputally.posture.finding import ObjectName, Remark
-from gputally.posture.gpu_workloads import GpuTemplate, GpuWorkload, namespace_of
-from gputally.posture.objects import DisruptionBudget
+from gputally.posture.gpu_workloads import GpuTemplate, GpuWorkload, gpu_pods, namespace_of, owner_of
+from gputally.posture.objects import DisruptionBudget, PosturePod
+from gputally.posture.quotas import capacity_of
 from gputally.posture.state import PostureState, by_role
-from gputally.posture.wording import listed, shortened
 
 SAVE_DURATION: Final = "gputally.io/save-duration"
 """Annotation of a pod template: how long the pod needs after SIGTERM to save its work, such as 90s or 5m."""
@@ -28,7 +31,7 @@ def unknown_classes(state: PostureState) -> Iterator[Remark]:
                 workload_name(workload),
                 f"priorityClassName {name}{by_role(template)} is not a PriorityClass",
                 "the API server refuses its pods",
-                f"use {listed([each.name for each in state.own], 'or')}" if state.own else "create the class",
+                f"use {either_listed([each.name for each in state.own], 'or')}" if state.own else "create the class",
             )
 
 
@@ -85,10 +88,10 @@ def budgets_that_preemption_ignores(state: PostureState) -> Iterator[Remark]:
             preemptors = {
                 name: None for each in covered for template in each.templates for name in state.preemptors(template)
             }
-            victims = listed(shortened([f"{each.kind} {each.name}" for each in covered]))
+            victims = either_listed(shortened([f"{each.kind} {each.name}" for each in covered]))
             yield Remark(
                 ObjectName("PodDisruptionBudget", place, budget.metadata.name),
-                f"{_limit(budget)} does not hold when {listed(list(preemptors), 'or')} preempts {victims}",
+                f"{_limit(budget)} does not hold when {either_listed(list(preemptors), 'or')} preempts {victims}",
                 "the scheduler deletes victims without the Eviction API, and only prefers victims without a budget",
                 "give these pods a class that nothing may preempt; the budget still holds when nodes are drained",
             )
@@ -105,3 +108,44 @@ def _covers(budget: DisruptionBudget, workload: GpuWorkload) -> bool:
 
 def _templates(state: PostureState) -> Iterator[tuple[GpuWorkload, GpuTemplate]]:
     return ((workload, template) for workload in state.workloads for template in workload.templates)
+
+
+_RUN_TO_COMPLETION = ("Job", kubeflow.PYTORCH_JOB)
+
+
+def replicas_on_one_node(state: PostureState) -> Iterator[Remark]:
+    """Serving workloads with several ready pods, all on one node, although another node has GPUs."""
+    nodes = state.found.nodes
+    if nodes is not None and capacity_of(nodes, state.rules).nodes < 2:  # noqa: PLR2004 - there is nowhere else
+        return
+    for workload, pods in sorted(_ready_pods(state).items()):
+        used = {each.spec.node_name for each in pods}
+        if len(pods) > 1 and len(used) == 1:
+            yield Remark(
+                workload,
+                f"all {len(pods)} ready replicas are on node {used.pop()}",
+                "one failure, drain or preemption on this node stops the whole service",
+                "add topologySpreadConstraints with topologyKey kubernetes.io/hostname, or a podAntiAffinity",
+            )
+
+
+def _ready_pods(state: PostureState) -> dict[ObjectName, list[PosturePod]]:
+    """Ready pods that serve users, by what created them."""
+    found = defaultdict[ObjectName, list[PosturePod]](list)
+    for pod in gpu_pods(state.found, state.rules) or ():
+        kind, name = owner_of(pod)
+        if kind not in ("Pod", *_RUN_TO_COMPLETION) and _is_ready(pod) and _serves(pod, state):
+            found[ObjectName(kind, namespace_of(pod.metadata), name)].append(pod)
+    return found
+
+
+def _is_ready(pod: PosturePod) -> bool:
+    return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions or ())
+
+
+def _serves(pod: PosturePod, state: PostureState) -> bool:
+    """By its label, else by its class."""
+    if purpose := labelled_purpose(pod.metadata.labels or {}):
+        return purpose is Purpose.SERVING
+    found = class_named(state.classes, pod.spec.priority_class_name)
+    return found is not None and named_purpose(found) is Purpose.SERVING

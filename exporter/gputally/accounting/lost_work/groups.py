@@ -1,18 +1,54 @@
-"""Decides what a group did after it lost pods: whether the others restarted too, or stayed and waited."""
+"""The pods of each group, and what the others did after it lost some: whether they restarted too, or waited."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
+from gputally.accounting.base.compact import with_uid, without_uid
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.lost_work.work_since_checkpoint import PodWork, union
 from gputally.frameworks.framework import OnLoss
-from gputally.frameworks.groups import attempt_of
+from gputally.frameworks.groups import PodGroup, attempt_of, group_of
 from gputally.model.allocation import Outcome
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class GroupIndex:
+    """UIDs of the existing pods of each group."""
+
+    def __init__(self) -> None:
+        self._members: dict[PodGroup, Collection[str]] = {}
+        self._group_of: dict[str, PodGroup] = {}
+
+    def put(self, record: PodRecord) -> None:
+        """Add a pod that is new or has other labels."""
+        self.drop(record.uid)
+        if group := group_of(record):
+            group = next((self._group_of[uid] for uid in self._members.get(group, ())), group)  # one object for all
+            self._members[group] = with_uid(self._members.get(group, ()), record.uid)
+            self._group_of[record.uid] = group
+
+    def of(self, uid: str) -> PodGroup | None:
+        """The group of a pod."""
+        return self._group_of.get(uid)
+
+    def members(self, group: PodGroup | None) -> set[str]:
+        """The pods of a group."""
+        return {*self._members.get(group, ())} if group else set()
+
+    def drop(self, uid: str) -> None:
+        """Remove a pod."""
+        if group := self._group_of.pop(uid, None):
+            left = self._members[group] = without_uid(self._members[group], uid)
+            if not left:
+                del self._members[group]
+
 
 PATIENCE_US: Final = US_PER_HOUR
 """How long after the end of a victim its replacement is awaited. Then the group is taken to go on without it."""

@@ -1,0 +1,49 @@
+"""What an agent serves, real or simulated: the metrics of its node, and its measurements for an aggregator."""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from gputally.agent.gpu_loop import GpuLoop
+from gputally.catalog.agent.node_metrics import NODE
+from gputally.catalog.agent.node_view import NodeView
+from gputally.exposition.negotiation import gzip_accepted
+from gputally.exposition.text_format import render
+from gputally.metering.device_accounts import DeviceAccounts
+from gputally.model.health import NodeHealth
+from gputally.model.usage import UsageReport
+from gputally.web.server import compressed, joined
+
+
+def node_view(gpu_loop: GpuLoop, accounts: DeviceAccounts, health: NodeHealth, *, now_us: int) -> NodeView:
+    """The input of the node metrics at `now_us`."""
+    return NodeView(
+        health=health,
+        readings=tuple(gpu_loop.readings.values()),
+        down=tuple(sorted(gpu_loop.down)),
+        xids=gpu_loop.xids(),
+        devices=accounts.snapshot(now_us),
+    )
+
+
+def exposition(view: NodeView, *, openmetrics: bool, more: bytes = b"") -> bytes:
+    """The response of `/metrics`: all metrics of the node, then `more`."""
+    return render(((metric, metric.rows(view)) for metric in NODE), openmetrics=openmetrics, more=more)
+
+
+PATH: Final = "/v1/usage"
+
+
+def usage_route(report: Callable[[], UsageReport]) -> web.AbstractRouteDef:
+    """A route that serves the report as JSON."""
+    encode = msgspec.json.Encoder().encode
+
+    async def usage(request: web.Request) -> web.Response:
+        body, headers = encode(report()), {"Vary": "Accept-Encoding"}
+        if gzip_accepted(joined(request, "Accept-Encoding")):
+            body, headers["Content-Encoding"] = compressed(body), "gzip"
+        return web.Response(body=body, content_type="application/json", headers=headers)
+
+    return web.get(PATH, usage)
