@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.formatting.amounts import either_listed
+from gputally.formatting.amounts import listed
 from gputally.model.kube.meta import AnnotatedMeta
 from gputally.model.rules import Rules
 from gputally.posture.document import Posture, posture_of
@@ -81,9 +81,9 @@ def test_what_a_description_says_of_other_classes_is_no_claim_of_its_own(
     described = data.draw(st.sampled_from(sorted(fleet)))
     others = data.draw(st.lists(st.sampled_from(sorted(fleet)), min_size=1, unique=True))
     verb = text.rpartition(". ")[2].rpartition(", when")[0] or text.rpartition(". ")[2]
-    said = verb.format(either_listed(data.draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)))).lower()
+    said = verb.format(listed(data.draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)))).lower()
 
-    checks = found(fleet, described, f"batch; {either_listed(others)} {said}")
+    checks = found(fleet, described, f"batch; {listed(others)} {said}")
 
     silent = found(fleet, described, "batch")
     assert (checks == silent) or described in others
@@ -99,6 +99,6 @@ def test_a_description_of_victims_is_reported_if_it_leaves_one_out(
     victims = {name for name, level in fleet.items() if fleet[described].may_preempt(level)}
     known = set(named) & fleet.keys()
 
-    checks = found(fleet, described, text.format(either_listed(named)))
+    checks = found(fleet, described, text.format(listed(named)))
 
     assert ("understated-preemption" in checks) is bool(known and victims - known)

@@ -16,6 +16,8 @@ from gputally.model.health import NodeHealth
 from gputally.model.usage import UsageReport
 from gputally.web.server import compressed, joined
 
+PATH: Final = "/v1/usage"
+
 
 def node_view(gpu_loop: GpuLoop, accounts: DeviceAccounts, health: NodeHealth, *, now_us: int) -> NodeView:
     """The input of the node metrics at `now_us`."""
@@ -31,9 +33,6 @@ def node_view(gpu_loop: GpuLoop, accounts: DeviceAccounts, health: NodeHealth, *
 def exposition(view: NodeView, *, openmetrics: bool, more: bytes = b"") -> bytes:
     """The response of `/metrics`: all metrics of the node, then `more`."""
     return render(((metric, metric.rows(view)) for metric in NODE), openmetrics=openmetrics, more=more)
-
-
-PATH: Final = "/v1/usage"
 
 
 def usage_route(report: Callable[[], UsageReport]) -> web.AbstractRouteDef:

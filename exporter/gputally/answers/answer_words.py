@@ -67,6 +67,7 @@ FIRST_STEPS: Final[Mapping[str, str]] = {
 }
 """For the other reasons, suggestions say what would help."""
 Facts = Iterator[tuple[str, str]]
+_MILLI = 1000
 
 
 def headline_words(answer: WhyAnswer, currency: str) -> str:
@@ -325,9 +326,6 @@ def next_facts(answer: WhyAnswer) -> Facts:
 
 def _non_empty(*lines: tuple[str, str]) -> Facts:
     return ((head, text) for head, text in lines if text)
-
-
-_MILLI = 1000
 
 
 def quota_refusal(quota: QuotaState | None) -> QuotaRefusal | None:

@@ -27,6 +27,8 @@ OF_OTHERS: Final = "another tenant's pod"
 """Why a pod may not be preempted, for a reader who may not know its priority."""
 MOST_OCCUPANTS: Final = 50
 """In one answer; further ones are counted."""
+MOST_GANGS: Final = 100
+"""In one document."""
 
 
 class Rank(NamedTuple):
@@ -124,10 +126,6 @@ def cost_text(cost: int) -> str:
 def decimal_text(amount: Decimal) -> str:
     """Without an exponent and without zeros at the end."""
     return f"{amount.normalize():f}"
-
-
-MOST_GANGS: Final = 100
-"""In one document."""
 
 
 def gang_entries(now: PendingNow, filters: Filters, viewer: Viewer) -> list[GangEntry]:

@@ -5,13 +5,9 @@ from typing import Final
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.catalog.aggregator import accounting_metrics as accounting
 from gputally.catalog.aggregator import allocation_metrics as allocation
-from gputally.catalog.aggregator import allocation_metrics as jobs
 from gputally.catalog.aggregator import budget_metrics as budgets
 from gputally.catalog.aggregator import capacity_metrics as capacity
-from gputally.catalog.aggregator import health_metrics as agents
-from gputally.catalog.aggregator import health_metrics as closing
 from gputally.catalog.aggregator import health_metrics as health
-from gputally.catalog.aggregator import health_metrics as verdicts
 from gputally.catalog.aggregator import lost_work_metrics as lost_work
 from gputally.catalog.aggregator import pending_metrics as pending
 from gputally.catalog.aggregator import pod_metrics as pods
@@ -25,7 +21,7 @@ from gputally.catalog.metric import Metric
 
 FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *allocation.METRICS,
-    *jobs.JOB_METRICS,
+    *allocation.JOB_METRICS,
     *usage.METRICS,
     *capacity.METRICS,
     *tiers.METRICS,
@@ -40,7 +36,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
 """Metrics of the fleet: rows from a Snapshot."""
 PODS: Final[tuple[Metric[pods.PodsView], ...]] = pods.METRICS
 """Metrics of `/metrics/pods`: rows from a PodsView."""
-HEALTH: Final = (*health.METRICS, *verdicts.VERDICT_METRICS, *closing.CLOSING_METRICS, *agents.PULL_METRICS)
+HEALTH: Final = health.METRICS
 """Metrics of the exporter's own health: rows from a Health."""
 BUDGETS: Final = budgets.METRICS
 """Metrics of budgets, if any are configured: rows from a BudgetsHealth."""

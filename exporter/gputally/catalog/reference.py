@@ -6,7 +6,6 @@ from typing import Any, Final
 from gputally.catalog.agent.node_metrics import NODE_GROUPS
 from gputally.catalog.aggregator import accounting_metrics as accounting
 from gputally.catalog.aggregator import allocation_metrics as allocation
-from gputally.catalog.aggregator import allocation_metrics as jobs
 from gputally.catalog.aggregator import capacity_metrics as capacity
 from gputally.catalog.aggregator import lost_work_metrics as lost_work
 from gputally.catalog.aggregator import pending_metrics as pending
@@ -21,7 +20,7 @@ from gputally.catalog.metric import Metric, Stability
 
 GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Allocation": allocation.METRICS,
-    "Jobs": jobs.JOB_METRICS,
+    "Jobs": allocation.JOB_METRICS,
     "Usage": usage.METRICS,
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,

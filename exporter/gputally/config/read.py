@@ -15,6 +15,10 @@ from gputally.config.rules_file import CONFIGURATION, default_rules, read_rules,
 from gputally.errors import ConfigError, Problem
 from gputally.model.rules import Rules
 
+_VERSION: Final = 1
+"""The version of the JSON document."""
+_READERS: Final[Mapping[str, Callable[[Field], Rules | PriceBook]]] = {PRICE_BOOK: price_book, CONFIGURATION: rules}
+
 
 def read_files(
     configuration: Path | None, prices: Path | None, *, with_budgets: bool = True
@@ -40,12 +44,6 @@ def read_files(
     if problems:
         raise ConfigError(problems)
     return rules, book
-
-
-_VERSION: Final = 1
-"""The version of the JSON document."""
-
-_READERS: Final[Mapping[str, Callable[[Field], Rules | PriceBook]]] = {PRICE_BOOK: price_book, CONFIGURATION: rules}
 
 
 def check(paths: Iterable[Path]) -> list[Problem]:

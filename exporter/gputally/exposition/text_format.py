@@ -1,4 +1,4 @@
-"""The text formats, optimised for speed: Prometheus text 0.0.4 and OpenMetrics 1.0.0.
+"""The text formats, for all or some tenants, optimised for speed: Prometheus text 0.0.4 and OpenMetrics 1.0.0.
 
 The output is byte for byte that of `prometheus_client` for the same families, except that the older
 format has no `_created` series: Prometheus would store them as separate gauges.
@@ -47,6 +47,10 @@ Gauges: TypeAlias = Iterable[tuple[Metric[Any], Rows]]
 """Gauges and infos with their rows; no counters or histograms."""
 _SPECIAL: Final = re.compile('[\\\\"\n\ud800-\udfff]')
 """Characters that need escaping; names in Kubernetes have none."""
+_TENANT: Final = re.compile(
+    rb'[a-zA-Z_:][\w:]*\{(?:\w+="(?:[^"\\\n]|\\.)*",)*?(?:tenant|team)="((?:[^"\\\n]|\\.)*)"[,}]'
+)
+"""Matches at the start of a line, with any label values: quotes in them are escaped."""
 
 
 def render(metrics: Iterable[tuple[Metric[Any], Rows]], *, openmetrics: bool, more: bytes = b"") -> bytes:
@@ -260,12 +264,6 @@ def _prefix(name: str, labels: tuple[str, ...]) -> Callable[[Sequence[str]], str
         return form % tuple([values[place] for place in order])
 
     return prefix
-
-
-_TENANT: Final = re.compile(
-    rb'[a-zA-Z_:][\w:]*\{(?:\w+="(?:[^"\\\n]|\\.)*",)*?(?:tenant|team)="((?:[^"\\\n]|\\.)*)"[,}]'
-)
-"""Matches at the start of a line, with any label values: quotes in them are escaped."""
 
 
 def filter_by_tenant(exposition: bytes, tenants: Collection[str]) -> bytes:

@@ -18,6 +18,13 @@ T = TypeVar("T")
 _State = tuple[int, int, int] | None
 
 logger = logging.getLogger(__name__)
+_ONE_LINE: Final = re.compile(r"[!-~]+")
+_PEM: Final = "use readable PEM files without a passphrase"
+_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_VERSION: Final = 0xA0
+_UTC_TIME: Final = 0x17
+_LONG_FORM: Final = 0x80
+_SHORT_YEARS_FROM: Final = 50
 
 
 class Files:
@@ -70,15 +77,6 @@ def _state(path: Path) -> _State:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-_ONE_LINE: Final = re.compile(r"[!-~]+")
-_PEM: Final = "use readable PEM files without a passphrase"
-_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-_VERSION: Final = 0xA0
-_UTC_TIME: Final = 0x17
-_LONG_FORM: Final = 0x80
-_SHORT_YEARS_FROM: Final = 50
 
 
 def token(path: Path, files: Files, *, role: str) -> str:

@@ -84,10 +84,10 @@ def money_range(lowest: str | None, highest: str | None, currency: str) -> str:
     return f"{Decimal(lowest):,.2f} to {money(highest, currency)}"
 
 
-def listed(parts: Iterable[str]) -> str:
-    """`a, b and c`."""
+def listed(parts: Iterable[str], joined_by: str = "and") -> str:
+    """`a, b and c`, or with another word before the last one."""
     *most, last = parts
-    return f"{', '.join(most)} and {last}" if most else last
+    return f"{', '.join(most)} {joined_by} {last}" if most else last
 
 
 def _counted(number: float, what: str) -> str:
@@ -113,11 +113,6 @@ def duration(seconds: float) -> str:
 def clock(at: datetime, *, now: datetime) -> str:
     """`09:10`, with the date if that is another day (UTC)."""
     return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%m-%d %H:%M}"
-
-
-def either_listed(names: Sequence[str], last: str = "and") -> str:
-    """`a, b and c`."""
-    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else names[0]
 
 
 def shortened(names: Sequence[str], most: int = 10) -> list[str]:

@@ -22,6 +22,11 @@ _FORMULA: Final = re.compile(r"[\t\r\n]|\s*[=+\-@'\uff1d\uff0b\uff0d\uff20]")
 Source: https://owasp.org/www-community/attacks/CSV_Injection.
 """
 _NUMBER: Final = re.compile(r"-[0-9]+(\.[0-9]+)?")
+_ENCODER: Final = json.Encoder(decimal_format="number")
+_MEASURED: Final = 1_000
+"""Rows that determine the widths of the columns; the others are printed as they come."""
+_MARKUP: Final = re.compile(r"([\\`*<>\[\]|#&~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+"""Source: https://spec.commonmark.org/; an underscore within a word is text."""
 
 
 class AtMost(Decimal):
@@ -61,13 +66,6 @@ def text_of(value: object) -> str:
     if isinstance(value, Decimal) and not isinstance(value, AtMost):
         return f"{value:f}"
     return "" if value is None else str(value)
-
-
-_ENCODER: Final = json.Encoder(decimal_format="number")
-_MEASURED: Final = 1_000
-"""Rows that determine the widths of the columns; the others are printed as they come."""
-_MARKUP: Final = re.compile(r"([\\`*<>\[\]|#&~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
-"""Source: https://spec.commonmark.org/; an underscore within a word is text."""
 
 
 def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, output: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, convert, structs, to_builtins
 
-from gputally.formatting.amounts import counted, either_listed, shortened
+from gputally.formatting.amounts import counted, listed, shortened
 from gputally.formatting.html_pages import html_template
 from gputally.formatting.tables import markdown, markdown_table, write_document, write_rows
 from gputally.model.printable import printable
@@ -50,7 +50,7 @@ def finding_groups(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
 
 
 def _named(objects: list[ObjectName]) -> str:
-    return either_listed(shortened(list(map(str, objects))))
+    return listed(shortened(list(map(str, objects))))
 
 
 class PostureSection(Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ def summary(posture: Posture) -> str:
         counted(sum(each.severity == severity for each in posture.findings), severity.value) for severity in Severity
     ]
     infos = counts[-1].removesuffix("s") if counts[-1].endswith("infos") else counts[-1]
-    return either_listed((*counts[:-1], infos))
+    return listed((*counts[:-1], infos))
 
 
 def _classes(posture: Posture) -> PostureSection:
@@ -210,16 +210,16 @@ def _findings(posture: Posture) -> PostureSection:
 def _unchecked(each: Unchecked) -> str:
     text = f"{each.resource}: {each.why}."
     if each.impossible:
-        text += f" Not possible without them: {either_listed(each.impossible)}."
-    return f"{text} Incomplete without them: {either_listed(each.incomplete)}." if each.incomplete else text
+        text += f" Not possible without them: {listed(each.impossible)}."
+    return f"{text} Incomplete without them: {listed(each.incomplete)}." if each.incomplete else text
 
 
 def _ignored(posture: Posture) -> Iterator[str]:
     if posture.ignored:
         kinds = [f"{count} {kind}" for kind, count in posture.ignored.items()]
-        yield f"Objects of these kinds were not read: {either_listed(kinds)}."
+        yield f"Objects of these kinds were not read: {listed(kinds)}."
     if posture.not_modelled:
-        names = either_listed(posture.not_modelled)
+        names = listed(posture.not_modelled)
         yield f"Pods of these objects were not checked, as their kinds are not modelled: {names}."
 
 

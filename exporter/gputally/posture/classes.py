@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gputally.accounting.policy.priority_classes import SYSTEM
 from gputally.accounting.terms.tier import serves, tier_of
-from gputally.formatting.amounts import either_listed
+from gputally.formatting.amounts import listed
 from gputally.ledger.records import PriorityClassRecord, Window
 from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.model.rules import Rules
@@ -123,4 +123,4 @@ def _difference(before: PriorityClassRecord | None, new: PriorityClassRecord) ->
         found.append(f"preemptionPolicy {new.preemption_policy} instead of {before.preemption_policy}")
     if before.is_default != new.is_default:
         found.append("now the globalDefault" if new.is_default else "no longer the globalDefault")
-    return either_listed(found) if found else "created again, with the same value and preemptionPolicy"
+    return listed(found) if found else "created again, with the same value and preemptionPolicy"

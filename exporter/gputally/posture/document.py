@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.formatting.amounts import either_listed, shortened
+from gputally.formatting.amounts import listed, shortened
 from gputally.model.kube.meta import AnnotatedMeta
 from gputally.model.kube.pods import PREEMPTS, PodMeta
 from gputally.model.rules import Rules
@@ -23,6 +23,11 @@ from gputally.posture.preemptions import (
 )
 from gputally.posture.quotas import GpuCapacity, QuotaSum, ScopedQuota, capacity_of, quota_sums
 from gputally.posture.state import PostureState, posture_state
+
+VERSION: Final = 1
+"""Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
+_CLUSTER_SCOPED: Final = frozenset({"PriorityClass", "Node", "Namespace"})
+_WORST_FIRST: Final = tuple(Severity)
 
 
 class DefaultUse(Struct, frozen=True, kw_only=True):
@@ -78,21 +83,15 @@ def _sentences(state: PostureState, count: int | None, of: int | None, without: 
         which = "that have it, and so may have forgotten their class" if default else "without a class"
         found.append(f"GPU pods {which}: {count} of {of}.")
     if without:
-        found.append(f"Workloads that name no class: {either_listed(shortened(without))}.")
+        found.append(f"Workloads that name no class: {listed(shortened(without))}.")
     return found
 
 
 def _without_default(below: list[str], above: list[str]) -> str:
     text = "No class is the globalDefault: pods without a class have priority 0"
     if below:
-        text += f", and may preempt {either_listed(below)}"
-    return f"{text}." if not above else f"{text}; {either_listed(above)} may preempt them."
-
-
-VERSION: Final = 1
-"""Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
-_CLUSTER_SCOPED: Final = frozenset({"PriorityClass", "Node", "Namespace"})
-_WORST_FIRST: Final = tuple(Severity)
+        text += f", and may preempt {listed(below)}"
+    return f"{text}." if not above else f"{text}; {listed(above)} may preempt them."
 
 
 class Unchecked(Struct, frozen=True, kw_only=True):

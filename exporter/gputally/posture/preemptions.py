@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gputally.accounting.disruptions.preemptions import UNKNOWN
 from gputally.accounting.terms.tier import NO_TIER, tier_of
-from gputally.formatting.amounts import counted, either_listed
+from gputally.formatting.amounts import counted, listed
 from gputally.ledger.records import PriorityClassRecord, Window
 from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.model.rules import Rules
@@ -155,7 +155,7 @@ def _row(found: CatalogueClass, own: Sequence[CatalogueClass]) -> PermittedPreem
 
 def _preempts(found: CatalogueClass, victims: Sequence[str]) -> str:
     if victims:
-        return f"may preempt {either_listed(victims)}"
+        return f"may preempt {listed(victims)}"
     if not found.policy_exists:
         return f"preempts nobody (the API server refuses preemptionPolicy {found.preemption_policy})"
     return f"preempts nobody (preemptionPolicy {NEVER})" if found.preemption_policy == NEVER else "preempts nobody"
@@ -164,5 +164,5 @@ def _preempts(found: CatalogueClass, victims: Sequence[str]) -> str:
 def _may_preempt_it(by: Sequence[str], *, others: int) -> str:
     if not by:
         return "no class may preempt it"
-    whom = "all other classes" if len(by) == others and others > 1 else either_listed(by)
+    whom = "all other classes" if len(by) == others and others > 1 else listed(by)
     return f"{whom} may preempt it"

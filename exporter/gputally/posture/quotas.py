@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, structs
 
 from gputally.accounting.policy.quotas import QuotaLimit, quota_limits
-from gputally.formatting.amounts import either_listed
+from gputally.formatting.amounts import listed
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.policy import ScopeExpression
 from gputally.model.rules import Rules
@@ -57,7 +57,7 @@ def _scope(terms: Iterable[ScopeExpression]) -> str:
 
 
 def _in_words(term: ScopeExpression) -> str:
-    names = either_listed(term.values, "or") if term.values else "nothing"
+    names = listed(term.values, "or") if term.values else "nothing"
     if term.scope_name != BY_CLASS:
         return f"scope {term.scope_name}"
     words = {"In": names, "NotIn": f"not {names}", "Exists": "any class", "DoesNotExist": "no class"}

@@ -33,6 +33,10 @@ COSTS: Final = ("cost", "idle_cost", "lost_cost", "unallocated_cost")
 TEAM_BY: Final = ("tenant", "job")
 """The dimensions by which the cells of a team bill are read: the tenant is the first column."""
 Part = TypeVar("Part", Cell, LineJobs, LostCell, UsageCell, UnobservedCell)
+OF_CAPACITY: Final = ("gpu_model", "pool", "purchase", *TIME_DIMENSIONS)
+"""The columns that also capacity has which nobody held."""
+_Group = tuple[tuple[str, ...], str]
+"""The values of these columns, and the currency."""
 
 
 class LineProgress(Struct, frozen=True, kw_only=True, gc=False):
@@ -265,13 +269,6 @@ def add_progress(bill: Bill, query: ReportQuery, read: Callable[[Window], Iterab
             line.progress = LineProgress(
                 micro=reached.micro, unit=reached.unit, is_cost_whole=reached.is_whole and is_alone
             )
-
-
-OF_CAPACITY: Final = ("gpu_model", "pool", "purchase", *TIME_DIMENSIONS)
-"""The columns that also capacity has which nobody held."""
-
-_Group = tuple[tuple[str, ...], str]
-"""The values of these columns, and the currency."""
 
 
 def bill_with_unallocated(

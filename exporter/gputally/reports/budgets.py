@@ -35,6 +35,9 @@ _T: Final = (
     *("1.356", "1.350", "1.345", "1.341", "1.337", "1.333", "1.330", "1.328", "1.325", "1.323"),
 )
 """The 0.9 quantile of Student's t for 1 to 21 degrees of freedom: the bounds hold with 80 %."""
+Days = Mapping[str, int]
+"""What was spent, by ISO date; nothing on other days."""
+_BY: Final = ("day", "tenant", "tier")
 
 
 class PastDay(NamedTuple):
@@ -126,11 +129,6 @@ class _Pattern:
         square = ceil(self._scale * variance)
         root = isqrt(square)
         return root + (root * root < square)
-
-
-Days = Mapping[str, int]
-"""What was spent, by ISO date; nothing on other days."""
-_BY: Final = ("day", "tenant", "tier")
 
 
 def days_of(lines: Iterable[Line], *, currency: str | None) -> Days:

@@ -21,6 +21,8 @@ from gputally.reports.rounding import decimal_of, gpus
 
 LINKED: Final = CAUSES - {Cause.DELETION, Cause.CONTAINER_RESTART}
 """Causes for which a pod needs new GPUs."""
+PLACES: Final = 6
+"""Decimals of GPU-hours and costs."""
 
 
 class CascadeLink(NamedTuple):
@@ -109,10 +111,6 @@ def victim_values(each: DisruptionRecord) -> Mapping[str, str]:
         "job": each.job,
         "node": each.node,
     }
-
-
-PLACES: Final = 6
-"""Decimals of GPU-hours and costs."""
 
 
 class PreemptionRow(Struct, frozen=True, kw_only=True):

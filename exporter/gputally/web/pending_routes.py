@@ -1,4 +1,7 @@
-"""The routes about waiting pods, as pages that need no JavaScript and as JSON."""
+"""The routes of waiting pods: `/pending`, `/pending/why`, and `pending`, `why`, `what-if` and `fits` of `/api/v1`.
+
+The first two are pages that need no JavaScript.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -58,6 +61,8 @@ _READING_OF_CLIENT: Final = 2
 _BODY_SECONDS: Final = 10.0
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+WHY_PAGE_PATH: Final = "/pending/why"
+REFRESH_SECONDS: Final = 30
 
 
 class ReadPending(Protocol):
@@ -195,10 +200,6 @@ def _said(status: HTTPStatus, text: str, headers: dict[str, str] | None = None) 
 
 def _encoded(document: Struct) -> bytes:
     return msgspec.json.encode(document)
-
-
-WHY_PAGE_PATH: Final = "/pending/why"
-REFRESH_SECONDS: Final = 30
 
 
 def why_page(document: WhyDocument, asked: WhyRequest) -> str:

@@ -36,6 +36,9 @@ _INLINE_BYTES: Final = 32_768
 """Up to this size, compressing is faster than handing over to a thread."""
 
 logger = logging.getLogger(__name__)
+BACKLOG: Final = 128
+_ALL: Final = ("", "::")
+_NO_IPV6: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 
 
 class Readiness(Struct, frozen=True):
@@ -228,11 +231,6 @@ async def _add_headers(_request: web.Request, response: web.StreamResponse) -> N
 
 def _plain(text: str, *, status: int = 200) -> web.Response:
     return web.Response(text=f"{text}\n", status=status)
-
-
-BACKLOG: Final = 128
-_ALL: Final = ("", "::")
-_NO_IPV6: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 
 
 def listen(texts: Iterable[str]) -> list[socket.socket]:

@@ -25,6 +25,8 @@ from gputally.model.pod_record import PodRecord
 from gputally.model.units import to_us
 
 _INDEXED: Final = "Indexed"
+_MOST_PARTS: Final = 64
+"""Jobs of different names in one JobSet; anyone may label more."""
 
 
 class GangJob(Struct, frozen=True):
@@ -62,10 +64,6 @@ def _job_set(namespace: str, labels: Mapping[str, str]) -> PodGroup | None:
     alike = PodRecord(uid="", namespace=namespace, name="", units=(), created_us=0, labels=kept)
     group = gang_of(alike)
     return group if group and group.kind == JOB_SET else None
-
-
-_MOST_PARTS: Final = 64
-"""Jobs of different names in one JobSet; anyone may label more."""
 
 
 class GangRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

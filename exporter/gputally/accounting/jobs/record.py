@@ -31,6 +31,9 @@ from gputally.shares.request import holds_gpu
 _ENDS = {"Complete": Outcome.SUCCEEDED, "Failed": Outcome.FAILED}
 _FAILING = ("FailureTarget", "Failed")
 """The conditions of a Job that has given up; the second one is that of a Job whose pods have ended, too."""
+EARLY: Final = (Outcome.COMPLETED_EARLY, Outcome.FAILED_EARLY)
+_BY_CONDITION: Final = {Outcome.COMPLETED_EARLY: Outcome.SUCCEEDED, Outcome.FAILED_EARLY: Outcome.FAILED}
+_Ends = Mapping[PodEnd, int]
 
 
 class JobRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -123,12 +126,6 @@ def _true(job: Job, types: Container[str]) -> Iterator[Condition]:
 def _since_us(condition: Condition, at_us: int) -> int:
     time = condition.last_transition_time
     return dated_us(time, at_us)
-
-
-EARLY: Final = (Outcome.COMPLETED_EARLY, Outcome.FAILED_EARLY)
-_BY_CONDITION: Final = {Outcome.COMPLETED_EARLY: Outcome.SUCCEEDED, Outcome.FAILED_EARLY: Outcome.FAILED}
-
-_Ends = Mapping[PodEnd, int]
 
 
 def judged(record: JobRecord, present: _Ends) -> JobRecord:

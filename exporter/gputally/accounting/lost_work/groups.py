@@ -1,8 +1,8 @@
 """The pods of each group, and what the others did after it lost some: whether they restarted too, or waited."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -15,8 +15,8 @@ from gputally.model.allocation import Outcome
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
+PATIENCE_US: Final = US_PER_HOUR
+"""How long after the end of a victim its replacement is awaited. Then the group is taken to go on without it."""
 
 
 class GroupIndex:
@@ -48,10 +48,6 @@ class GroupIndex:
             left = self._members[group] = without_uid(self._members[group], uid)
             if not left:
                 del self._members[group]
-
-
-PATIENCE_US: Final = US_PER_HOUR
-"""How long after the end of a victim its replacement is awaited. Then the group is taken to go on without it."""
 
 
 class Member(NamedTuple):

@@ -27,6 +27,13 @@ from gputally.placement.node_room import place_of
 from gputally.placement.room import Room
 from gputally.shares.schemes import rule_of
 
+YOUNG_US: Final = 900 * US_PER_SECOND
+"""How long a node without GPUs may still turn out to have some."""
+MOST_NODES: Final = 5000
+"""The most nodes whose pods are kept; the pods of further ones are listed."""
+MOST_UNKNOWN: Final = 500
+"""The most names of nodes that only pods mention: anyone who may create pods can make them up."""
+
 
 class LiveRoom:
     """The room, and the names of the nodes that have `changed` since somebody looked.
@@ -250,14 +257,6 @@ class RoomNodes(StatePart[Struct]):
 def _created_us(node: Node, at_us: int) -> int:
     created = node.metadata.creation_timestamp
     return to_us(created) if created else at_us
-
-
-YOUNG_US: Final = 900 * US_PER_SECOND
-"""How long a node without GPUs may still turn out to have some."""
-MOST_NODES: Final = 5000
-"""The most nodes whose pods are kept; the pods of further ones are listed."""
-MOST_UNKNOWN: Final = 500
-"""The most names of nodes that only pods mention: anyone who may create pods can make them up."""
 
 
 class YoungNodes:

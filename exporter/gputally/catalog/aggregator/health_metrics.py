@@ -259,37 +259,6 @@ PENDING_DELIVERIES = Metric[Health](
     reference_only=True,
 )
 
-METRICS = (
-    BUILD_INFO,
-    WATCH_SYNCED,
-    WATCH_CONNECTED,
-    WATCH_AVAILABLE,
-    WATCH_LAST_ACTIVITY,
-    WATCH_OBJECTS,
-    WATCH_BOOKMARKS,
-    WATCH_LISTINGS,
-    WATCH_RECONNECTS,
-    WATCH_EXPIRED,
-    WATCH_MALFORMED,
-    WATCH_ERRORS,
-    SKIPPED_OBJECTS,
-    OWNER_LOOKUPS,
-    QUEUED_OBSERVATIONS,
-    LEDGER_WRITABLE,
-    LEDGER_WAITING,
-    LEDGER_LAST_WRITE,
-    LEDGER_WRITES,
-    LEDGER_WRITE_FAILURES,
-    LEDGER_WRITE_SECONDS,
-    LEDGER_CHECK,
-    LEDGER_DAMAGED,
-    CLOCK_SKEW,
-    REJECTED_DATES,
-    CERTIFICATE_EXPIRY,
-    DELIVERIES,
-    PENDING_DELIVERIES,
-)
-
 
 def verdict_lag(health: Health) -> Iterator[HistogramRow]:
     """One histogram."""
@@ -304,8 +273,6 @@ VERDICT_LAG = Metric[Health](
     help="Time from an observation until the reasons of pending pods follow from it.",
     rows=verdict_lag,
 )
-
-VERDICT_METRICS = (VERDICT_LAG,)
 
 
 def _last_end(health: Health) -> Iterator[Row]:
@@ -336,8 +303,6 @@ CLOSING_FAILURES = Metric[Health](
     rows=lambda health: [Row((), health.closing.failures)] if health.closing else [],
     reference_only=True,
 )
-
-CLOSING_METRICS = (CLOSED_PERIODS, CLOSED_PERIOD_END, CLOSING_FAILURES)
 
 
 def _states(health: Health) -> Iterator[Row]:
@@ -377,4 +342,40 @@ AGENTS_WATERMARK = Metric[Health](
     rows=_watermark,
 )
 
-PULL_METRICS = (AGENTS, AGENT_PULLS, AGENTS_WATERMARK)
+METRICS = (
+    BUILD_INFO,
+    WATCH_SYNCED,
+    WATCH_CONNECTED,
+    WATCH_AVAILABLE,
+    WATCH_LAST_ACTIVITY,
+    WATCH_OBJECTS,
+    WATCH_BOOKMARKS,
+    WATCH_LISTINGS,
+    WATCH_RECONNECTS,
+    WATCH_EXPIRED,
+    WATCH_MALFORMED,
+    WATCH_ERRORS,
+    SKIPPED_OBJECTS,
+    OWNER_LOOKUPS,
+    QUEUED_OBSERVATIONS,
+    LEDGER_WRITABLE,
+    LEDGER_WAITING,
+    LEDGER_LAST_WRITE,
+    LEDGER_WRITES,
+    LEDGER_WRITE_FAILURES,
+    LEDGER_WRITE_SECONDS,
+    LEDGER_CHECK,
+    LEDGER_DAMAGED,
+    CLOCK_SKEW,
+    REJECTED_DATES,
+    CERTIFICATE_EXPIRY,
+    DELIVERIES,
+    PENDING_DELIVERIES,
+    VERDICT_LAG,
+    CLOSED_PERIODS,
+    CLOSED_PERIOD_END,
+    CLOSING_FAILURES,
+    AGENTS,
+    AGENT_PULLS,
+    AGENTS_WATERMARK,
+)

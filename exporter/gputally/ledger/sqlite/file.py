@@ -23,6 +23,9 @@ _ACCOUNTING_START = "SELECT value FROM meta WHERE key IN ('accounting_start_us',
 BUSY_S = 5
 """How long to wait for another process that holds SQLite's own locks."""
 _WAL_FORMAT = 2
+_ATTEMPTS: Final = 10
+_PAUSE_S: Final = 0.02
+"""`is_locked` of another process holds a shared lock for some µs, which must not stop a process that starts."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -199,11 +202,6 @@ def _version(path: Path) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return status.st_mtime_ns, status.st_size
-
-
-_ATTEMPTS: Final = 10
-_PAUSE_S: Final = 0.02
-"""`is_locked` of another process holds a shared lock for some µs, which must not stop a process that starts."""
 
 
 def is_locked(path: Path) -> bool | None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Final
 
 from gputally.errors import LedgerError
@@ -19,6 +18,32 @@ header, which does not identify the file as a ledger yet, if the process is kill
 
 
 APPLICATION_ID = 0x67707574  # "gput": identifies our files among SQLite databases
+_KEYS: Final = {Records.DISRUPTIONS: "disruptions_from_us", Records.WAITS: "waits_from_us"}
+"""In the table `meta`."""
+_FIRST: Final = {
+    Records.DISRUPTIONS: "(SELECT min(decided_us) FROM disruptions)",
+    Records.WAITS: "(SELECT min(from_us) FROM waits)",
+}
+_OFF: Final = ""
+"""The value of a kind that is not recorded at present."""
+_KEEP: Final = {
+    records: (
+        f"INSERT INTO meta SELECT '{key}', ifnull(min(:start, {_FIRST[records]}), :start) "  # noqa: S608 (literals)
+        f"WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = '{key}' AND value <> '{_OFF}') "
+        "ON CONFLICT (key) DO UPDATE SET value = :start"
+    )
+    for records, key in _KEYS.items()
+}
+"""`start`, or the time of the first record of an older version, which kept no start.
+
+Only the first write looks for that record, in all of them.
+"""
+_NOT_RECORDED: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+MOVE_WAITS: Final = f"""
+INSERT INTO meta VALUES ('{_KEYS[Records.WAITS]}', CAST(:before AS TEXT))
+ON CONFLICT (key) DO UPDATE SET value = CAST(max(CAST(value AS INTEGER), :before) AS TEXT) WHERE value <> '{_OFF}'
+"""  # noqa: S608 (literals only)
+"""In the transaction that deletes waits which ended before :before (µs)."""
 
 
 def newest_schema() -> int:
@@ -105,35 +130,7 @@ def _columns(connection: sqlite3.Connection, kind: str, name: str) -> list[tuple
     return [column[1:] for column in connection.execute(f"PRAGMA table_info({name})")] if kind != "trigger" else []
 
 
-_KEYS: Final = {Records.DISRUPTIONS: "disruptions_from_us", Records.WAITS: "waits_from_us"}
-"""In the table `meta`."""
-_FIRST: Final = {
-    Records.DISRUPTIONS: "(SELECT min(decided_us) FROM disruptions)",
-    Records.WAITS: "(SELECT min(from_us) FROM waits)",
-}
-_OFF: Final = ""
-"""The value of a kind that is not recorded at present."""
-_KEEP: Final = {
-    records: (
-        f"INSERT INTO meta SELECT '{key}', ifnull(min(:start, {_FIRST[records]}), :start) "  # noqa: S608 (literals)
-        f"WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = '{key}' AND value <> '{_OFF}') "
-        "ON CONFLICT (key) DO UPDATE SET value = :start"
-    )
-    for records, key in _KEYS.items()
-}
-"""`start`, or the time of the first record of an older version, which kept no start.
-
-Only the first write looks for that record, in all of them.
-"""
-_NOT_RECORDED: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
-MOVE_WAITS: Final = f"""
-INSERT INTO meta VALUES ('{_KEYS[Records.WAITS]}', CAST(:before AS TEXT))
-ON CONFLICT (key) DO UPDATE SET value = CAST(max(CAST(value AS INTEGER), :before) AS TEXT) WHERE value <> '{_OFF}'
-"""  # noqa: S608 (literals only)
-"""In the transaction that deletes waits which ended before :before (µs)."""
-
-
-def keep_starts(connection: Connection, *, start_us: int, has_waits: bool) -> None:
+def keep_starts(connection: sqlite3.Connection, *, start_us: int, has_waits: bool) -> None:
     """Keep that each kind of records begins at `start_us`, unless it began before; or that waits are not recorded.
 
     This comes before the first ones are written.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.formatting.amounts import either_listed
+from gputally.formatting.amounts import listed
 from gputally.model.kube.pods import NEVER, PREEMPTS
 from gputally.posture.class_claims import Claim, claimed_victims, denied_preemption, denied_victimhood
 from gputally.posture.classes import POLICIES, CatalogueClass
@@ -28,7 +28,7 @@ def unknown_policies(state: PostureState) -> Iterator[Remark]:
                 class_object(each),
                 f"preemptionPolicy {each.preemption_policy} does not exist",
                 "the API server refuses the class, and then every pod that names it",
-                f"use {either_listed(POLICIES, 'or')}; {PREEMPTS} is the default",
+                f"use {listed(POLICIES, 'or')}; {PREEMPTS} is the default",
             )
 
 
@@ -48,7 +48,7 @@ def several_defaults(state: PostureState) -> Iterator[Remark]:
     """More than one globalDefault."""
     defaults = [each for each in state.classes if each.global_default]
     for each in defaults if len(defaults) > 1 else ():
-        others = either_listed([other.name for other in defaults if other is not each])
+        others = listed([other.name for other in defaults if other is not each])
         yield Remark(
             class_object(each),
             f"globalDefault is also set in {others}",
@@ -94,7 +94,7 @@ def meant_not_to_be_preempted(state: PostureState) -> Iterator[Remark]:
         if said and by:
             yield Remark(
                 class_object(each),
-                f"{_quoted(said)}, but {either_listed(by)} may preempt it",
+                f"{_quoted(said)}, but {listed(by)} may preempt it",
                 f"preemptionPolicy: {NEVER} only stops a class from preempting others; only a value protects it",
                 f"set a value of at least {max(values[name] for name in by)}: pods of the same priority do not preempt "
                 "each other",
@@ -112,7 +112,7 @@ def never_is_no_protection(state: PostureState) -> Iterator[Remark]:
             yield Remark(
                 class_object(each),
                 f"{_quoted(said)}, and preemptionPolicy is {NEVER}",
-                f"its value protects it, {NEVER} does not: {NEVER} only makes its pods wait for {either_listed(below)}",
+                f"its value protects it, {NEVER} does not: {NEVER} only makes its pods wait for {listed(below)}",
                 f"use {PREEMPTS}, or say in the description that the class preempts nobody",
             )
 
@@ -123,9 +123,9 @@ def understated_preemption(state: PostureState) -> Iterator[Remark]:
         said, denied = claimed_victims(each, state.own), denied_preemption(each, state.own)
         more = [name for name in row.may_preempt if said and name not in said.names]
         if said and more:
-            what = f"{_quoted(said)}, but it may also preempt {either_listed(more)}"
+            what = f"{_quoted(said)}, but it may also preempt {listed(more)}"
         elif denied and (more := [name for name in row.may_preempt if name in denied.names]):
-            what = f"{_quoted(denied)} {either_listed(more)}, but it may preempt {'it' if len(more) == 1 else 'them'}"
+            what = f"{_quoted(denied)} {listed(more)}, but it may preempt {'it' if len(more) == 1 else 'them'}"
         else:
             continue
         yield Remark(

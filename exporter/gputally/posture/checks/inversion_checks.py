@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.formatting.amounts import either_listed
+from gputally.formatting.amounts import listed
 from gputally.posture.checks.class_checks import class_object
 from gputally.posture.checks.quota_checks import workload_name
 from gputally.posture.class_claims import Purpose, class_purpose, named_purpose, workload_purpose
@@ -30,7 +30,7 @@ def serving_below_training(state: PostureState) -> Iterator[Remark]:
         if purposes[each.name] is Purpose.SERVING and above:
             yield Remark(
                 class_object(each),
-                f"serves users with value {each.value}, below {either_listed(above)}",
+                f"serves users with value {each.value}, below {listed(above)}",
                 "while training fills the GPUs, inference waits or is preempted: the cluster looks healthy, and users "
                 "get no answers",
                 "give the serving class the higher value, or accept the finding if training shall come first",
@@ -62,7 +62,7 @@ def _misplaced(state: PostureState, purpose: Purpose, of_class: Purpose) -> Iter
 
 def _classes_for(state: PostureState, purpose: Purpose) -> str:
     names = [each.name for each in state.own if named_purpose(each) is purpose]
-    return either_listed(names, "or") if names else f"a class for {purpose}"
+    return listed(names, "or") if names else f"a class for {purpose}"
 
 
 def _purposes(state: PostureState) -> dict[str, Purpose | None]:

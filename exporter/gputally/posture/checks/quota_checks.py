@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gputally.formatting.amounts import counted, either_listed
+from gputally.formatting.amounts import counted, listed
 from gputally.posture.finding import ObjectName, Remark
 from gputally.posture.gpu_workloads import GpuTemplate, GpuWorkload
 from gputally.posture.quotas import ScopedQuota
@@ -76,7 +76,7 @@ def classes_without_quota(state: PostureState) -> Iterator[Remark]:
         if free:
             yield Remark(
                 ObjectName("Namespace", "", namespace),
-                f"no quota limits {resource} of {either_listed(free)}, although other classes have one",
+                f"no quota limits {resource} of {listed(free)}, although other classes have one",
                 "pods of these classes may take every GPU of the cluster, and a tenant at its limit may choose them",
                 "add a quota for each of these classes, 0 for those that the tenant must not use, or one for all pods",
             )

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from gputally.formatting.amounts import either_listed, shortened
+from gputally.formatting.amounts import listed, shortened
 from gputally.frameworks import kubeflow
 from gputally.model.kube.meta import selects
 from gputally.model.kube.pods import NO_ANNOTATIONS
@@ -20,6 +20,7 @@ from gputally.posture.state import PostureState, by_role
 
 SAVE_DURATION: Final = "gputally.io/save-duration"
 """Annotation of a pod template: how long the pod needs after SIGTERM to save its work, such as 90s or 5m."""
+_RUN_TO_COMPLETION = ("Job", kubeflow.PYTORCH_JOB)
 
 
 def unknown_classes(state: PostureState) -> Iterator[Remark]:
@@ -31,7 +32,7 @@ def unknown_classes(state: PostureState) -> Iterator[Remark]:
                 workload_name(workload),
                 f"priorityClassName {name}{by_role(template)} is not a PriorityClass",
                 "the API server refuses its pods",
-                f"use {either_listed([each.name for each in state.own], 'or')}" if state.own else "create the class",
+                f"use {listed([each.name for each in state.own], 'or')}" if state.own else "create the class",
             )
 
 
@@ -88,10 +89,10 @@ def budgets_that_preemption_ignores(state: PostureState) -> Iterator[Remark]:
             preemptors = {
                 name: None for each in covered for template in each.templates for name in state.preemptors(template)
             }
-            victims = either_listed(shortened([f"{each.kind} {each.name}" for each in covered]))
+            victims = listed(shortened([f"{each.kind} {each.name}" for each in covered]))
             yield Remark(
                 ObjectName("PodDisruptionBudget", place, budget.metadata.name),
-                f"{_limit(budget)} does not hold when {either_listed(list(preemptors), 'or')} preempts {victims}",
+                f"{_limit(budget)} does not hold when {listed(list(preemptors), 'or')} preempts {victims}",
                 "the scheduler deletes victims without the Eviction API, and only prefers victims without a budget",
                 "give these pods a class that nothing may preempt; the budget still holds when nodes are drained",
             )
@@ -108,9 +109,6 @@ def _covers(budget: DisruptionBudget, workload: GpuWorkload) -> bool:
 
 def _templates(state: PostureState) -> Iterator[tuple[GpuWorkload, GpuTemplate]]:
     return ((workload, template) for workload in state.workloads for template in workload.templates)
-
-
-_RUN_TO_COMPLETION = ("Job", kubeflow.PYTORCH_JOB)
 
 
 def replicas_on_one_node(state: PostureState) -> Iterator[Remark]:
