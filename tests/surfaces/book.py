@@ -14,7 +14,7 @@ import aiohttp
 
 from gputally.cli import main
 from gputally.client.access import Credentials
-from gputally.client.showback import ShowbackOptions, showback
+from gputally.commands.from_aggregator.showback import ShowbackOptions, showback
 from tests.fakes.command import start
 
 Json = Any

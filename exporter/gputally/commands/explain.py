@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
-from gputally.commands.scope import PERIODS, ScopeOptions, add_rows_flags, add_scope_flags
+from gputally.commands.scope_flags import PERIODS, ScopeOptions, add_rows_flags, add_scope_flags
 from gputally.process.settings import add_epilog, add_flags
 
 _EXAMPLES: Final = f"""\

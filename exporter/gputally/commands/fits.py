@@ -35,6 +35,6 @@ def add_fits_flags(command: ArgumentParser) -> None:
 
 
 def _fits(parsed: Namespace) -> int:
-    from gputally.client.fits import run_fits  # noqa: PLC0415 - aiohttp, which --help needs not
+    from gputally.commands.from_aggregator.fits import run_fits  # noqa: PLC0415 - aiohttp, which --help needs not
 
     return run_fits(parsed)

@@ -81,18 +81,18 @@ def _seconds(text: str) -> float:
 
 
 def _info(parsed: Namespace) -> int:
-    from gputally.commands.inspect_ledger import info  # noqa: PLC0415 - SQLite, which --help needs not
+    from gputally.commands.from_ledger.ledger import info  # noqa: PLC0415 - SQLite, which --help needs not
 
     return info(parsed.ledger, output=parsed.output)
 
 
 def _check(parsed: Namespace) -> int:
-    from gputally.commands.inspect_ledger import check  # noqa: PLC0415 - see above
+    from gputally.commands.from_ledger.ledger import check  # noqa: PLC0415 - see above
 
     return check(parsed.ledger, output=parsed.output)
 
 
 def _query(parsed: Namespace) -> int:
-    from gputally.commands.inspect_ledger import query  # noqa: PLC0415 - see above
+    from gputally.commands.from_ledger.ledger import query  # noqa: PLC0415 - see above
 
     return query(parsed.ledger, parsed.sql, output=parsed.output, timeout_s=parsed.timeout)

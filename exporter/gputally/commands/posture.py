@@ -57,7 +57,10 @@ def add_posture_flags(command: ArgumentParser) -> None:
 
 
 def _posture(parsed: Namespace) -> int:
-    from gputally.commands.examine_posture import PostureOptions, posture  # noqa: PLC0415 - for --help the flags suffice
+    from gputally.commands.from_cluster.posture import (
+        PostureOptions,
+        posture,
+    )
 
     options = PostureOptions(
         files=tuple(parsed.files),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
-from gputally.commands.scope import PERIODS, ScopeOptions, add_dimensions_flag, add_rows_flags, add_scope_flags
+from gputally.commands.scope_flags import PERIODS, ScopeOptions, add_dimensions_flag, add_rows_flags, add_scope_flags
 from gputally.model.price import Purchase
 from gputally.process.settings import add_epilog, add_flags
 

@@ -45,6 +45,6 @@ def add_what_if_flags(command: ArgumentParser) -> None:
 
 
 def _what_if(parsed: Namespace) -> int:
-    from gputally.client.what_if import run_what_if  # noqa: PLC0415 - aiohttp, which --help needs not
+    from gputally.commands.from_aggregator.what_if import run_what_if  # noqa: PLC0415 - aiohttp, which --help needs not
 
     return run_what_if(parsed)

@@ -49,6 +49,6 @@ def add_why_flags(command: ArgumentParser) -> None:
 
 
 def _why(parsed: Namespace) -> int:
-    from gputally.client.why import run_why  # noqa: PLC0415 - aiohttp, which --help needs not
+    from gputally.commands.from_aggregator.why import run_why  # noqa: PLC0415 - aiohttp, which --help needs not
 
     return run_why(parsed)

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from gputally.commands.posture_sources import read_manifests
+from gputally.commands.from_cluster.posture_sources import read_manifests
 from gputally.model.rules import Rules
 from gputally.posture.document import Posture, posture_of
 from gputally.posture.objects import PostureInput

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.commands.posture_sources import read_manifests
+from gputally.commands.from_cluster.posture_sources import read_manifests
 from gputally.errors import ConfigError
 from gputally.model.rules import Rules
 from gputally.posture.document import posture_of

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from gputally.cli import parser
-from gputally.client.showback import PAUSES_SECONDS, file_name, showback, showback_options
+from gputally.commands.from_aggregator.showback import PAUSES_SECONDS, file_name, showback, showback_options
 from gputally.errors import AggregatorRefused, ConfigError, DeliveryFailed, DeliveryRejected
 from gputally.web.report_processes import ReportRunner
 from gputally.web.report_routes import report_routes

@@ -6,7 +6,7 @@ import pty
 
 import pytest
 
-from gputally.client.top import _keys
+from gputally.commands.from_aggregator.top import _keys
 
 
 async def test_keys_are_read_without_enter_and_a_closed_terminal_quits(monkeypatch: pytest.MonkeyPatch) -> None:

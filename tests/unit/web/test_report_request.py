@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.answers.parameters import InvalidRequest
-from gputally.commands.scope import _limit
+from gputally.commands.scope_flags import _limit
 from gputally.reports.choices import literal
 from gputally.web.report_requests import ReportRequest
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.client.why import WhySubject, why_subject
+from gputally.commands.from_aggregator.why import WhySubject, why_subject
 from gputally.errors import ConfigError
 
 

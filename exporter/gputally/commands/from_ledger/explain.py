@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputally.commands.from_ledger.scope import matched, reading_scope
+from gputally.commands.from_ledger.reading import matched, reading_scope
 from gputally.commands.progress import ProgressLine, ending_at_once
-from gputally.commands.scope import ScopeOptions
+from gputally.commands.scope_flags import ScopeOptions
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import GapSubject, Records
 from gputally.output.explanation import Explanation, write_explanation

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gputally.commands.from_ledger.scope import time_zone
+from gputally.commands.from_ledger.reading import time_zone
 from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.errors import ConfigError, LedgerDamaged, Problem
 from gputally.ledger.closed_period import ClosedPeriod, broken_chain

@@ -5,9 +5,9 @@ from functools import partial
 
 from msgspec import Struct
 
-from gputally.commands.from_ledger.scope import matched, reading_scope
+from gputally.commands.from_ledger.reading import matched, reading_scope
 from gputally.commands.progress import ProgressLine, ending_at_once
-from gputally.commands.scope import ScopeOptions
+from gputally.commands.scope_flags import ScopeOptions
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.records import Records
 from gputally.model.disruptions import Cause

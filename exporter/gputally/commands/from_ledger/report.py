@@ -5,9 +5,9 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from gputally.commands.from_ledger.scope import accounted, matched, reading_scope, require_time, window_of
+from gputally.commands.from_ledger.reading import accounted, matched, reading_scope, require_time, window_of
 from gputally.commands.progress import ProgressLine, ending_at_once
-from gputally.commands.scope import ScopeOptions
+from gputally.commands.scope_flags import ScopeOptions
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import IMPORTED

@@ -7,9 +7,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from gputally.accounting.prices.book import PriceBook
-from gputally.commands.from_ledger.scope import matched, reading_scope
+from gputally.commands.from_ledger.reading import matched, reading_scope
 from gputally.commands.progress import ProgressLine, ending_at_once
-from gputally.commands.scope import ScopeOptions
+from gputally.commands.scope_flags import ScopeOptions
 from gputally.config.document import STDIN
 from gputally.config.prices import read_price_book
 from gputally.errors import ConfigError, Problem

@@ -4,9 +4,9 @@ import sys
 
 from msgspec import Struct
 
-from gputally.commands.from_ledger.scope import matched, reading_scope
+from gputally.commands.from_ledger.reading import matched, reading_scope
 from gputally.commands.progress import ProgressLine, ending_at_once
-from gputally.commands.scope import ScopeOptions
+from gputally.commands.scope_flags import ScopeOptions
 from gputally.ledger.records import Records
 from gputally.output.scope import PLACES
 from gputally.output.waits import WaitReport, write_waits

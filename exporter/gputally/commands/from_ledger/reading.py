@@ -6,7 +6,7 @@ from datetime import tzinfo
 
 from msgspec import structs
 
-from gputally.commands.scope import ScopeOptions
+from gputally.commands.scope_flags import ScopeOptions
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.joined import JoinedReader
 from gputally.ledger.open import reading_once

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.prices.pricing import Pricing
-from gputally.commands.from_ledger.scope import time_zone
+from gputally.commands.from_history.result import NOT_ALL_STATUS, ImportOutput, finish_import
+from gputally.commands.from_ledger.reading import time_zone
 from gputally.commands.progress import ProgressLine, ending_cleanly
 from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
@@ -32,7 +33,6 @@ from gputally.model.pod_record import PodRecord
 from gputally.model.printable import printable
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_datetime
-from gputally.output.import_result import NOT_ALL_STATUS, ImportOutput, finish_import
 from gputally.output.report import write_sampled
 from gputally.reports.query import ReportQuery
 from gputally.reports.unbilled import read_sampled

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gputally.commands.posture_sources import read_cluster, read_manifests
+from gputally.commands.from_cluster.posture_sources import read_cluster, read_manifests
 from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError, Problem
 from gputally.kube.connection import Choice, connect
@@ -54,7 +54,10 @@ def _history(options: PostureOptions) -> PreemptionHistory | None:
 
 def _read_history(ledger: str, window: str) -> PreemptionHistory:
     """The accounted part of the window. Raises: LedgerError, and ConfigError for a wrong or empty window."""
-    from gputally.commands.from_ledger.scope import accounted, window_of  # noqa: PLC0415 - SQLite, only where a ledger is named
+    from gputally.commands.from_ledger.reading import (
+        accounted,
+        window_of,
+    )
     from gputally.ledger.open import reading_once  # noqa: PLC0415 - as above
 
     with reading_once(ledger) as reader:

@@ -8,7 +8,8 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.accounting.prices.pricing import Pricing
-from gputally.commands.from_ledger.scope import time_zone
+from gputally.commands.from_history.result import NOT_ALL_STATUS, ImportOutput, finish_import
+from gputally.commands.from_ledger.reading import time_zone
 from gputally.commands.progress import ProgressLine, ending_cleanly
 from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
@@ -22,7 +23,6 @@ from gputally.ledger.records import Window
 from gputally.model.printable import printable
 from gputally.model.rules import Rules
 from gputally.model.units import to_datetime
-from gputally.output.import_result import NOT_ALL_STATUS, ImportOutput, finish_import
 
 _MISSING: Final = (
     "of its jobs are in the ledger with a start that no row has: runs may count twice, so nothing is imported; use the "
