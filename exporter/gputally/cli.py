@@ -26,12 +26,14 @@ class Command(NamedTuple):
     """A command and its line in `gputally --help`.
 
     `flags` is the function, as MODULE:NAME, that adds the flags to a parser, and as the default of `run` what gets the
-    parsed flags and returns the exit status.
+    parsed flags and returns the exit status. As `kubectl gputally`, a command that `runs_in_pod` runs in the
+    aggregator's pod, where the ledger is.
     """
 
     name: str
     summary: str
     flags: str
+    runs_in_pod: bool = False
 
 
 COMMANDS: Final = (
@@ -74,36 +76,43 @@ COMMANDS: Final = (
         "report",
         "report GPU-hours and cost of a period, from a ledger",
         "gputally.commands.report:add_report_flags",
+        runs_in_pod=True,
     ),
     Command(
         "explain",
         "explain a number of a report: its allocations, prices and dates",
         "gputally.commands.explain:add_explain_flags",
+        runs_in_pod=True,
     ),
     Command(
         "rerate",
         "compare what a period costs by another price book, or without spot",
         "gputally.commands.rerate:add_rerate_flags",
+        runs_in_pod=True,
     ),
     Command(
         "preemptions",
         "list pods that were preempted, evicted or lost with their node",
         "gputally.commands.preemptions:add_preemptions_flags",
+        runs_in_pod=True,
     ),
     Command(
         "waits",
         "report how long pods waited for GPUs, for what and at what cost",
         "gputally.commands.waits:add_waits_flags",
+        runs_in_pod=True,
     ),
     Command(
         "periods",
         "list closed periods, or show the invoice of one",
         "gputally.commands.periods:add_periods_flags",
+        runs_in_pod=True,
     ),
     Command(
         "budgets",
         "show what is spent of each budget, and what is forecast",
         "gputally.commands.budgets:add_budgets_flags",
+        runs_in_pod=True,
     ),
     Command(
         "showback",
@@ -119,6 +128,7 @@ COMMANDS: Final = (
         "ledger",
         "inspect, check and query a ledger, also while it is written",
         "gputally.commands.ledger:add_ledger_commands",
+        runs_in_pod=True,
     ),
     Command(
         "backup",
@@ -203,7 +213,7 @@ def _run_plugin(given: Sequence[str]) -> int:
     """Run the command in the aggregator's pod, if it needs the ledger there; otherwise here."""
     from gputally.commands.in_pod import remote_command, run_remotely  # noqa: PLC0415 - only the plugin does so
 
-    remote = remote_command(given)
+    remote = remote_command(given, {each.name for each in COMMANDS if each.runs_in_pod})
     return run_remotely(remote) if remote else _run(given)
 
 

@@ -1,1 +1,1 @@
-"""Requests over HTTP: what commands ask a running aggregator, and documents posted to webhooks."""
+"""Requests over HTTP: to a running aggregator, and of documents to webhooks."""

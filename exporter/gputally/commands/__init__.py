@@ -1,1 +1,1 @@
-"""The commands of `gputally`: one module for each, with its flags, and what several of them share."""
+"""The commands of `gputally`: a module of flags for each; what a command does lies in a package by its source."""

@@ -112,20 +112,14 @@ def _parts(text: str) -> int:
 def _import(parsed: Namespace) -> int:
     _expect_unused(parsed, _UNUSED[parsed.format])
     if parsed.format == "prometheus":
-        from gputally.commands.from_history.prometheus_pods import (
-            PrometheusImport,
-            import_prometheus,
-        )
+        from gputally.commands.from_history.prometheus_pods import PrometheusImport, import_prometheus  # noqa: PLC0415 - aiohttp
 
         flags = {name: getattr(parsed, name) for name in (*_COMMON, *_PROMETHEUS)}
         return import_prometheus(PrometheusImport(**flags, url=parsed.file))
     if "://" in parsed.file:
         text = f"'{parsed.file}' is a URL; add --format prometheus, or name a file"
         raise ConfigError([Problem("", "FILE", text)])
-    from gputally.commands.from_history.file_jobs import (
-        ImportOptions,
-        import_file,
-    )
+    from gputally.commands.from_history.file_jobs import ImportOptions, import_file  # noqa: PLC0415 - for --help the flags suffice
 
     names = (*_COMMON, *_SLURM, "format", "zero", "until", "source", "delimiter")
     return import_file(ImportOptions(file=Path(parsed.file), **{name: getattr(parsed, name) for name in names}))

@@ -3,7 +3,7 @@
 import argparse
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 from gputally.errors import AggregatorUnreachable
@@ -12,7 +12,6 @@ from gputally.process.settings import Setting, variable
 LEDGER: Final = Setting("ledger", "gputally.db", "FILE", "SQLite ledger, as a path or sqlite:///PATH")
 """The flag of all commands that read a ledger."""
 KUBECTL_EXEC: Final = "kubectl exec -n gputally deploy/gputally-aggregator --"
-COMMANDS: Final = ("report", "explain", "rerate", "preemptions", "waits", "budgets", "periods", "ledger")
 PLUGIN_HELP: Final = """\
 as kubectl gputally, without --ledger: runs in the aggregator's pod
   -n, --namespace NAMESPACE   its namespace [default: gputally]
@@ -22,10 +21,12 @@ as kubectl gputally, without --ledger: runs in the aggregator's pod
 """
 
 
-def remote_command(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> list[str] | None:
-    """The kubectl command for these arguments of the plugin; None if they are for this machine."""
+def remote_command(
+    arguments: Sequence[str], commands: Container[str], *, environment: Mapping[str, str] = os.environ
+) -> list[str] | None:
+    """The kubectl command for these arguments of the plugin; None if they are for none of `commands`, or not remote."""
     is_local = variable("ledger") in environment or any(each.partition("=")[0] == "--ledger" for each in arguments)
-    if not arguments or arguments[0] not in COMMANDS or is_local or {"-h", "--help"} & set(arguments):
+    if not arguments or arguments[0] not in commands or is_local or {"-h", "--help"} & set(arguments):
         return None
     access, rest = _access().parse_known_args(list(arguments))
     chosen = [f"--{name}={value}" for name in ("context", "kubeconfig") if (value := getattr(access, name))]

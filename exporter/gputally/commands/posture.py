@@ -57,10 +57,7 @@ def add_posture_flags(command: ArgumentParser) -> None:
 
 
 def _posture(parsed: Namespace) -> int:
-    from gputally.commands.from_cluster.posture import (
-        PostureOptions,
-        posture,
-    )
+    from gputally.commands.from_cluster.posture import PostureOptions, posture  # noqa: PLC0415 - for --help the flags suffice
 
     options = PostureOptions(
         files=tuple(parsed.files),

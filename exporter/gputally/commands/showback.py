@@ -54,10 +54,7 @@ def _formats(text: str) -> tuple[str, ...]:
 
 
 def _showback(parsed: Namespace) -> int:
-    from gputally.commands.from_aggregator.showback import (
-        showback,
-        showback_options,
-    )
+    from gputally.commands.from_aggregator.showback import showback, showback_options  # noqa: PLC0415 - aiohttp, which --help needs not
 
     options = showback_options(parsed)
     return run_until_stopped(lambda: showback(options))

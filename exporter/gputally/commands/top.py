@@ -33,10 +33,7 @@ def add_top_flags(command: argparse.ArgumentParser) -> None:
 def _top(parsed: argparse.Namespace) -> int:
     """Show the allocations, once or live."""
     with needing("gputally top needs it: pip install 'gputally[terminal]'"):
-        from gputally.commands.from_aggregator.top import (
-            options_from,
-            run,
-        )
+        from gputally.commands.from_aggregator.top import options_from, run  # noqa: PLC0415 - needs the extra `terminal`
 
     options = options_from(parsed)
     return run_until_stopped(lambda: run(options))

@@ -9,6 +9,7 @@ from gputally import cli
 from gputally.commands.in_pod import remote_command
 from tests.unit.ledger_commands.sample import Runner, closed
 
+REMOTE = {each.name for each in cli.COMMANDS if each.runs_in_pod}
 IN_POD = ["-n", "gputally", "deploy/gputally-aggregator", "--", "gputally"]
 
 
@@ -35,7 +36,7 @@ IN_POD = ["-n", "gputally", "deploy/gputally-aggregator", "--", "gputally"]
     ],
 )
 def test_commands_run_in_the_pod_of_the_aggregator(arguments: str, command: list[str]) -> None:
-    assert remote_command(arguments.split(), {}) == command
+    assert remote_command(arguments.split(), REMOTE, environment={}) == command
 
 
 @pytest.mark.parametrize(
@@ -53,11 +54,11 @@ def test_commands_run_in_the_pod_of_the_aggregator(arguments: str, command: list
     ],
 )
 def test_other_commands_run_here(arguments: str) -> None:
-    assert remote_command(arguments.split(), {}) is None
+    assert remote_command(arguments.split(), REMOTE, environment={}) is None
 
 
 def test_a_ledger_in_the_environment_is_read_here() -> None:
-    assert remote_command(["report"], {"GPUTALLY_LEDGER": "x.db"}) is None
+    assert remote_command(["report"], REMOTE, environment={"GPUTALLY_LEDGER": "x.db"}) is None
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from gputally.cli import main
-from gputally.commands.in_pod import remote_command
+from gputally.cli import COMMANDS, main
 from gputally.ledger.open_to_write import open_ledger
 from tests.contract.records import CLASS_VERSION, PREEMPTION, step, us
 from tests.unit.posture.postures import MANIFESTS
@@ -118,7 +117,7 @@ def test_a_window_without_accounting_and_a_missing_ledger_are_errors(
 
 
 def test_the_plugin_of_kubectl_runs_it_on_this_machine() -> None:
-    assert remote_command(["posture", "--output", "html"], {}) is None
+    assert [each.runs_in_pod for each in COMMANDS if each.name == "posture"] == [False]
 
 
 def test_the_json_document(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,10 +54,7 @@ def _history(options: PostureOptions) -> PreemptionHistory | None:
 
 def _read_history(ledger: str, window: str) -> PreemptionHistory:
     """The accounted part of the window. Raises: LedgerError, and ConfigError for a wrong or empty window."""
-    from gputally.commands.from_ledger.reading import (
-        accounted,
-        window_of,
-    )
+    from gputally.commands.from_ledger.reading import accounted, window_of  # noqa: PLC0415 - SQLite, only where a ledger is named
     from gputally.ledger.open import reading_once  # noqa: PLC0415 - as above
 
     with reading_once(ledger) as reader:

@@ -1,4 +1,4 @@
-"""What a command reads of which ledger: the period, filters, dimensions and time zone that its flags name."""
+"""Opens the ledgers that a command reads, and finds the period and the time zone that its flags choose."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
