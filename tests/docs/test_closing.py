@@ -13,7 +13,7 @@ from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step, us
 from tests.core.closings import close
 from tests.docs.pages import TEXTS, blocks
-from tests.unit.ledger_commands.sample import change
+from tests.unit.commands.sample import change
 
 (PROGRAM,) = blocks(TEXTS["docs/closing.md"], "python")
 

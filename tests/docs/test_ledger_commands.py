@@ -13,7 +13,7 @@ import pytest
 
 from gputally import cli
 from tests.docs.pages import ROOT, TEXTS, blocks
-from tests.unit.ledger_commands.sample import closed, in_use
+from tests.unit.commands.sample import closed, in_use
 
 RUNBOOKS = [page for page in TEXTS if page.startswith("docs/runbooks/")]
 PAGES = [*RUNBOOKS, "docs/backup.md", "docs/ledger.md", "docs/install.md"]

@@ -11,9 +11,9 @@ from gputally.output.what_if import what_if_lines
 from gputally.output.why import pending_lines, why_lines
 from tests.docs.pages import TEXTS, blocks, table
 from tests.fakes.whole_parser import whole_parser
-from tests.unit.why_command.fits_documents import FINDINGS, FITS
-from tests.unit.why_command.what_if_documents import EXAMPLE
-from tests.unit.why_command.why_documents import ANSWER, why
+from tests.unit.output.fits_documents import FINDINGS, FITS
+from tests.unit.output.what_if_documents import EXAMPLE
+from tests.unit.output.why_documents import ANSWER, why
 
 PAGE = TEXTS["docs/pending.md"]
 

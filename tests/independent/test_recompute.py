@@ -19,7 +19,7 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.reports.windows import parse_window
 from tests.core.closings import close
-from tests.unit.ledger_commands.sample import Runner
+from tests.unit.commands.sample import Runner
 
 PROGRAM = Path(__file__).with_name("recompute.py")
 FIRST, AFTER = "2026-10-01", "2026-11-01"

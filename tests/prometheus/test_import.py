@@ -14,7 +14,7 @@ from tests.fakes.kube_state import TARGET, KubeState
 from tests.fakes.prometheus_history import FakePrometheus, serving_history
 from tests.prometheus.server import Configuration, PrometheusServer
 from tests.prometheus.tools import create_blocks
-from tests.unit.ledger_commands.pod_history import SCRAPES, T0, WINDOW, life, running, vanishing
+from tests.unit.commands.pod_history import SCRAPES, T0, WINDOW, life, running, vanishing
 
 pytestmark = pytest.mark.e2e
 

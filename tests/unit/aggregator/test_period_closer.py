@@ -23,7 +23,7 @@ from tests.fakes.aggregating import aggregating, until_ready
 from tests.fakes.command import run, scrape
 from tests.fakes.until import until
 from tests.unit.aggregator.conftest import NOON_US
-from tests.unit.ledger_commands.sample import change
+from tests.unit.commands.sample import change
 
 CONFIGURATION = """
 kind: Configuration

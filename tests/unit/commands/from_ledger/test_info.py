@@ -1,0 +1,157 @@
+"""`gputally ledger info` tells the truth about a ledger, in use or not, and leaves no trace."""
+
+import fcntl
+import json
+import os
+import shutil
+import sqlite3
+import threading
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gputally.ledger.sqlite import schema
+from gputally.ledger.sqlite.file import Lock
+from gputally.ledger.sqlite.writer import SqliteLedger
+from tests.unit.commands.sample import CLUSTER, Runner, abandoned, change, closed, in_use, names
+from tests.unit.ledger.older_ledger import written_by
+
+ROWS = {
+    "open_allocations": 3,
+    "ended_allocations": 300,
+    "segments": 606,
+    "preemptions": 1,
+    "usage_rows": 2,
+    "daily_rows": 0,
+}
+
+
+def test_it_tells_the_truth_about_a_ledger_in_use(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with in_use(path):
+        before = datetime.now(UTC)
+        found = json.loads(run("ledger", "info", "--ledger", path, "--output", "json").out)
+
+        assert found["wal_bytes"] == Path(f"{path}-wal").stat().st_size > 0
+    assert before <= datetime.fromisoformat(found.pop("at")) <= datetime.now(UTC)
+    assert abs(found.pop("free_bytes") - shutil.disk_usage(tmp_path).free) < 1 << 30
+    assert (found.pop("size_bytes"), found.pop("wal_bytes")) > (0, 0)
+    assert found == {
+        "version": 1,
+        "ledger": str(path),
+        "cluster": CLUSTER,
+        "schema": schema.newest_schema(),
+        "readable_schema": schema.newest_schema(),
+        "is_written": True,
+        "accounting_start": "1970-01-01T00:16:40Z",
+        "accounted_until": "1970-01-01T01:40:00Z",
+        "detail_start": None,
+        "rows": ROWS,
+        "backups": [],
+    }
+
+
+def test_the_table_shows_the_same(run: Runner, tmp_path: Path) -> None:
+    path = closed(tmp_path / "l.db")
+    shown = dict(line.split(maxsplit=1) for line in run("ledger", "info", "--ledger", path).out.splitlines())
+
+    assert shown["Cluster"] == CLUSTER
+    assert shown["In"] == "use              no"
+    assert shown["Accounted"].startswith("until     1970-01-01 01:40:00 UTC, ")
+    assert shown["Ended"] == "allocations   300"
+
+
+@pytest.mark.parametrize("command", [("info",), ("check",), ("query", "SELECT count(*) FROM pods")])
+@pytest.mark.parametrize("made", [closed, abandoned])
+def test_reading_leaves_no_file_and_changes_none(run: Runner, tmp_path: Path, made: object, command: list[str]) -> None:
+    path = made(tmp_path / "l.db")  # type: ignore[operator]  # one of the two functions above
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir() if not each.name.endswith("-shm")}
+
+    assert run("ledger", command[0], "--ledger", path, *command[1:]).status == 0
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir() if not each.name.endswith("-shm")} == before
+
+
+def test_it_never_prevents_a_writer_from_starting(run: Runner, tmp_path: Path) -> None:
+    path = closed(tmp_path / "l.db")
+    lock = Lock(path)
+    lock.acquire()
+    assert json.loads(run("ledger", "info", "--ledger", path, "--output", "json").out)["is_written"] is True
+    lock.release()
+    assert json.loads(run("ledger", "info", "--ledger", path, "--output", "json").out)["is_written"] is False
+    lock.acquire()
+    lock.release()
+
+
+def test_a_writer_waits_for_one_that_only_asks(tmp_path: Path) -> None:
+    path = closed(tmp_path / "l.db")
+    with Path(f"{path}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # for longer than `is_locked` has it
+        timer = threading.Timer(0.05, fcntl.flock, (file, fcntl.LOCK_UN))
+        timer.start()
+        with SqliteLedger(path):
+            pass
+        timer.join()
+
+
+def test_a_ledger_of_another_schema_has_its_schema_and_cluster(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    written_by(3, path)
+    found = json.loads(run("ledger", "info", "--ledger", path, "--output", "json").out)
+
+    assert (found["schema"], found["cluster"], found["rows"], found["accounted_until"]) == (3, "uid-1", None, None)
+    assert "; this gputally reads" in run("ledger", "info", "--ledger", path).out
+
+
+def test_allocations_of_older_schemas_count(run: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    written_by(3, path)
+    expected = _old_pods(path)
+    with in_use(path, "uid-1"):
+        pass
+    found = json.loads(run("ledger", "info", "--ledger", path, "--output", "json").out)
+
+    assert found["rows"]["ended_allocations"] == 300 + expected == 303
+    assert found["rows"]["segments"] == 606 + 3
+    assert [Path(each["path"]).name for each in found["backups"]] == [f"l.db.before-{schema.newest_schema():04}"]
+    assert [each["schema"] for each in found["backups"]] == [3]
+
+
+def _old_pods(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        found: int = connection.execute("SELECT count(DISTINCT pod_uid) FROM allocations").fetchone()[0]
+        return found
+
+
+def test_the_variable_of_the_aggregator_names_the_ledger(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environ, "GPUTALLY_LEDGER", f"sqlite:///{closed(tmp_path / 'l.db')}")
+
+    assert json.loads(run("ledger", "info", "--output", "json").out)["rows"] == ROWS
+
+
+def test_what_the_ledger_contains_cannot_control_the_terminal(run: Runner, tmp_path: Path) -> None:
+    path = closed(tmp_path / "l.db")
+    change(path, "UPDATE meta SET value = char(27) || '[2J' WHERE key = 'cluster'")
+
+    assert "\x1b" not in run("ledger", "info", "--ledger", path).out
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "no such file; specify the ledger with --ledger or GPUTALLY_LEDGER"), (b"text", "not an SQLite file")],
+)
+def test_what_is_no_ledger_is_an_error_and_stays(
+    run: Runner, tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    path = tmp_path / "l.db"
+    if content:
+        path.write_bytes(content)
+    before = names(tmp_path)
+
+    status, out, err = run("ledger", "info", "--ledger", path)
+
+    assert (status, out, names(tmp_path)) == (4, "", before)
+    assert message in err
