@@ -10,15 +10,14 @@ from gputally.formatting.amounts import (
     amount_words,
     bare_amount,
     byte_words,
-    clock,
     count_words,
-    duration,
     gpu_words,
     listed,
     money,
     money_range,
     pod_words,
 )
+from gputally.formatting.times import clock, duration
 from gputally.model.api.pending import GangEntry, PendingPod, QuotaRefusal
 from gputally.model.api.why import (
     NeededResources,

@@ -8,7 +8,7 @@ from typing import Final
 from gputally.commands.in_pod import KUBECTL_EXEC, LEDGER
 from gputally.commands.progress import ProgressLine, ending_cleanly
 from gputally.errors import ConfigError, Problem
-from gputally.formatting.tables import accounted, size
+from gputally.formatting.times import accounted
 from gputally.process.settings import add_epilog, add_flags
 
 _EXAMPLES: Final = f"""\
@@ -34,6 +34,7 @@ def add_backup_flags(command: ArgumentParser) -> None:
 
 def backup(ledger: str, target: str, *, force: bool, check: bool) -> int:
     """Copy the ledger to the file `target`, or to standard output if it is `-`. Raises: ConfigError, LedgerError."""
+    from gputally.formatting.amounts import file_size  # noqa: PLC0415 - with parts of the model, which --help needs not
     from gputally.ledger.open import path_of  # noqa: PLC0415 - SQLite, which --help needs not
     from gputally.ledger.sqlite.backup import back_up_to_file, back_up_to_stream  # noqa: PLC0415 - the same
 
@@ -48,7 +49,7 @@ def backup(ledger: str, target: str, *, force: bool, check: bool) -> int:
     checked = "no damage found" if check else "not checked"
     name = "standard output" if target == "-" else target
     sys.stderr.write(
-        f"{path}: backed up to {name}: {size(done.size_bytes)}, {accounted(done.accounted_us)}, {checked}\n"
+        f"{path}: backed up to {name}: {file_size(done.size_bytes)}, {accounted(done.accounted_us)}, {checked}\n"
     )
     return 0
 

@@ -8,7 +8,7 @@ from typing import Final
 from gputally.commands.in_pod import LEDGER
 from gputally.commands.progress import ProgressLine, ending_cleanly
 from gputally.errors import ConfigError, Problem
-from gputally.formatting.tables import accounted
+from gputally.formatting.times import accounted
 from gputally.process.settings import add_epilog, add_flags
 
 _EXAMPLES: Final = """\

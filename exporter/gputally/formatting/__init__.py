@@ -1,1 +1,1 @@
-"""How values are shown: amounts in words, tables as text, Markdown, CSV and JSON, and HTML pages."""
+"""How values are shown: amounts and times in words, tables as text, Markdown, CSV and JSON, and HTML pages."""

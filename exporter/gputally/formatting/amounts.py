@@ -1,7 +1,6 @@
-"""Amounts and lists in words, such as `8 GPUs`, `256 GiB memory` or `2 h 5 min`."""
+"""Amounts and lists in words, such as `8 GPUs`, `256 GiB memory` or `15.00 USD`."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
@@ -13,7 +12,6 @@ _MILLI: Final = 1000
 _MOST: Final = 10**9
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BYTES: Final = {MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral storage"}
-_TIME_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def amount_words(resource: str, amount: int) -> str:
@@ -43,6 +41,14 @@ def byte_words(amount: int) -> str:
     while value >= 1024 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - by definition
         value, unit = value / 1024, unit + 1
     return f"{value:.4g} {_UNITS[unit]}"
+
+
+def file_size(count: int) -> str:
+    """The size of a file of `count` bytes, to a tenth of its unit: `12.3 MiB`."""
+    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:  # noqa: PLR2004 - by definition
+        value, units = value / 1024, units[1:]
+    return f"{value:,.1f} {units[0]}" if units[0] != "B" else f"{count} B"
 
 
 def gpu_words(count: float) -> str:
@@ -92,27 +98,6 @@ def listed(parts: Iterable[str], joined_by: str = "and") -> str:
 
 def _counted(number: float, what: str) -> str:
     return f"{count_words(number)} {what}{'' if number == 1 else 's'}"
-
-
-def duration(seconds: float) -> str:
-    """In its two largest units: `45 s`, `14 min`, `2 h 5 min`, `3 d 4 h`; minutes alone from 10 on."""
-    rest = max(0, round(seconds))
-    parts: list[tuple[int, str]] = []
-    for size, unit in _TIME_UNITS:
-        count, rest = divmod(rest, size)
-        if count or parts:
-            parts.append((count, unit))
-    if not parts:
-        return "0 s"
-    [(first, unit), *others] = parts
-    is_round = unit == "s" or (unit == "min" and first >= 10)  # noqa: PLR2004 - then seconds say nothing
-    second = "" if is_round or not others or not others[0][0] else f" {others[0][0]} {others[0][1]}"
-    return f"{first} {unit}{second}"
-
-
-def clock(at: datetime, *, now: datetime) -> str:
-    """`09:10`, with the date if that is another day (UTC)."""
-    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%m-%d %H:%M}"
 
 
 def shortened(names: Sequence[str], most: int = 10) -> list[str]:

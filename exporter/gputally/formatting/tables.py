@@ -1,8 +1,7 @@
-"""Tables as plain text, Markdown, CSV and JSON, and the words of their cells."""
+"""Tables as plain text, Markdown, CSV and JSON."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from decimal import Decimal
 from itertools import chain, islice
 from typing import Any, Final, TextIO
@@ -11,7 +10,6 @@ from msgspec import json
 
 from gputally.errors import LedgerError
 from gputally.model.printable import printable
-from gputally.model.units import to_datetime
 
 Row = Sequence[object]
 _QUOTE: Final = '"'
@@ -114,32 +112,6 @@ def _markdown_line(cells: Row) -> str:
 def markdown(text: str) -> str:
     """`text` as text of Markdown in one line: names and values are never markup."""
     return _MARKUP.sub(r"\\\1", printable(text))
-
-
-def size(count: int) -> str:
-    """`count` bytes as a person reads them, such as 12.3 MiB."""
-    value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while value >= 1024 and len(units) > 1:  # noqa: PLR2004 - by definition
-        value, units = value / 1024, units[1:]
-    return f"{value:,.1f} {units[0]}" if units[0] != "B" else f"{count} B"
-
-
-def instant(at: datetime) -> str:
-    """The time to the second, in UTC."""
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def accounted(until_us: int | None) -> str:
-    """Up to when a ledger is complete (µs)."""
-    return "not accounted yet" if until_us is None else f"accounted until {instant(to_datetime(until_us))}"
-
-
-def age(seconds: float) -> str:
-    """A duration in its largest unit, such as `5 min ago`."""
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit} ago"
-    return f"{seconds:.0f} s ago"
 
 
 def _json_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:

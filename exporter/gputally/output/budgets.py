@@ -6,7 +6,8 @@ from typing import Any, Final, TextIO
 
 from msgspec import structs
 
-from gputally.formatting.tables import instant, markdown_table, write_document, write_rows
+from gputally.formatting.tables import markdown_table, write_document, write_rows
+from gputally.formatting.times import instant
 from gputally.ledger.records import LedgerState
 from gputally.model.units import to_datetime
 from gputally.reports.budgets import BudgetRow

@@ -7,7 +7,8 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct
 
-from gputally.formatting.tables import instant, write_document, write_rows, write_table
+from gputally.formatting.tables import write_document, write_rows, write_table
+from gputally.formatting.times import instant
 from gputally.ledger.closed_period import BrokenChain, ClosedLine, ClosedPeriod
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
 from gputally.process.clock import zone_named

@@ -23,7 +23,8 @@ from gputally.answers.answer_words import (
     wait_facts,
 )
 from gputally.answers.help_words import change_words, effect_words
-from gputally.formatting.amounts import count_words, duration, gpu_words, money_range, pod_words
+from gputally.formatting.amounts import count_words, gpu_words, money_range, pod_words
+from gputally.formatting.times import duration
 from gputally.formatting.wrapping import headed, headed_if, headed_table, paragraph, table, wrapped_cell
 from gputally.model.api.pending import (
     PendingDocument,

@@ -1,8 +1,8 @@
-"""Durations and tables of `gputally why`."""
+"""Durations in words, and text with its heading on the left."""
 
 import pytest
 
-from gputally.formatting.amounts import duration
+from gputally.formatting.times import duration
 from gputally.formatting.wrapping import headed, headed_table
 
 

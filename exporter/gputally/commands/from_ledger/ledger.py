@@ -10,7 +10,9 @@ from msgspec import Struct, json
 
 from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.errors import LedgerDamaged
-from gputally.formatting.tables import age, instant, size, write_rows
+from gputally.formatting.amounts import file_size
+from gputally.formatting.tables import write_rows
+from gputally.formatting.times import age, instant
 from gputally.ledger.open import path_of
 from gputally.ledger.sqlite.file import reading
 from gputally.ledger.sqlite.info import BackupFile, LedgerContents, LedgerFacts, facts_of
@@ -113,13 +115,13 @@ def _lines(document: InfoDocument) -> Iterator[tuple[str, str]]:
     yield "Ledger", document.ledger
     yield "Cluster", document.cluster or "none yet"
     yield "Schema", str(document.schema) + _schema_remark(document)
-    yield "Size", f"{size(document.size_bytes)}, WAL {size(document.wal_bytes)}"
-    yield "Free space", f"{size(document.free_bytes)} on its file system"
+    yield "Size", f"{file_size(document.size_bytes)}, WAL {file_size(document.wal_bytes)}"
+    yield "Free space", f"{file_size(document.free_bytes)} on its file system"
     yield "In use", _WRITTEN[document.is_written]
     if document.rows:
         yield from _contents(document, document.rows)
     for backup in document.backups:
-        yield "Backup", f"{backup.path} ({size(backup.size_bytes)}, schema {backup.schema})"
+        yield "Backup", f"{backup.path} ({file_size(backup.size_bytes)}, schema {backup.schema})"
 
 
 def _schema_remark(document: InfoDocument) -> str:
@@ -179,7 +181,7 @@ def check(ledger: str, *, output: str) -> int:
     if damage:
         raise LedgerDamaged(f"{damage}; {_REMEDY}")
     if output == "table":
-        sys.stdout.write(f"{path}: no damage found, {size(count)} checked in {took:.1f} s\n")
+        sys.stdout.write(f"{path}: no damage found, {file_size(count)} checked in {took:.1f} s\n")
     return 0
 
 
