@@ -30,7 +30,7 @@ REGISTRIES: Final = ("catalog/", "commands/", "frameworks/", "posture/checks/", 
 """Folders below the package with one module for each entry, however short it is."""
 CALLABLES: Final = 2
 """Maximum number of callables that a constructor takes."""
-_FRAGMENT: Final = re.compile(r"(Of|Those|These|The same|That of|As|Such|They|It) ")
+_FRAGMENT: Final = re.compile(r"(Of|Those|These|The same|That|As|Such|They|Their|It|Its|By) ")
 """How a docstring begins that means nothing alone."""
 _EXEMPTION: Final = re.compile(
     r"#\s*(?P<what>noqa(?::\s*[A-Z]+[0-9]+(?:,\s*[A-Z]+[0-9]+)*)?|type:\s*ignore(?:\[[\w, -]+\])?)(?P<reason>.*)"

@@ -30,7 +30,7 @@ class Intake:
         self._updated = asyncio.Event()
         self._room = asyncio.Event()
         self._awaited: dict[int, asyncio.Event] = {}
-        """By the identity of queued batches that `put_and_wait` has added."""
+        """Events by the identity of queued batches that `put_and_wait` has added."""
 
     @property
     def size(self) -> int:

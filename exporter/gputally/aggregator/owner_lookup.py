@@ -40,7 +40,7 @@ class OwnerQueue:
 
     def __init__(self) -> None:
         self._ready: dict[str, deque[Owner]] = {}
-        """By namespace; the next one in turn is first."""
+        """Owners by namespace; the next one in turn is first."""
         self._delayed: list[tuple[float, int, Owner]] = []
         self._numbers = count()
         self._members: set[Owner] = set()

@@ -148,7 +148,7 @@ def _models_words(pod: PendingPod, currency: str) -> str:
 
 
 def class_words(answer: WhyAnswer) -> str:
-    """Its class, as far as known, with its tier and tenant."""
+    """The class of the pod, as far as known, with its tier and tenant."""
     pod = answer.pod
     payer = f"tier {pod.tier}, tenant {pod.tenant}"
     if pod.priority is None:

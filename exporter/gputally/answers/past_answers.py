@@ -207,7 +207,7 @@ def with_preempted(
 
 
 def _order(each: PreemptedPod) -> tuple[object, ...]:
-    """By time; what one preemptor did at once stays together."""
+    """A key that orders by time; what one preemptor did at once stays together."""
     by = each.by
     return by.at, by.tier, by.namespace or "", by.pod or by.job or "", each.pod
 

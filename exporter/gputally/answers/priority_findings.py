@@ -27,7 +27,7 @@ _TEXTS: Final[Mapping[FindingKind, str]] = {
     FindingKind.INVERSION: "pods that serve no users hold {gpus} at the same or a higher priority{named}",
 }
 _HIDDEN_TEXT: Final = "other tenants hold {gpus} where it could run, although it should precede them"
-"""Their priorities are not the reader's to know."""
+"""The reader may not know the priorities of other tenants' pods."""
 
 
 def findings_of(now: PendingNow, uid: str) -> dict[str, int]:

@@ -174,7 +174,7 @@ def _gang(_: Verdict, situation: Situation) -> str:
 
 
 def _tasks(gang: GangState) -> str:
-    """Its tasks that lack pods, or whose pods lack resources."""
+    """The tasks of a gang that lack pods, or whose pods lack resources."""
     missing = [f"task {each.name}: {each.members} of {each.least}" for each in gang.tasks if each.members < each.least]
     unbound = [f"task {each.name}: {each.bound} of {each.least}" for each in gang.tasks if each.bound < each.least]
     return f" ({listed((missing or unbound)[:_MOST_TASKS])})" if unbound else ""

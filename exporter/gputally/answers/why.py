@@ -170,7 +170,7 @@ def _matches(record: PodRecord, asked: WhyRequest) -> bool:
 
 
 def _unknown(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> str:
-    """That there is none, with pods of that name, or similar ones, elsewhere."""
+    """Say that there is no such pod, with pods of that name, or similar ones, elsewhere."""
     seen = [each.record for each in now.waiting if viewer.sees(each.tenant)]
     seen += [each for each in now.records.values() if viewer.sees(tenant_of(now, each))]
     name = asked.pod or asked.job

@@ -45,7 +45,7 @@ class SimAgents:
 
     def __init__(self, cluster: SimCluster) -> None:
         self.agents: dict[str, SimAgent] = {}
-        """By node."""
+        """Simulated agents by node."""
         self.port = 0
         self._cluster = cluster
         self._devices = Devices(cluster.registry, seed=cluster.simulation.seed)

@@ -10,7 +10,7 @@ _EXAMPLES: Final = {
     "s1": ("ml-vision", "evaluate-pairs", Work(app="evaluate", kind="training", tier="training-standard", gpus=2)),
     "s2": ("tenant-alpha", "llm-16-gpus", Work(app="llm", kind="training", gpus=16)),
 }
-"""By scenario: namespace, name and what it requests, which is more than any node has. No quota of s2 counts it."""
+"""The waiting pod of a scenario: namespace, name and requests, more than any node has. No quota of s2 counts it."""
 
 
 def waiting_example(scenario: str) -> str:

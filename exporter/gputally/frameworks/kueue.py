@@ -152,7 +152,7 @@ class KueueWorkload(Object, frozen=True):
 
     @property
     def priority(self) -> int:
-        """Its priority in queues; 0 without one, as for Kueue."""
+        """The priority of the Workload in queues; 0 without one, as for Kueue."""
         return min(max(self.spec.priority or 0, -_MOST_PRIORITY), _MOST_PRIORITY - 1)
 
     @property

@@ -49,7 +49,7 @@ class EntryClassifier(Protocol[_Entry_contra]):
         """Whether it has not ended yet."""
 
     def record(self, entry: _Entry_contra, /, *, until_us: int, revision: int) -> "PodRecord":
-        """Its allocation; what runs is allocated up to `until_us`."""
+        """The allocation of an entry; what runs is allocated up to `until_us`."""
 
 
 class Plan(Struct, Generic[Entry], frozen=True, kw_only=True):

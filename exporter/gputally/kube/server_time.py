@@ -193,7 +193,7 @@ async def _resolve_doubt(time: ServerTime, request: Callable[[], Awaitable[None]
 
 
 def _seconds(was: Bounds, now: Bounds) -> int:
-    """By how many seconds `now` is ahead of `was`."""
+    """The seconds by which `now` is ahead of `was`."""
     return (now.high_us - was.high_us) // US_PER_SECOND
 
 

@@ -118,7 +118,7 @@ class Outcome(StrEnum):
     FAILED_EARLY = "failed_early"
     """A job: it failed only because its pods were preempted."""
     LOST = "lost"
-    """Its node is gone."""
+    """The node of the pod is gone."""
     UNKNOWN = "unknown"
     """The pod or job ended while nobody observed it, or before the ledger kept outcomes."""
 

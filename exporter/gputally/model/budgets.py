@@ -45,7 +45,7 @@ class Budget(Struct, frozen=True, kw_only=True, cache_hash=True):
 
     @property
     def limit(self) -> int:
-        """Its amount as cost, see `COST_UNIT`, or its GPU-hours as GPU-time (µs·µGPU)."""
+        """The amount of the budget as cost, see `COST_UNIT`, or its GPU-hours as GPU-time (µs·µGPU)."""
         size, unit = (self.gpu_hours or Decimal(), GPU_HOUR) if self.amount is None else (self.amount, COST_UNIT)
         numerator, denominator = size.as_integer_ratio()
         return numerator * unit // denominator

@@ -79,14 +79,14 @@ class AgentsHealth(Struct, kw_only=True):
     agents: dict[str, AgentHealth] = field(default_factory=dict)
     """Known agents that were pulled, by node."""
     pulls: dict[str, int] = field(default_factory=dict)
-    """By outcome."""
+    """Pulls by outcome."""
 
 
 class OwnersHealth(Struct, kw_only=True):
     """Health of the owner lookups; updated by the owner walk."""
 
     lookups: dict[Lookup, int] = field(default_factory=dict)
-    """By result."""
+    """Lookups by result."""
 
 
 class ClosingHealth(Struct, kw_only=True):

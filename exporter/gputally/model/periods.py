@@ -71,19 +71,19 @@ def week_of(day: date) -> Days:
 
 
 def month_of(day: date) -> Days:
-    """Its month."""
+    """The month of a day."""
     first = day.replace(day=1)
     return first, (first + timedelta(days=31)).replace(day=1)
 
 
 def quarter_of(day: date) -> Days:
-    """Its quarter."""
+    """The quarter of a day."""
     first = date(day.year, (day.month - 1) // 3 * 3 + 1, 1)
     return first, (first + timedelta(days=95)).replace(day=1)
 
 
 def year_of(day: date) -> Days:
-    """Its year."""
+    """The year of a day."""
     return date(day.year, 1, 1), date(day.year + 1, 1, 1)
 
 

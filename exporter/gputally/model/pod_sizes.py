@@ -14,7 +14,7 @@ class Stranded(StrEnum):
 
     CORDON = "cordon"
     NOT_READY = "not_ready"
-    """Its node is not ready, lacks memory or disk, or is being removed, as taints say that no pod tolerates."""
+    """The node is not ready, lacks memory or disk, or is being removed, as taints say that no pod tolerates."""
     CPU = "cpu"
     MEMORY = "memory"
     PODS = "pods"

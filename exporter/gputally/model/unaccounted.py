@@ -11,7 +11,7 @@ class Unaccounted(StrEnum):
     """Why a bound pod has, or may have, GPUs that no GPU-second counts. A pod may have several reasons."""
 
     NOT_OFFERED = "not_offered"
-    """Its node has never offered, as resources, all the GPUs that it requests."""
+    """The node has never offered, as resources, all the GPUs that the pod requests."""
     DRA_EXTENDED_RESOURCE = "dra_extended_resource"
     """A ResourceClaim serves an extended resource that it requests, or it requests a DeviceClass as a resource."""
     CLAIM = "claim"
@@ -19,7 +19,7 @@ class Unaccounted(StrEnum):
     UNKNOWN_DEVICE = "unknown_device"
     """The pod requests a device that looks like a GPU, and that no rule weighs."""
     NO_SHARE = "no_share"
-    """Its request amounts to no share of a GPU on its node, rounded down."""
+    """The pod's request amounts to no share of a GPU on its node, rounded down."""
 
 
 KNOWN_GPUS: Final = (Unaccounted.NOT_OFFERED, Unaccounted.DRA_EXTENDED_RESOURCE)

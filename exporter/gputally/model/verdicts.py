@@ -25,7 +25,7 @@ class Reason(StrEnum):
     QUOTA_NEVER = "quota_never"
     """The pod requests more than its quota can ever admit."""
     QUOTA = "quota"
-    """Its quota is used up, so that it cannot be created."""
+    """The pod's quota is used up, so that it cannot be created."""
     REFUSED = "refused"
     """The API server refuses to create it: an admission policy or webhook, a LimitRange, a missing ServiceAccount.
 
@@ -34,7 +34,7 @@ class Reason(StrEnum):
     CLAIM = "claim"
     """A ResourceClaim is not allocated."""
     GANG = "gang"
-    """Its gang is incomplete: too few members exist, or it fits and not all of them do at once."""
+    """The pod's gang is incomplete: too few members exist, or it fits and not all of them do at once."""
     EXCLUDED = "excluded"
     """Taints, cordons, selectors or affinity exclude it from all nodes that are large enough."""
     IMPOSSIBLE = "impossible"

@@ -33,7 +33,7 @@ class WaitCause(StrEnum):
     QUOTA = "quota"
     """A quota or a queue has not admitted it."""
     GANG = "gang"
-    """Its gang is incomplete."""
+    """The pod's gang is incomplete."""
     GATES = "gates"
     """The pod has scheduling gates."""
     VICTIMS_STOPPING = "victims_stopping"
@@ -66,7 +66,7 @@ class Uncharged(StrEnum):
     IMPOSSIBLE = "impossible"
     """The pod requests more GPUs than any node ever had, and than are configured as possible."""
     ABOVE_LIMIT = "above_limit"
-    """Its workload lacks pods with more GPUs than the cluster ever had, and than are configured as possible."""
+    """The workload lacks pods with more GPUs than the cluster ever had, and than are configured as possible."""
     NAMESPACE_LIMIT = "namespace_limit"
     """The workloads of its namespace that lacked pods before it lack a hundred times as many GPUs."""
 

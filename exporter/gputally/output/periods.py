@@ -70,7 +70,7 @@ def _listed_cells(period: ClosedPeriod, places: int) -> list[object]:
 
 
 def _split(period: ClosedPeriod) -> tuple[list[ClosedLine], list[ClosedLine]]:
-    """Its own lines, and the corrections of earlier periods."""
+    """The period's own lines, and the corrections of earlier periods."""
     own = [line for line in period.lines if line.of == period.number]
     return own, [line for line in period.lines if line.of != period.number]
 

@@ -53,7 +53,7 @@ def _labels(each: WaterfallRows, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _records(each: WaterfallRows) -> Iterator[dict[str, Any]]:
-    """Its rows, then what leads from the cost of the allocated step to the bill."""
+    """The rows of a waterfall, then what leads from the cost of the allocated step to the bill."""
     for row in each.rows:
         yield structs.asdict(row) | {"currency": each.currency}
     for cause, cost in (("price_differences", each.price_differences), ("", each.billed)):

@@ -113,7 +113,7 @@ def _of_others(each: PodForecast) -> str:
 
 
 def _budgets(victims: Sequence[OccupantPod]) -> str:
-    """That the scheduler preempts pods whose budgets do not allow it."""
+    """Say that the scheduler preempts pods whose budgets do not allow it."""
     violated = [each for each in victims if each.budget]
     if not violated:
         return ""

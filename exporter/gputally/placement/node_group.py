@@ -122,7 +122,7 @@ class WholeGroup:
         return found[1]
 
     def ladder(self, resource: str, priority: int, *, may_preempt: bool) -> Ladder:
-        """Its nodes by what a pod of that priority could have of `resource`."""
+        """The nodes of the group by what a pod of that priority could have of `resource`."""
         key = (resource, priority, may_preempt)
         if (found := self._ladders.get(key)) is None:
             if len(self._ladders) >= _MAX_LADDERS:

@@ -34,7 +34,7 @@ MOST: Final = 2**63 - 1
 """The API server's quantities have 64 bits."""
 Quantities = Mapping[str, str | int]
 _Statuses = Mapping[str, PlaceableContainerStatus]
-"""By the names of the containers of which the kubelet says what is in force."""
+"""Statuses by the name of the container, where the kubelet says what is in force."""
 _NOTHING: Final[Quantities] = {}
 
 

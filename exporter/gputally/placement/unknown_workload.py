@@ -26,7 +26,7 @@ class UnknownWorkload(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its kind and name: `RayJob.ray.io ml/train`."""
+        """The kind and name of the workload: `RayJob.ray.io ml/train`."""
         metadata = self.value.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
         place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""

@@ -30,7 +30,7 @@ _OWNING: Final = (PostureResource.JOBS, PostureResource.STATEFUL_SETS, PostureRe
 _READ_OWNERS: Final[Mapping[tuple[str, str], PostureResource]] = {
     (each.group, each.kind): each.resource for each in KINDS if each.resource in _OWNING
 }
-"""By API group and kind: a Job of Volcano is not one of Kubernetes."""
+"""Owners that are read, by API group and kind: a Job of Volcano is not one of Kubernetes."""
 _NAMESAKES: Final = frozenset(kind for _, kind in _READ_OWNERS)
 
 
@@ -219,7 +219,7 @@ def _owner_type(metadata: Meta) -> tuple[str, str]:
 
 
 def _kind_of(owner: OwnerReference) -> str:
-    """Its kind, with the group if another kind that is read has the same name: `Job.batch.volcano.sh`."""
+    """The kind of an owner, with the group if another kind that is read has the same name: `Job.batch.volcano.sh`."""
     group = owner.api_version.rpartition("/")[0]
     is_other = owner.kind in _NAMESAKES and (group, owner.kind) not in _READ_OWNERS
     return f"{owner.kind}.{group}" if is_other and group else owner.kind

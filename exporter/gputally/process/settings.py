@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def _names(self) -> Iterator[str]:
-        """Its flags and choices."""
+        """The flags and choices of the command."""
         yield from self._option_string_actions
         for action in self._actions:
             yield from map(str, action.choices or ())

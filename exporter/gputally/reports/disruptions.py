@@ -313,7 +313,7 @@ class _TierSum(Struct, kw_only=True):
 
 
 def tier_totals(lines: Iterable[DisruptionLine], *, tiers_only: bool) -> list[TierTotal]:
-    """By tier of the preemptor; with `tiers_only` without what preemptors had."""
+    """Totals by the tier of the preemptor; with `tiers_only` without what preemptors had."""
     sums: defaultdict[str, _TierSum] = defaultdict(_TierSum)
     for line in lines:
         if line.preemption:

@@ -108,7 +108,7 @@ class ExplainedSums:
         self.cost.update(other.cost)
 
     def totals(self) -> list[ExplainedTotal]:
-        """By currency; unpriced time belongs to the only currency, if there is one."""
+        """Totals by currency; unpriced time belongs to the only currency, if there is one."""
         currencies, unpriced = sorted(self.gpu_time.keys() - {""}), self.gpu_time[""]
         if len(currencies) == 1:
             [home] = currencies

@@ -181,7 +181,7 @@ class Waterfall(Struct, kw_only=True):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Its steps, from the first one on."""
+        """The steps of the waterfall, from the first one on."""
         return tuple(CAUSES)[tuple(CAUSES).index(self.first) :]
 
     def level(self, step: str) -> Amount:
@@ -212,7 +212,7 @@ def sign_of(key: Key) -> int:
 def waterfalls_of(
     parts: Iterable[WaterfallPart], billed: Iterable[Billed], *, first: str, top: int | None = None
 ) -> list[Waterfall]:
-    """By currency, the whole and then its lines, the highest cost first; those beyond the `top` ones are added up.
+    """Waterfalls by currency: the whole, then its lines, the highest cost first; those beyond the `top` are added up.
 
     Lines begin at the allocated step. Time without a price belongs to the only currency, or has one of its own.
     """

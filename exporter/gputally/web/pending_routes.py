@@ -43,8 +43,8 @@ from gputally.answers.viewer import Viewer
 from gputally.answers.why import NoSuchPods, NotYetJudged, why_document
 from gputally.exposition.negotiation import gzip_accepted
 from gputally.formatting.amounts import count_words, pod_words
-from gputally.formatting.times import duration
 from gputally.formatting.html_pages import HEADERS, STYLE, html_template
+from gputally.formatting.times import duration
 from gputally.model.api.paths import FITS_PATH, PENDING_PATH, WHAT_IF_PATH, WHY_PATH
 from gputally.model.api.pending import PendingDocument
 from gputally.model.api.what_if import BODY_BYTES

@@ -158,7 +158,7 @@ def _restrain(pid: int, memory_bytes: int) -> None:
 
 
 async def _read(process: Process, limits: _Limits) -> tuple[bytes, bytes]:
-    """Its output and its errors. Raises: ReportUnavailable if they are too long."""
+    """The output and the errors of the process. Raises: ReportUnavailable if they are too long."""
     assert process.stdout
     assert process.stderr
     errors = asyncio.create_task(process.stderr.read(), name="errors of a report")

@@ -29,7 +29,7 @@ from gputally.web.turns import RETRY_AFTER, try_again
 PAGE_PATH: Final = "/report"
 OPENAPI_PATH: Final = "/api/v1/openapi.json"
 _MEDIA_TYPES: Final = {**FORMATS, "table": "text/plain"}
-"""By the values of `format`; preemptions also have the table that the command prints."""
+"""Media types by the values of `format`; preemptions also have the table that the command prints."""
 _STYLED: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"

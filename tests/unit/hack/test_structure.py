@@ -79,6 +79,8 @@ def test_a_class_is_named_once_in_a_room() -> None:
     [
         ("ledger/sqlite/waits/rows.py", "", "1: at most 2 levels of packages"),
         ("kube/api.py", '"""Of a watch."""\n', "1: a docstring that begins with 'Of' means nothing alone"),
+        ("kube/api.py", '"""Its watch."""\n', "1: a docstring that begins with 'Its' means nothing alone"),
+        ("kube/api.py", '"""By UID."""\n', "1: a docstring that begins with 'By' means nothing alone"),
         (
             "kube/api.py",
             'A = 1\n"""The same for lists."""\n',

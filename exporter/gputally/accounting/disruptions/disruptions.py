@@ -39,7 +39,7 @@ _TIMES = (
 
 
 class DeletingPods:
-    """Their UIDs by namespace, among the existing pods `records`."""
+    """UIDs, by namespace, of the existing pods in `records` that are being deleted."""
 
     def __init__(self, records: Mapping[str, PodRecord]) -> None:
         self._records = records

@@ -100,7 +100,7 @@ class PreemptedEvents:
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[str, _Named]] = {}
-        """By namespace, oldest first."""
+        """Preemptors that Events name, by namespace, oldest first."""
         self._count = 0
         self.limit_overflow = LimitOverflow()
         """Events that the limit has displaced."""

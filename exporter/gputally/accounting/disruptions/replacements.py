@@ -44,13 +44,13 @@ class Replacements:
         self._looked_at: dict[str, int] = {}
         """When existing pods were bound whose bindings are compared: later disruptions find them by themselves."""
         self._followed: dict[str, dict[str, Disruption]] = {}
-        """By node and victim."""
+        """Followed disruptions by node and victim."""
         self._unused: dict[str, dict[str, Disruption]] = {}
         """Disruptions whose GPUs no binding has reused yet, by node and victim."""
         self._last_reuse_us: dict[str, int] = {}
         """A binding at this time or later is not the first one after any of the others."""
         self._unreplaced: dict[_Job, dict[str, Disruption]] = {}
-        """By job and victim."""
+        """Disruptions without a replacement by job and victim."""
         self._decided_us: dict[_Job, int] = {}
         """A time before all of these were decided: most pods of a large job were created earlier."""
         self._replacements: set[str] = set()

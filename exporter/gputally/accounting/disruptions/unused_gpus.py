@@ -48,7 +48,7 @@ class _Node(Struct):
 
 
 class UnusedGpus:
-    """By node, for the preemptions that are followed; the GPUs of a node are interchangeable.
+    """Unused GPUs by node, for the preemptions that are followed; the GPUs of a node are interchangeable.
 
     A preemptor takes those of its own victims, then, as any other pod, those that were released first, as in the
     reports of preemptions. What was taken once stays taken. `is_preemptor` says whether the pod with the second

@@ -25,7 +25,7 @@ _CAUSES: Final = {
     "EvictionByEvictionAPI": Cause.EVICTION,
     "DeletionByPodGC": Cause.NODE_LOST,
 }
-"""By the reason of the condition DisruptionTarget.
+"""Causes by the reason of the condition DisruptionTarget.
 
 Source: k8s.io/api core/v1 types.go; k8s.io/kubernetes pkg/controller tainteviction, devicetainteviction and podgc,
 pkg/registry/core/pod/storage/eviction.go.
@@ -35,7 +35,7 @@ _BY_KUBELET: Final = {
     "Terminated": Cause.NODE_SHUTDOWN,
     "Preempting": Cause.KUBELET_ADMISSION,
 }
-"""By `status.reason`. Source: k8s.io/kubernetes pkg/kubelet eviction, nodeshutdown and preemption."""
+"""Causes by `status.reason`. Source: k8s.io/kubernetes pkg/kubelet eviction, nodeshutdown and preemption."""
 
 
 def with_result(known: Result | None, pod: Pod) -> Result:

@@ -28,7 +28,7 @@ class NoRisk(StrEnum):
     NOT_STARTED = "not_started"
     """No container of it has started."""
     RESTARTING = "restarting"
-    """Its containers wait for their next run; the work of the last one is lost."""
+    """The containers wait for their next run; the work of the last one is lost."""
     TERMINATING = "terminating"
     """The pod is being deleted."""
 
@@ -135,7 +135,7 @@ def risk_lines(pods: PodLines, key: Callable[[PodAtRisk], Key]) -> dict[Key, Ris
 
 
 def risk_by_node(pods: PodLines) -> Mapping[str, tuple[RiskLine, RiskLine]]:
-    """By node, the sum of its pods, and of these with the pods elsewhere that restart with any of them."""
+    """For each node, the sum of its pods, and of these with the pods elsewhere that restart with any of them."""
     with_groups, groups = defaultdict[str, RiskLine](RiskLine), defaultdict[PodGroup, RiskLine](RiskLine)
     nodes = defaultdict[PodGroup, set[str]](set)
     for pod, line in pods:

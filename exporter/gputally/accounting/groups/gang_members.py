@@ -72,7 +72,7 @@ class Stage(IntEnum):
     RUNNING = 2
     """Also one that has succeeded."""
     OVER = 3
-    """Its deletion is requested, or it has ended otherwise."""
+    """The deletion of the pod is requested, or it has ended otherwise."""
 
 
 class GangMembers(Struct):

@@ -263,7 +263,7 @@ class DeclaredGroups(StatePart[Struct]):
         self._declares = declares
         self._listed_all = listed_all
         self._key_of: dict[str, str] = {}
-        """By UID, of groups that say something."""
+        """Keys by UID, of groups that say something."""
         self._uid_of: dict[str, str] = {}
         self._limit = NamespaceLimit(kind.limit, lambda _, uid: self.gone(uid, at_us=self._now_us))
         self._now_us = 0

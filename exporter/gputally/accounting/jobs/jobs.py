@@ -43,9 +43,9 @@ class Jobs(StatePart[JobRecord]):
         self._is_watched = is_watched
         self._jobs: dict[str, JobRecord] = {}
         self._keys: dict[str, str] = {}
-        """By UID."""
+        """Keys of Jobs by UID."""
         self._times: dict[str, JobTime] = {}
-        """By the key of the Job, also of Jobs that were not observed yet."""
+        """Times by the key of the Job, also of Jobs that were not observed yet."""
         self._changed: dict[str, JobRecord] = {}
         self._touched: set[str] = set()
         self._with_departed: set[str] = set()

@@ -93,7 +93,7 @@ class LossBook(KeyedDocuments[PodLoss]):
         self._what_ifs_us = what_ifs_us
         self._of_group: dict[PodGroup, set[str]] = {}
         self._charged: dict[str, set[str]] = {}
-        """By UID of the victim."""
+        """UIDs of pods by the UID of the victim that their loss is charged to."""
         self._changed: set[str] = set()
         """UIDs of victims whose loss changed since the last `drain_lost`."""
         self._forgotten: dict[str, LostWork | None] = {}

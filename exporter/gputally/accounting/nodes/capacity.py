@@ -30,7 +30,7 @@ class Offered(Protocol):
 
     @property
     def physical(self) -> int:
-        """Its GPUs."""
+        """The GPUs of the node."""
 
     @property
     def covered(self) -> int:

@@ -96,7 +96,7 @@ class DisruptionBudgets(StatePart[Struct]):
     def __init__(self, complete_us: Callable[[], int]) -> None:
         self._complete_us = complete_us
         self.in_namespace: dict[str, dict[str, BudgetHistory]] = {}
-        """By namespace and UID; namespaces without budgets are not in it."""
+        """Budgets by namespace and UID; namespaces without any are not in it."""
         self._known: dict[str, BudgetHistory] = {}
         self._limit = NamespaceLimit(Kind.DISRUPTION_BUDGETS.limit, self._forget)
         self._unread: dict[str, str] = {}

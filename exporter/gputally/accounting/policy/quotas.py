@@ -124,7 +124,7 @@ class Quotas(StatePart[Struct]):
         self._derived_from = (0, 0)
         self._shown_as: Mapping[TierTenant, TierTenant] = {}
         self._uses: dict[str, dict[TierTenant, QuotaUse]] = {}
-        """By namespace, with complete tiers and tenants."""
+        """Uses by namespace, with complete tiers and tenants."""
         self._sums: Mapping[TierTenant, QuotaUse] = {}
 
     def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`

@@ -109,7 +109,7 @@ class PriceRule(Struct, frozen=True, kw_only=True):
         return frozenset(each.key for each in open_criteria) if rest.fits(asset) else frozenset()
 
     def by_date(self) -> tuple[DatedPrice, ...]:
-        """Its prices, earliest first."""
+        """The prices of the book, earliest first."""
         return tuple(sorted(self.prices, key=_from_us))
 
 

@@ -12,9 +12,9 @@ from gputally.model.units import US_PER_SECOND
 NO_TIER = "none"
 """The tier of pods without a class, and without a matching rule."""
 PENDING_US: Final = 6 * 3600 * US_PER_SECOND
-"""By default. Training may wait overnight; six hours without a GPU deserve a look."""
+"""The default. Training may wait overnight; six hours without a GPU deserve a look."""
 STARTING_US: Final = 30 * 60 * US_PER_SECOND
-"""By default. Images of 50 GB take some minutes to pull."""
+"""The default. Images of 50 GB take some minutes to pull."""
 
 
 def tier_of_pod(record: PodRecord, rules: Rules) -> str:

@@ -21,7 +21,7 @@ class Total(StrEnum):
     PHYSICAL = "physical"
     """Physical GPUs from node facts alone; all states of capacity must add up to it."""
     PHYSICAL_COST = "physical_cost"
-    """Their cost, of all currencies together; the cost of all states must add up to it."""
+    """The cost of physical GPUs, of all currencies together; the cost of all states must add up to it."""
     PREEMPTIONS = "preemptions"
     PREEMPTED = "preempted"
     """µGPU allocated to victims."""

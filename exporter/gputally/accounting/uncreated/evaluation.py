@@ -46,7 +46,7 @@ class RecentPods:
         return key if record.created_us > self._created.get(key, 0) else None
 
     def put(self, key: Key, created_us: int) -> None:
-        """Its latest pod."""
+        """Note that the latest pod of a workload was created at this time (µs)."""
         self._created.pop(key, None)  # the latest come last
         self._created[key] = created_us
 

@@ -51,7 +51,7 @@ class QueuedWorkloads(StatePart[Struct]):
         self._explained = explained
         self._rules = rules
         self._known: dict[str, tuple[Key, tuple[Key, ...]]] = {}
-        """By UID of the Workload: its job, and what that lacks."""
+        """The job of each Workload, by its UID, and what the job lacks."""
         self._uid_of: dict[Key, str] = {}
         """The UID of the Workload of a job."""
         self._limit = NamespaceLimit(Kind.KUEUE_WORKLOADS.limit, self._drop)

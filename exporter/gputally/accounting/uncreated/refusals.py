@@ -103,7 +103,7 @@ def _quota(text: str, rules: Rules) -> QuotaState | None:
 
 
 def _quantities(text: str) -> dict[str, str]:
-    """By resource: `requests.cpu=1,requests.nvidia.com/gpu=8`."""
+    """Quantities by resource, from `requests.cpu=1,requests.nvidia.com/gpu=8`."""
     pairs = (each.partition("=") for each in text.split(","))
     return {key: amount for key, equals, amount in pairs if equals}
 

@@ -31,7 +31,7 @@ class Sums:
         self._pods: Counter[TierReason] = Counter()
         self._quantity: Counter[TierReason] = Counter()
         self.charged_in: Counter[str] = Counter()
-        """By namespace."""
+        """Charged quantity (µGPU) by namespace."""
         self.uncharged_pods = Counter[Uncharged]()
         """Pods whose wait is not charged."""
         self._exported: set[TierReason] = set()

@@ -196,7 +196,7 @@ class Uncreated(StatePart[Struct]):
         )
 
     def _refused(self) -> Iterator[tuple[tuple[str, str], int]]:
-        """By exported tier and tenant of the quotas, 0 too."""
+        """Refused quantity (µGPU) by exported tier and tenant of the quotas, 0 too."""
         quotas = self._policy.quotas
         found = dict.fromkeys(quotas.read(), 0)
         for key, quantity in self._sums.by_quota.items():

@@ -43,7 +43,7 @@ class UncreatedPodsBook(KeyedPart[UncreatedPodsSegment]):
         self._at_least = Netting()
         self._rows: dict[RowKey, UncreatedPodsSegment | None] = {}
         self._paused: dict[str, int | None] = {}
-        """By key, when the pause is forgotten; None until the time is known."""
+        """When a pause is forgotten (µs), by key; None until the time is known."""
 
     def charge(self, wait: UncreatedPodsSegment, *, since_us: int, at_us: int) -> None:
         """From `at_us` on, a workload waits as in `wait`, whose times do not matter.

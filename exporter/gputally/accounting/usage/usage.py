@@ -65,7 +65,7 @@ class NodeUsage:
         self.difference: Difference | None = None
 
     def close(self) -> None:
-        """Its agent will not report any of it again."""
+        """Close the usage of an agent that will not report any of it again."""
         self.held.close()
         self.unallocated.close()
 

@@ -51,7 +51,7 @@ class WaitBook(KeyedDocuments[PendingHistory]):
         """Waits charged since the last `post`: pods of one tenant that wait for the same share them."""
         self._rows: dict[tuple[str, int], PendingSegmentRow | None] = {}
         self.unpriced: dict[str, Needs] = {}
-        """By UID, the needs of pods whose prices are not found out yet, in order of their turn."""
+        """Needs, by UID, of pods whose prices are not found out yet, in order of their turn."""
 
     def tier_of(self, uid: str) -> str | None:
         """The exported tier of a pod that waits; None for any other."""

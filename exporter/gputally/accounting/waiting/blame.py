@@ -124,7 +124,7 @@ class BlameShares:
         self._held = held
         self._nodes: dict[str, _Blamed] = {}
         self._of: dict[str, tuple[Blame, _Behind]] = {}
-        """By UID of the waiting pod, why it waits, and its group."""
+        """Why each waiting pod waits, by its UID, and its group."""
         self._outdated: set[str] = set()
         """Names of nodes."""
         self._changed: set[str] = set()

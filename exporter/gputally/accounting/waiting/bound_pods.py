@@ -21,7 +21,7 @@ Quantities = tuple[tuple[str, str | int], ...]
 _Given = tuple[Quantities, Quantities]
 """Limits and requests."""
 _Container = tuple[str | None, _Given]
-"""Its restart policy, and what it is given."""
+"""The restart policy of a container, and what it is given."""
 _Asked = tuple[tuple[_Container, ...], tuple[_Container, ...], _Given, Quantities]
 """Init containers, containers, what the pod is given as a whole, and its overhead."""
 _LEAST: Final[Amounts] = ((PODS, 1),)

@@ -49,7 +49,7 @@ class PartialGangs:
         return self._known
 
     def sums(self) -> dict[str, PartialSum]:
-        """By exported tier."""
+        """Sums of partial gangs by exported tier."""
         found: dict[str, PartialSum] = {}
         for each in self.read().values():
             found[each.tier] = found.get(each.tier, PartialSum(0, 0, each.since_us)).with_gang(each)
@@ -85,7 +85,7 @@ class PartialGangs:
         )
 
     def _short(self, gang: GangMembers, bound: Iterable[PodRecord]) -> Iterator[TaskShort]:
-        """Its tasks with fewer bound pods than their minimum."""
+        """The tasks of a gang with fewer bound pods than their minimum."""
         if required := gang.required(self._gangs.known[gang.key].tasks):
             found = Counter(map(task_of, bound))
             yield from (TaskShort(task, found[task], n) for task, n in required.items() if found[task] < n)

@@ -112,7 +112,7 @@ class Gangs:
             self._change(gang)
 
     def redeclared(self, gangs: Iterable[Gang]) -> None:
-        """Their PodGroup objects are new, have changed or are gone."""
+        """Note gangs whose PodGroup objects are new, have changed or are gone."""
         for gang in gangs:
             if gang in self._pods:
                 self._change(gang)
@@ -127,7 +127,7 @@ class Gangs:
         return self._gang_of.get(uid)
 
     def pending(self, gang: Gang) -> Iterator[str]:
-        """Its members that are not bound."""
+        """Members of the gang that are not bound."""
         pods = self._pods.get(gang)
         return (uid for uid, is_bound in pods.members.items() if not is_bound) if pods else iter(())
 
@@ -172,7 +172,7 @@ class Gangs:
         )
 
     def _tasks(self, gang: Gang, pods: _Pods, statuses: Mapping[str, SchedulingStatus]) -> Iterator[TaskState]:
-        """Its tasks with a minimum; those without any member have no GPUs."""
+        """The tasks of the gang with a minimum; those without any member have no GPUs."""
         declared = self._declared.get(gang)
         if declared is None or not declared.tasks:
             return

@@ -56,7 +56,7 @@ class UnaccountedPods(StatePart[UnaccountedPod]):
 
     def __init__(self, rules: Rules) -> None:
         self.entries: dict[str, tuple[UnaccountedEntry, ...]] = {}
-        """By pod UID; a pod has one for each of its reasons."""
+        """Entries by pod UID; a pod has one for each of its reasons."""
         self.objects: dict[str, UnaccountedPod] = {}
         """Pods by UID with devices that their records do not have."""
         self._rules = rules

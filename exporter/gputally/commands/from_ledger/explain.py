@@ -45,7 +45,7 @@ def explain_numbers(options: ExplainOptions) -> int:
 
 
 def _explanation(reader: LedgerReader, scope: Scope, options: ExplainOptions, progress: ProgressLine) -> Explanation:
-    """Its pods are read while they are printed, except for the top ones."""
+    """The explanation, whose pods are read while they are printed, except for the top ones."""
     window = scope.query.window
     gaps = [gap for gap in reader.gaps(window) if gap.subject is not GapSubject.ALLOCATION]
     others = ExplainedSums(window)

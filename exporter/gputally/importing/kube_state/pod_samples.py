@@ -97,7 +97,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, str], object]]] = {
     **dict.fromkeys((REQUESTS, INIT_REQUESTS), amount_of),
     RESTARTS: _expect_count,
 }
-"""By series, what its value must be; of the others, only the labels are read."""
+"""What the value of a series must be; of the others, only the labels are read."""
 
 
 class Sightings(Struct, frozen=True, kw_only=True):
@@ -170,7 +170,7 @@ class PodSamples(Struct, kw_only=True):
         return any(series_names.field(each.metric, "container") not in ended for each in found)
 
     def of(self, metric: str) -> list[SampledSeries]:
-        """Its series of this metric."""
+        """The series of the pod of this metric."""
         return self.series.get(metric, [])
 
     def time_us(self, metric: str, *, last: bool = False) -> int | None:

@@ -100,7 +100,7 @@ class JobSets:
         return self._spaces.setdefault((namespace, kind), len(self._spaces) * _SPACE)
 
     def _number_of_older(self, job: tuple[str, ...]) -> int:
-        """Its number in the current schema; negative for a job with a name that is only in the older one."""
+        """The number of a job in the current schema; negative for a job with a name that is only in the older one."""
         numbers = self._names.numbers(job)
         if len(numbers) < len(set(job)):
             return -1 - len(self._older)

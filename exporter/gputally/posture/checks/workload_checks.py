@@ -142,7 +142,7 @@ def _is_ready(pod: PosturePod) -> bool:
 
 
 def _serves(pod: PosturePod, state: PostureState) -> bool:
-    """By its label, else by its class."""
+    """Whether a pod serves users: by its label, else by its class."""
     if purpose := labelled_purpose(pod.metadata.labels or {}):
         return purpose is Purpose.SERVING
     found = class_named(state.classes, pod.spec.priority_class_name)
