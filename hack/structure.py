@@ -5,7 +5,7 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -28,6 +28,9 @@ DRAWER_LINES: Final = 60
 """A shorter module with one importer, in its own folder, is a warning: it belongs into that one."""
 REGISTRIES: Final = ("catalog/", "commands/", "frameworks/", "posture/checks/", "shares/")
 """Folders below the package with one module for each entry, however short it is."""
+UNIT_TESTS: Final = "tests/unit"
+BESIDE_PACKAGES: Final = frozenset({"hack", "sim"})
+"""Folders of unit tests whose subject is not the product."""
 CALLABLES: Final = 2
 """Maximum number of callables that a constructor takes."""
 _FRAGMENT: Final = re.compile(r"(Of|Those|These|The same|That|As|Such|They|Their|It|Its|By) ")
@@ -64,6 +67,15 @@ def repeated(sources: Mapping[str, str]) -> Iterator[str]:
             if isinstance(each, ast.ClassDef):
                 places.setdefault((Path(path).parent, each.name), []).append(path)
     yield from (f"{', '.join(paths)}: classes named {name}" for (_, name), paths in places.items() if len(paths) > 1)
+
+
+def unmirrored(tests: Iterable[str], product: Iterable[str]) -> Iterator[str]:
+    """Folders of unit tests that have no package of the same name."""
+    packages = {Path(path).parent for path in product}
+    folders = {Path(path).parent.relative_to(UNIT_TESTS) for path in tests if path.startswith(f"{UNIT_TESTS}/")}
+    for folder in sorted(folders):
+        if folder.as_posix() not in BESIDE_PACKAGES and Path(PRODUCT, folder) not in packages:
+            yield f"{UNIT_TESTS}/{folder}: no package has this name; move the tests to that of their subject"
 
 
 def drawers(sources: Mapping[str, str]) -> Iterator[str]:
@@ -169,6 +181,7 @@ def main() -> int:
     found: list[str] = []
     lengths: list[int] = []
     product: dict[str, str] = {}
+    tests: list[str] = []
     for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
         name, source = path.relative_to(ROOT).as_posix(), path.read_text()
         found += problems(name, source)
@@ -176,7 +189,9 @@ def main() -> int:
             lengths += map(length, functions(ast.parse(source)))
         if name.startswith(PRODUCT):
             product[name] = source
-    found += repeated(product)
+        if name.startswith("tests/"):
+            tests.append(name)
+    found += [*repeated(product), *unmirrored(tests, product)]
     warnings = [f"warning: {each}" for each in drawers(product)]
     print("\n".join([*warnings, *found]))
     sizes = sorted(source.count("\n") for path, source in product.items() if not Path(path).name.startswith("__"))

@@ -1,6 +1,6 @@
 import pytest
 
-from hack.structure import drawers, problems, repeated
+from hack.structure import drawers, problems, repeated, unmirrored
 
 PATH = "exporter/gputally/accounting/cut.py"
 
@@ -116,4 +116,14 @@ def test_a_short_module_with_one_user_beside_it_is_a_drawer() -> None:
 
     assert list(drawers(sources)) == [
         "exporter/gputally/kube/lines.py: 59 lines, used by exporter/gputally/kube/api.py alone"
+    ]
+
+
+def test_unit_tests_lie_by_the_package_of_their_subject() -> None:
+    product = ("exporter/gputally/cli.py", "exporter/gputally/kube/api.py")
+    mirrored = ("tests/unit/test_cli.py", "tests/unit/kube/test_api.py", "tests/unit/hack/test_form.py")
+
+    assert list(unmirrored([*mirrored, "tests/property/test_books.py"], product)) == []
+    assert list(unmirrored([*mirrored, "tests/unit/kube_api/test_api.py"], product)) == [
+        "tests/unit/kube_api: no package has this name; move the tests to that of their subject"
     ]
