@@ -271,6 +271,20 @@ def test_a_label_that_ceased_to_hold_says_nothing_of_a_node_that_was_gone_by_the
     assert replay.gpu_seconds(300 + HOUR) == {("none", "ml", "A100", "running"): 148}
 
 
+def test_a_label_that_somebody_took_away_does_not_return_with_the_end_of_the_node() -> None:
+    """The node changed and went within hours in which nobody watched; its pod outlives it."""
+    pool = {"karpenter.sh/nodepool": "train"}
+    replay = Replay()
+    replay.see(relabelled(SHARED | pool), POD, at=2)
+    replay.see(LABELLED, at=62)
+    replay.see(replace(LABELLED, cordoned=True), at=2 * HOUR, since=100)
+    replay.lose(LABELLED, at=2 * HOUR, since=100)
+    replay.see(replace(POD, phase="Succeeded", finished=50 + 2 * HOUR), at=60 + 2 * HOUR)
+
+    ends = [(segment.pool, segment.end_us) for segment in replay.segments()]
+    assert ends == [("train", us(62)), ("none", us(50 + 2 * HOUR))]
+
+
 def test_a_label_whose_node_was_replaced_before_it_lapsed_holds_for_what_outlives_the_node() -> None:
     """Its successor, told of late, was born before the label had been away for an hour."""
     replay = Replay()

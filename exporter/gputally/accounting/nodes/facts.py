@@ -13,6 +13,7 @@ from gputally.accounting.nodes.labels import (
     INSTANCE_TYPE,
     First,
     first_seen,
+    is_discovered,
     is_of_this_version,
     lapse_of,
     lapses,
@@ -263,7 +264,7 @@ def lapsed(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at
 def ended(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at_us: int) -> NodeRecord:
     """`record` of a node that was deleted or replaced at `at_us`; labels that had not expired by then never do."""
     record = lapsed(record, rules=rules, price_labels=price_labels, at_us=at_us)
-    spared = [each for each in record.lost if lapse_of(each) > at_us]
+    spared = [each for each in record.lost if is_discovered(each.key) and lapse_of(each) > at_us]
     history: list[tuple[int, NodeFacts]] = []
     for since_us, facts in record.facts:
         labels = {each.key: each.value for each in spared if lapse_of(each) <= since_us}
