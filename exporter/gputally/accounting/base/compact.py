@@ -22,12 +22,10 @@ def shared(value: Value) -> Value:
     return value
 
 
+@lru_cache(maxsize=4096)
 def shared_owner(owner: OwnerReference | None) -> OwnerReference | None:
     """The first owner that equals this one; different owners share the words of their kind."""
-    if owner is None:
-        return None
-    found: OwnerReference = shared(replace(owner, kind=shared(owner.kind), api_version=shared(owner.api_version)))
-    return found
+    return replace(owner, kind=shared(owner.kind), api_version=shared(owner.api_version)) if owner else None
 
 
 def with_uid(uids: Collection[str], uid: str) -> Collection[str]:

@@ -1,6 +1,6 @@
 """State derived from watched objects besides pods and nodes: one part per subject, with a common interface."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from typing import ClassVar, Final, Generic, TypeVar, get_args
 
 from msgspec import Struct
@@ -25,6 +25,8 @@ class StatePart(Generic[Document]):
     name: ClassVar[str]
     document_limit: ClassVar[Limit] = NO_LIMIT
     kinds: Collection[Kind]
+    known_pods: Container[str] | None = None
+    """UIDs of the pods of which it knows something, if it reads only what few pods say; None if it reads all pods."""
 
     def __init_subclass__(cls) -> None:
         """Register the type of the documents, which is the argument of the base class."""
@@ -41,6 +43,9 @@ class StatePart(Generic[Document]):
 
     def seen(self, found: Object, *, at_us: int) -> None:
         """An object was added or modified. Raises: MalformedObject, without any change, if the object is invalid."""
+
+    def last_seen(self, found: Object, *, at_us: int) -> None:
+        """A pod was deleted; this is its last state. Its record is still there, as it was before."""
 
     def gone(self, uid: str, *, at_us: int) -> None:
         """The object with this UID was deleted."""

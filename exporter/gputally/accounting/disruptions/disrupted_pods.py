@@ -14,7 +14,6 @@ from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
 from gputally.model.disruptions import Disruption
 from gputally.model.kube.kinds import Kind
-from gputally.model.kube.pods import Pod
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
 
@@ -25,7 +24,6 @@ class DisruptedPods:
     def __init__(
         self, totals: Totals, pods: Pods, limiter: LabelLimiter, cluster: ClusterState, *, rules: Rules
     ) -> None:
-        self._covered = cluster.policy.covered
         self._evictions = QueueEvictions(is_watched=Kind.KUEUE_WORKLOADS in rules.watched)
         self._workloads = QueuePreemptors(
             rules, self._evictions.pods, cluster.policy.tier_of, pods.namespaces.tenant_in
@@ -45,17 +43,18 @@ class DisruptedPods:
         queues = (self._workloads, self._evictions, self._evictions.pods) if self._evictions.is_watched else ()
         return *queues, *own, *self.lost_work.parts
 
-    def last_seen(self, pod: Pod, *, at_us: int) -> None:
-        """The last state of a deleted pod, whose record is still there."""
-        self.lost_work.last_seen(pod, at_us=at_us)
-        self._covered.last_seen(pod)
-
     def drain_disruptions(self) -> dict[str, Disruption | None]:
         """New and changed disruptions since the last call, and the restarts of containers that lost work, by key."""
         return self.disruptions.drain_counted() | self.lost_work.restart_losses.drain_rows()
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
-        """Update from a changed or deleted pod."""
+        """Update from a changed or deleted pod.
+
+        One that goes on, and is no victim, matters only where somebody waits for what follows a disruption.
+        """
+        goes_on = record.deletion_us is None and record.end_us is None and not is_gone
+        if goes_on and record.node not in self.preemptions.by_queue and not self.disruptions.concern(record):
+            return
         self.preemptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
         self.preemptions.bound(record)
         self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)

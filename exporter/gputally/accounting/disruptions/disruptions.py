@@ -136,6 +136,12 @@ class Disruptions(KeyedPart[Disruption]):
         super().touch_all()
         self._unwritten |= self.known
 
+    def concern(self, record: PodRecord) -> bool:
+        """Whether a pod that goes on is a victim after all, or may follow one; False for most pods."""
+        if record.uid in self.known or record.node in self.unused.nodes:
+            return True
+        return self._replacements.may_be_completed_by(record)
+
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed pod, as a victim or as one that follows a victim."""
         self.unused.bound(record)

@@ -61,6 +61,7 @@ class Preemptions(KeyedPart[Preemption]):
 
     def __init__(self, totals: Totals, pods: Pods, limiter: LabelLimiter, *, workloads: QueuePreemptors) -> None:
         super().__init__()
+        self.known_pods = ()
         self.counted: dict[str, Preemption | None] = {}
         self.events = PreemptedEvents()
         self._nominations = Nominations()
@@ -71,7 +72,7 @@ class Preemptions(KeyedPart[Preemption]):
         self._pods = pods
         self._limit = limiter.limit
         self._workloads = workloads
-        self._by_queue: dict[str, dict[str, None]] = {}
+        self.by_queue: dict[str, dict[str, None]] = {}
         """Victims whose preemptor is a workload that is named, by node."""
 
     def restore(self, documents: Iterable[Preemption], *, at_us: int) -> None:
@@ -158,7 +159,7 @@ class Preemptions(KeyedPart[Preemption]):
 
     def bound(self, record: PodRecord) -> None:
         """A pod was bound, or has changed; it may be one of a workload that preempted pods on its node."""
-        for victim_uid in self._by_queue.get(record.node, ()):
+        for victim_uid in self.by_queue.get(record.node, ()):
             known = self.known[victim_uid]
             is_new = record.scheduled_us is not None and record.uid not in known.preemptor_pods
             if is_new and known.preemptor and self._has_created(known, known.preemptor, record):
@@ -314,17 +315,17 @@ class Preemptions(KeyedPart[Preemption]):
 
     def _follow(self, preemption: Preemption) -> None:
         if preemption.preemptor and (preemption.queue_rule is not None or preemption.preemptor.kind):
-            self._by_queue.setdefault(preemption.node, {})[preemption.victim_uid] = None
+            self.by_queue.setdefault(preemption.node, {})[preemption.victim_uid] = None
 
     def _forget(self, preemption: Preemption) -> None:
         uid = preemption.victim_uid
         self._remove(uid)
         self._open.discard(uid)
         self._unreleased.discard(uid)
-        if (on_node := self._by_queue.get(preemption.node)) and uid in on_node:
+        if (on_node := self.by_queue.get(preemption.node)) and uid in on_node:
             del on_node[uid]
             if not on_node:
-                del self._by_queue[preemption.node]
+                del self.by_queue[preemption.node]
 
 
 def _is_same(known: Preemptor, named: Preemptor) -> bool:

@@ -88,9 +88,13 @@ class Replacements:
 
     def after(self, record: PodRecord) -> Iterable[Disruption]:
         """The disruptions that this pod completes, if any."""
-        if record.node in self._followed or (self._unreplaced and record.started_us is not None):
-            return self._completed_by(record)
-        return ()  # most events of most pods
+        return self._completed_by(record) if self.may_be_completed_by(record) else ()
+
+    def may_be_completed_by(self, record: PodRecord) -> bool:
+        """Whether a disruption on the node of a pod, or of its job, waits for what follows; False for most pods."""
+        if record.node in self._followed:
+            return True
+        return bool(self._unreplaced) and record.started_us is not None and record.full_job in self._unreplaced
 
     def _completed_by(self, record: PodRecord) -> Iterator[Disruption]:
         if record.node in self._followed and self._looked_at.get(record.uid) != record.scheduled_us is not None:

@@ -58,15 +58,16 @@ class UnusedGpus:
     def __init__(self, on_node: Callable[[str], Iterable[PodRecord]], is_preemptor: Callable[[str, str], bool]) -> None:
         self._on_node = on_node
         self._is_preemptor = is_preemptor
-        self._nodes: dict[str, _Node] = {}
+        self.nodes: dict[str, _Node] = {}
+        """By name, those with GPUs that a preemption has freed."""
 
     def follow(self, each: Disruption) -> None:
         """A new or changed disruption."""
-        known = self._nodes.get(each.node)
+        known = self.nodes.get(each.node)
         if each.cause not in PREEMPTIONS or each.released_us is None:
             self.forget(each)
         elif known is None or each.victim_uid not in known.freed:
-            node = known or self._nodes.setdefault(each.node, _Node())
+            node = known or self.nodes.setdefault(each.node, _Node())
             node.freed[each.victim_uid] = Freed(
                 victim_uid=each.victim_uid,
                 node_uid=each.node_uid,
@@ -80,25 +81,25 @@ class UnusedGpus:
 
     def forget(self, each: Disruption) -> None:
         """A disruption is not followed any more, or is none."""
-        node = self._nodes.get(each.node)
+        node = self.nodes.get(each.node)
         freed = node.freed.pop(each.victim_uid, None) if node else None
         if node is None or freed is None:
             return
         if not node.freed:
-            del self._nodes[each.node]
+            del self.nodes[each.node]
             return
         for uid, taken in freed.by.items():
             node.takers[uid].quantity -= taken
 
     def bound(self, record: PodRecord) -> None:
         """A pod was bound, or has changed; few nodes have unused GPUs."""
-        if (node := self._nodes.get(record.node)) and self._is_taker(node, record):
+        if (node := self.nodes.get(record.node)) and self._is_taker(node, record):
             self._share_out(node)
 
     def read(self, existing: Callable[[], Collection[str]]) -> Counter[str]:
         """µGPU by the exported tier of the victims, those with 0 too. `existing` returns the UIDs of all nodes."""
-        found, nodes = Counter[str](), existing() if self._nodes else ()
-        for name, node in self._nodes.items():
+        found, nodes = Counter[str](), existing() if self.nodes else ()
+        for name, node in self.nodes.items():
             if node.is_new:
                 self._add_bound_pods(name, node)
             for each in node.freed.values():

@@ -4,7 +4,7 @@ Segments are recomputed only from the first change on, so frequent changes of a 
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -58,7 +58,7 @@ def segments_of(
     if kept and kept == len(posted):
         return posted
     start_us = posted[kept].start_us if kept else span[0]
-    return grown(posted, kept, [*_segments(record, (start_us, span[1]), prices)])
+    return grown(posted, kept, _segments(record, (start_us, span[1]), prices))
 
 
 def _changed_us(before: PodRecord, record: PodRecord, end_us: int | None) -> int:
@@ -80,12 +80,14 @@ def _end_us(segment: Segment) -> int:
     return _NEVER if segment.end_us is None else segment.end_us
 
 
-def _segments(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> Iterator[Segment]:
+def _segments(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> list[Segment]:
     periods = _periods(record, span, prices)
-    ends = (*(period.from_us for period in periods[1:]), span[1])
+    ends = [*[period.from_us for period in periods[1:]], span[1]]
+    found: list[Segment] = []
     for period, end_us in zip(periods, ends, strict=True):
         for resource, quantity in held(record, period.terms):
-            yield _segment(resource, quantity, period, end_us)
+            found.append(_segment(resource, quantity, period, end_us))
+    return found
 
 
 def held(record: PodRecord, terms: Terms) -> tuple[tuple[str, int], ...]:
@@ -144,9 +146,17 @@ def span_of(record: PodRecord, until_us: int | None) -> tuple[int, int | None] |
     """[start, end) of the allocation in µs, with end None while it is active; None if nothing was ever held."""
     if record.scheduled_us is None or (record.end_by and never_held(record, record.end_by)):
         return None
-    ends = [end for end in (record.end_us, until_us) if end is not None]
-    end_us = max(min(ends), record.scheduled_us) if ends else None
-    return None if end_us == record.scheduled_us else (record.scheduled_us, end_us)
+    end_us = _earlier(record.end_us, until_us)
+    if end_us is None:
+        return record.scheduled_us, None
+    return (record.scheduled_us, end_us) if end_us > record.scheduled_us else None
+
+
+def _earlier(end_us: int | None, until_us: int | None) -> int | None:
+    """The earlier of two ends, None for none."""
+    if end_us is None or until_us is None:
+        return until_us if end_us is None else end_us
+    return min(end_us, until_us)
 
 
 def _cuts(record: PodRecord, start_us: int, end_us: int | None) -> list[int]:
@@ -156,7 +166,11 @@ def _cuts(record: PodRecord, start_us: int, end_us: int | None) -> list[int]:
     if len(record.terms) > 1:
         first = bisect_right(record.terms, start_us, key=_from_us)
         candidates += [terms.from_us for terms in record.terms[first:]]
-    return [start_us, *sorted({at for at in candidates if at and start_us < at and (end_us is None or at < end_us)})]
+    cuts = [start_us]
+    for at_us in sorted(filter(None, candidates)):
+        if cuts[-1] < at_us and (end_us is None or at_us < end_us):
+            cuts.append(at_us)
+    return cuts
 
 
 def _state_at(record: PodRecord, at_us: int) -> State:

@@ -3,7 +3,7 @@
 Observations of different kinds come in no common order: every rule recomputes its result, and corrects the totals.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -19,6 +19,7 @@ from gputally.accounting.disruptions.disruptions import ClusterState
 from gputally.accounting.disruptions.preemptions import UNKNOWN
 from gputally.accounting.facts.allocation import POD_READING
 from gputally.accounting.facts.node_history import Reclassified
+from gputally.accounting.fleet.pod_readers import PodReaders
 from gputally.accounting.fleet.restore import restore
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.jobs.progress import JobProgress
@@ -159,6 +160,7 @@ class Fleet:
         self._pods_digest = f"{rules.digest} {UNACCOUNTED_READING}"
         self.now_us, self._next_round_us = saved.at_us, 0
         self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
+        self._pod_readers = PodReaders(self.parts, rules)
         self.spoiled: tuple[tuple[Total, Labels], ...] = ()
         """The counters that the restore has reset."""
         self.limiter.record_growth(self.totals.growth)
@@ -397,13 +399,15 @@ class Fleet:
     def _upserted(self, event: Upserted, found: Object) -> None:
         if self.coverage.is_listing:
             self.coverage.note(event.kind, found.metadata.uid)
+        readers: Sequence[StatePart[Any]] = self._parts_of[event.kind]
         match found:
             case Pod():
+                readers = self._pod_readers.of(found)
                 self.pods.seen(found, at_us=event.at_us, since_us=event.since_us)
             case Node():
                 for changed in self.nodes.seen(found, at_us=event.at_us, since_us=event.since_us):
                     self._reclassify(changed, at_us=event.at_us)
-        for part in self._parts_of[event.kind]:
+        for part in readers:
             part.seen(found, at_us=event.at_us)
         if self.disrupted.lost_work.container_restarts.lost:  # before another event changes their tier or tenant
             self.reconcile()
@@ -416,16 +420,19 @@ class Fleet:
             self.usage.reclassify(changed, at_us=at_us)
 
     def _deleted(self, event: Deleted, found: Object) -> None:
+        readers: Sequence[StatePart[Any]] = self._parts_of[event.kind]
         match found:
             case Pod():
+                readers = self._pod_readers.of(found)
                 self.waiting.released(found.metadata.uid, found.spec.node_name)
-                self.disrupted.last_seen(found, at_us=event.at_us)
+                for part in readers:
+                    part.last_seen(found, at_us=event.at_us)
                 if record := self.pods.gone(found, at_us=event.at_us, since_us=event.since_us):
                     self._pod_deleted(record, at_us=event.at_us)
             case Node():
                 changed = self.nodes.gone(found.metadata.uid, at_us=event.at_us, since_us=event.since_us)
                 self._reclassify(changed, at_us=event.at_us)
-        for part in self._parts_of[event.kind]:
+        for part in readers:
             part.gone(found.metadata.uid, at_us=event.at_us)
 
     def _pod_deleted(self, record: PodRecord, *, at_us: int) -> None:

@@ -155,13 +155,14 @@ class Checkpoints(KeyedPart[PodCheckpoint]):
         self._pods = pods
         self._rules = rules
         self._knows_images = bool(rules.placeholders.images)
+        self.known_pods = None if self._knows_images else self.known
 
     def of(self, uid: str) -> PodCheckpoint:
         """What the pod states."""
         return self.known.get(uid, NOTHING)
 
     def seen(self, found: Object, *, at_us: int) -> None:
-        """See `StatePart.seen`; also called with the last state of a deleted pod, as long as its record is there."""
+        """See `StatePart.seen`."""
         if not isinstance(found, Pod) or found.metadata.uid not in self._pods:
             return
         uid, is_placeholder = found.metadata.uid, self._knows_images and runs_placeholders(found, self._rules)
@@ -173,6 +174,10 @@ class Checkpoints(KeyedPart[PodCheckpoint]):
         if latest != known:
             self._store(uid, latest)
             self.fresh.add(uid)
+
+    def last_seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.last_seen`."""
+        self.seen(found, at_us=at_us)
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.gone`."""

@@ -148,7 +148,7 @@ class Jobs(StatePart[JobRecord]):
         key = job_key(after)
         if key is None or (before and before.counted):
             return self._post_alone(before, after, at_us=at_us)
-        time = self._times.setdefault(key, JobTime())
+        time = self._times.get(key) or self._times.setdefault(key, JobTime())
         if after.ending and key not in self._jobs and not self._is_watched:
             time.drop(after.uid)
             time.add(self._lines(before), -1)

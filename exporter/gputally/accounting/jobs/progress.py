@@ -64,6 +64,7 @@ class JobProgress(KeyedPart[PodProgress]):
 
     def __init__(self, pods: Mapping[str, PodRecord]) -> None:
         super().__init__()
+        self.known_pods = self.known
         self._pods = pods
         self._unwritten: set[str] = set()
         self._walking: set[str] = set()
@@ -115,7 +116,7 @@ class JobProgress(KeyedPart[PodProgress]):
 
     def restore(self, documents: Iterable[PodProgress], *, at_us: int) -> None:
         """See `StatePart.restore`. The earlier process may have waited for jobs, so that all is written again."""
-        self.known = {each.uid: no_later(each, at_us, "at_us") for each in documents}
+        self.known.update((each.uid, no_later(each, at_us, "at_us")) for each in documents)
         self._unwritten.update(self.known)
 
 

@@ -22,7 +22,7 @@ from gputally.shares.schemes import rule_of
 
 _SIDECAR: Final = "Always"
 """The restart policy of an init container that makes it one."""
-_ALL: Final = "AllContainersRestarting"
+ALL_RESTARTING: Final = "AllContainersRestarting"
 """The condition of a pod whose kubelet restarts all its containers in place; it is true until all are removed."""
 _REMOVED: Final = "RestartingAllContainers"
 """The reason with which a kubelet replaces the last run of a container that it removed for that; it has no times.
@@ -68,7 +68,7 @@ def may_have_restarted(pod: Pod) -> bool:
         if each.last_state and each.last_state.terminated:
             return True
     for condition in status.conditions or ():  # noqa: SIM110 - without a generator, at each event of a pod
-        if condition.type == _ALL and condition.status == "True":
+        if condition.type == ALL_RESTARTING and condition.status == "True":
             return True
     return False
 
@@ -83,7 +83,7 @@ def last_restart(pod: Pod, rules: Rules) -> Restart | None:
     if statuses and all(map(_is_unknown, statuses)):
         return None
     lasts = [each.last_state.terminated for each in statuses if each.last_state and each.last_state.terminated]
-    restarting = next((each for each in pod.status.conditions or () if each.type == _ALL), None)
+    restarting = next((each for each in pod.status.conditions or () if each.type == ALL_RESTARTING), None)
     is_under_way = restarting is not None and restarting.status == "True"
     if is_under_way or any(each.reason == _REMOVED for each in lasts):
         at = restarting.last_transition_time if restarting else None
@@ -190,6 +190,7 @@ class ContainerRestarts(KeyedPart[PodRuns]):
         """UIDs of pods that restarted or run again, until `LostWorkPart` has taken them up."""
         self.lost: dict[str, list[LostRun]] = {}
         """Runs that are not accounted yet, by UID of the pod."""
+        self.known_pods = self.known
         self._pods = pods
         self._checkpoints = checkpoints
         self._rules = rules
@@ -208,11 +209,11 @@ class ContainerRestarts(KeyedPart[PodRuns]):
         if record is not None and isinstance(found, Pod) and may_have_restarted(found):
             self._take(found, record, at_us)
 
-    def last_seen(self, pod: Pod, *, at_us: int) -> None:
-        """The last state of a deleted pod, which its record does not have yet: it may be the first with a start."""
-        record = self._pods.get(pod.metadata.uid)
-        if record is not None and may_have_restarted(pod):
-            self._take(pod, lifetime.seen(record, pod, at_us=at_us, since_us=at_us), at_us)
+    def last_seen(self, found: Object, *, at_us: int) -> None:
+        """See `StatePart.last_seen`; the record does not have that state yet: it may be the first with a start."""
+        record = self._pods.get(found.metadata.uid)
+        if record is not None and isinstance(found, Pod) and may_have_restarted(found):
+            self._take(found, lifetime.seen(record, found, at_us=at_us, since_us=at_us), at_us)
 
     def gone(self, uid: str, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.gone`."""

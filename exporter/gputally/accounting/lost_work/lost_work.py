@@ -25,7 +25,6 @@ from gputally.frameworks.framework import OnLoss
 from gputally.frameworks.groups import PodGroup, group_of, job_uid_of
 from gputally.model.disruptions import PREEMPTIONS, Cause
 from gputally.model.kube.kinds import Kind
-from gputally.model.kube.pods import Pod
 from gputally.model.lost_work import WorkCheckpoint, WorkSpan
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
@@ -91,11 +90,6 @@ class LostWorkPart(StatePart[PodLoss]):
     def parts(self) -> "tuple[ContainerRestarts, Checkpoints, LostWorkPart]":
         """This part, after those with the restarts of containers and with what pods state."""
         return self.container_restarts, self.checkpoints, self
-
-    def last_seen(self, pod: Pod, *, at_us: int) -> None:
-        """The last state of a deleted pod, whose record is still there."""
-        self.container_restarts.last_seen(pod, at_us=at_us)
-        self.checkpoints.seen(pod, at_us=at_us)
 
     def pod_deleted(self, record: PodRecord, *, at_us: int) -> None:
         """A pod leaves the working state; its final record counts."""

@@ -57,10 +57,12 @@ class Lineage:
         Without one, the next that was created less than a second later: the API states whole seconds, of which an
         observation by a slower clock may cut off a part, so within a second their order is not known.
         """
-        accounts = [self._accounts[uid] for uid in self._by_name.get(name, ())]
-        for account in reversed(accounts):
+        uids = self._by_name.get(name, ())
+        for uid in reversed(uids):
+            account = self._accounts[uid]
             if may_have_existed(account.record, at_us):
                 return account
+        accounts = (self._accounts[uid] for uid in uids)
         soon = (each for each in accounts if at_us < each.record.created_us < at_us + US_PER_SECOND)
         return next(soon, None)
 
@@ -73,19 +75,21 @@ class Lineage:
 
     def pod_node_of(self, uid: str) -> PodNode:
         """The `PodNode` of pods on the incarnation, including all that continue it."""
-        accounts = self.of(uid)
-        first = accounts[0]
-        if len(accounts) == 1:
+        first = self._accounts[uid]
+        if uid not in self._next:  # nearly all
             return first.pod_node
-        records = [account.record for account in accounts]
+        records = [account.record for account in self.of(uid)]
         return first.pod_node._replace(history=classes(chained(records)), life=_life_of(records))
 
-    def shares(self, uid: str, before: Iterable[Segment], after: Iterable[Segment]) -> Iterator[Share]:
+    def shares(self, uid: str, before: Iterable[Segment], after: Iterable[Segment]) -> Iterable[Share]:
         """Split the change between two states of a pod by the incarnations that it was on."""
-        accounts = self.of(uid)
-        if len(accounts) == 1:
-            yield accounts[0], before, after
-            return
+        if uid not in self._next:  # nearly all
+            return ((self._accounts[uid], before, after),)
+        return self._shares(self.of(uid), before, after)
+
+    def _shares(
+        self, accounts: Sequence[NodeAccount], before: Iterable[Segment], after: Iterable[Segment]
+    ) -> Iterator[Share]:
         before, after = tuple(before), tuple(after)
         births = [0, *(account.record.created_us for account in accounts[1:])]
         for account, from_us, until_us in zip(accounts, births, (*births[1:], None), strict=True):

@@ -186,9 +186,9 @@ class Nodes:
 
     def pod_node_of(self, record: PodRecord) -> PodNode:
         """The `PodNode` of a bound pod."""
-        uid = self.of_pod(record).record.uid
-        pod_node = self.lineage.pod_node_of(uid)
-        return pod_node._replace(life=self._stand_in_life(record)) if is_stand_in(uid) else pod_node
+        if account := self.lineage.at(record.node, record.scheduled_us or 0):
+            return self.lineage.pod_node_of(account.record.uid)
+        return self._stand_in(record.node).pod_node._replace(life=self._stand_in_life(record))
 
     def reclassified(self, record: PodRecord, changed: Reclassified) -> PodRecord:
         """A pod with its node's present facts; unchanged if its node is another one by now, or forgotten."""

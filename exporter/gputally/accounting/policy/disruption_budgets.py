@@ -225,16 +225,16 @@ class CoveredPods(StatePart[Struct]):
         self._guarded = budgets.in_namespace
         self._selecting: dict[str, tuple[str, ...] | None] = {}
 
-    def seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+    def seen(self, found: Object, *, at_us: int) -> None:
         """See `StatePart.seen`; without budgets, or in a namespace without any, a pod costs one look."""
         if not self._guarded or not isinstance(found, Pod) or found.metadata.namespace not in self._guarded:
             return
         if found.metadata.deletion_timestamp is not None or found.status.phase in ENDED_PHASES:
-            self.last_seen(found)
+            self.last_seen(found, at_us=at_us)
 
-    def last_seen(self, pod: Pod) -> None:
-        """The last state of a pod that ends or is deleted."""
-        meta = pod.metadata
+    def last_seen(self, found: Object, *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.last_seen`; also of a pod whose deletion is requested, or that has ended."""
+        meta = found.metadata
         if meta.uid not in self._selecting and meta.namespace in self._guarded:
             self._selecting[meta.uid] = self._budgets.selecting(meta.namespace, meta.labels or {})
 
@@ -256,9 +256,9 @@ class PodLabels(StatePart[Struct]):
     """The labels of bound pods by UID, encoded: some 300 bytes for each. Nothing unless it `is_on`."""
 
     name = "pod-labels"
-    kinds = (Kind.PODS,)
 
     def __init__(self, *, is_on: bool) -> None:
+        self.kinds = (Kind.PODS,) if is_on else ()
         self.is_on = is_on
         self.known: dict[str, bytes] = {}
 

@@ -143,13 +143,13 @@ class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
         index = bisect_right(instants, at_us)
         return prices[index - 1] if index else None
 
-    def steps(self, asset: Asset, *, tier: str, from_us: int, until_us: int) -> Iterator[tuple[int, Price | None]]:
+    def steps(self, asset: Asset, *, tier: str, from_us: int, until_us: int) -> list[tuple[int, Price | None]]:
         """The price of an allocation at `from_us`, and each later change before `until_us`."""
         instants, prices = _timeline(self, asset, tier)
         first = bisect_right(instants, from_us)
-        yield from_us, prices[first - 1] if first else None
-        for index in range(first, bisect_left(instants, until_us, first)):
-            yield instants[index], prices[index]
+        last = bisect_left(instants, until_us, first)
+        at_first = from_us, prices[first - 1] if first else None
+        return [at_first, *zip(instants[first:last], prices[first:last], strict=True)]
 
     def undecided(self, asset: Asset, *, at_us: int, unknown: frozenset[str]) -> frozenset[str]:
         """The label keys among `unknown` on which the price of the asset at `at_us` depends."""

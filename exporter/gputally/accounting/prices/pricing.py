@@ -37,10 +37,10 @@ class Pricing:
         self.next_us = self._all[passed] if passed < len(self._all) else None
         return self._all[before]
 
-    def of_allocation(self, terms: Terms, from_us: int, until_us: int | None) -> Iterator[tuple[int, Price | None]]:
+    def of_allocation(self, terms: Terms, from_us: int, until_us: int | None) -> list[tuple[int, Price | None]]:
         """The price of one GPU-hour under `terms`, with its changes until `until_us`, or up to now."""
         if self.book is None:
-            return iter(((from_us, None),))
+            return [(from_us, None)]
         until_us = self.now_us + 1 if until_us is None else min(until_us, self.now_us + 1)
         return self.book.steps(terms.asset, tier=terms.tier, from_us=from_us, until_us=until_us)
 

@@ -10,7 +10,8 @@ from gputally.model.observation import OwnerResolved
 from gputally.model.pod_record import PodRecord
 
 TEMPLATE_HASH: Final = "pod-template-hash"
-_NAMING: Final = frozenset(each.key for each in JOB_LABELS)
+_RANKS: Final = {each.key: rank for rank, each in enumerate(JOB_LABELS)}
+"""The place of a label among those that name jobs: the outermost framework comes first."""
 _TOP = (("batch", "Job"), ("", "Job"))
 """Groups and kinds at which the walk stops: each run of a CronJob is a separate job. Imported owners have no group."""
 _MOST_STEPS = 10
@@ -47,11 +48,12 @@ def unknown_owner(labels: Mapping[str, str], owner: Owner | None, owners: Owners
 
 
 def _labelled(labels: Mapping[str, str]) -> tuple[str, str] | None:
-    if _NAMING.isdisjoint(labels):
+    if _RANKS.keys().isdisjoint(labels):
         return None
-    for each in JOB_LABELS:
-        if name := labels.get(each.key):
-            return each.kind, name
+    for rank in sorted([_RANKS[key] for key in labels if key in _RANKS]):
+        label = JOB_LABELS[rank]
+        if name := labels[label.key]:
+            return label.kind, name
     return None
 
 
@@ -98,6 +100,8 @@ class OwnerWalks:
         if walked and not record.walking:
             return record.job_kind, record.job, record.uid in self._waits
         labels = dict(record.labels)
+        if not walked and (labelled := _labelled(labels)):
+            return *labelled, record.uid in self._waits
         if owner and (unknown := unknown_owner(labels, owner, self._known)):
             self._want(unknown, record.uid)
         kind, name = (record.job_kind, record.job) if walked else job_of(record.name, labels, owner, self._known)

@@ -101,7 +101,9 @@ class Packing:
 
     def _add(self, uid: str, job: Job) -> None:
         uids = self._jobs.get(job, ())
-        job = next((self._job_of[each] for each in uids), job)  # one object for all pods of a job
+        for each in uids:  # one object for all pods of a job
+            job = self._job_of[each]
+            break
         self._job_of[uid] = job
         self._jobs[job] = with_uid(uids, uid)
         self._due[job] = None

@@ -77,6 +77,8 @@ class WaitingPods(StatePart[PendingHistory]):
         self._pods = pods
         self._nodes = nodes
         self._terms = book.terms
+        self._pending: set[str] = set()
+        """UIDs of pods that were seen without a node and may still wait: of others, nothing about a wait is known."""
         self._unjudged: set[str] = set()
         """UIDs of pending pods that were not judged yet, or that changed."""
         self._lacks_prices = False
@@ -140,6 +142,8 @@ class WaitingPods(StatePart[PendingHistory]):
         if self.is_on and isinstance(found, PlaceablePod) and self.live.pod_seen(found):
             self.situations.nominee_seen(found)
             if found.metadata.uid in self._pods.records:
+                if not found.spec.node_name:
+                    self._pending.add(found.metadata.uid)
                 self.situations.gpu_pod_seen(found)
                 if found.status.phase in ENDED_PHASES:
                     self._waits_no_longer(found.metadata.uid)
@@ -197,6 +201,7 @@ class WaitingPods(StatePart[PendingHistory]):
             tenant = self._pods.namespaces.tenant(record)
             self.book.finish(record, tenant, end_us=record.end_us, at_us=at_us)
         elif self.is_on and record.scheduled_us is None and not is_gone:
+            self._pending.add(record.uid)
             self._unjudged.add(record.uid)
         if is_gone:
             self.released(record.uid, record.node)
@@ -250,12 +255,14 @@ class WaitingPods(StatePart[PendingHistory]):
             if is_over:
                 self.book.forget(uid)
             elif self.is_on:
+                self._pending.add(uid)
                 self._restore_share(uid)
         for record in records.values() if self.is_on else ():
             if record.node and record.end_by is None:
                 self.live.restored(record)
                 self.fitting.packing.pod_changed(record, is_gone=False)
             elif record.scheduled_us is None and record.end_by is None:
+                self._pending.add(record.uid)
                 self._unjudged.add(record.uid)
 
     def _judge(self, at_us: int) -> None:
@@ -293,6 +300,9 @@ class WaitingPods(StatePart[PendingHistory]):
         return record.created_us if record else self._judged_us
 
     def _waits_no_longer(self, uid: str) -> None:
+        if uid not in self._pending:
+            return
+        self._pending.remove(uid)
         self._unjudged.discard(uid)
         self.verdicts.drop(uid)
         self.shares.drop(uid)

@@ -31,6 +31,7 @@ class Agents(StatePart[AgentPod]):
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._pods: dict[str, AgentPod] = {}
+        self.known_pods = self._pods
         self._changed: set[str] = set()
         self._nodes: set[str] | None = None
 
@@ -69,7 +70,7 @@ class Agents(StatePart[AgentPod]):
 
     def restore(self, documents: Iterable[AgentPod], *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
         """See `StatePart.restore`."""
-        self._pods = {pod.uid: pod for pod in documents}
+        self._pods.update((pod.uid, pod) for pod in documents)
         self._nodes = None
 
     def drain(self) -> dict[str, AgentPod | None]:

@@ -59,6 +59,7 @@ class UnaccountedPods(StatePart[UnaccountedPod]):
         """Entries by pod UID; a pod has one for each of its reasons."""
         self.objects: dict[str, UnaccountedPod] = {}
         """Pods by UID with devices that their records do not have."""
+        self.known_pods = self.objects
         self._rules = rules
         self._missing: dict[str, Missing] = {}
         self._changed: set[str] = set()

@@ -1,0 +1,73 @@
+"""Which parts read the object of a pod: one test spares most of them at nearly every event."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from gputally.accounting.base.state_part import StatePart
+from gputally.accounting.lost_work.container_restarts import ALL_RESTARTING
+from gputally.accounting.watched.agents import is_agent
+from gputally.frameworks.kueue import TERMINATION_TARGET
+from gputally.model.kube.kinds import Kind
+from gputally.model.kube.pods import NO_ANNOTATIONS, ContainerStatus, Pod
+from gputally.model.rules import Rules
+from gputally.shares.unknown_devices import names_unknown_device
+
+_TOLD: Final = frozenset({"DisruptionTarget", TERMINATION_TARGET, ALL_RESTARTING})
+"""Types of conditions that parts read. All others say how far the pod is, which its record has."""
+
+Parts = Sequence[StatePart[Any]]
+
+
+class PodReaders:
+    """The parts that read pods.
+
+    A part with `known_pods` reads what few pods say, see `says_more`. A pod that says nothing of it, and of which the
+    part knows nothing, changes nothing in it: such events pass it.
+    """
+
+    def __init__(self, parts: Parts, rules: Rules) -> None:
+        self.all: Parts = [part for part in parts if Kind.PODS in part.kinds]
+        self._of_each: Parts = [part for part in self.all if part.known_pods is None]
+        self._known = [part.known_pods for part in self.all if part.known_pods is not None]
+        self._rules = rules
+
+    def of(self, pod: Pod) -> Parts:
+        """The parts that must read this state of a pod, and that of its deletion."""
+        if says_more(pod, self._rules):
+            return self.all
+        uid = pod.metadata.uid
+        for known in self._known:
+            if uid in known:
+                return self.all
+        return self._of_each
+
+
+def says_more(pod: Pod, rules: Rules) -> bool:
+    """Whether a pod says more than how far it is.
+
+    It has an annotation that is read, a mark, a nomination, a previous run, a termination message or a claim, or names
+    an unknown device, or it is an agent.
+    """
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    if meta.annotations is not None and meta.annotations != NO_ANNOTATIONS:
+        return True
+    if status.nominated_node_name or spec.scheduling_group:
+        return True
+    if spec.resource_claims or status.extended_resource_claim_status:
+        return True
+    for condition in status.conditions or ():
+        if condition.type in _TOLD:
+            return True
+    if _ran_before(status.container_statuses) or _ran_before(status.init_container_statuses):
+        return True
+    return is_agent(pod, rules) or names_unknown_device(pod, rules)
+
+
+def _ran_before(statuses: Iterable[ContainerStatus] | None) -> bool:
+    """Whether a container has had a run before, or a run has left a message."""
+    for each in statuses or ():
+        if each.last_state and each.last_state.terminated:
+            return True
+        if each.state and each.state.terminated and each.state.terminated.message:
+            return True
+    return False
