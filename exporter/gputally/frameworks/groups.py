@@ -4,6 +4,7 @@ A gang is a group whose pods only work together: its framework, its scheduler or
 work queues and Ray clusters are none.
 """
 
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -39,14 +40,21 @@ class PodGroup(Struct, frozen=True, gc=False, cache_hash=True):
 
 def group_of(record: PodRecord) -> PodGroup | None:
     """The group of a pod; None for a pod on its own."""
-    if record.labels:
-        labels = dict(record.labels)
-        if not _FIRST_KEYS.isdisjoint(labels):
-            for each in GROUPS:
-                if each.keys[0] in labels and all(map(labels.get, each.keys)):
-                    return _group(each, record.namespace, labels)
+    if record.labels and (group := _labelled_group(record.namespace, record.labels)):
+        return group
     if record.scheduling_group:
         return PodGroup(POD_GROUP, record.namespace, record.scheduling_group, OnLoss.WAIT)
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _labelled_group(namespace: str, kept: tuple[tuple[str, str], ...]) -> PodGroup | None:
+    """The group that these kept labels name: one object for the pods of a job, which are asked about often."""
+    labels = dict(kept)
+    if not _FIRST_KEYS.isdisjoint(labels):
+        for each in GROUPS:
+            if each.keys[0] in labels and all(map(labels.get, each.keys)):
+                return _group(each, namespace, labels)
     return None
 
 

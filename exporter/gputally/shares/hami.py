@@ -47,6 +47,7 @@ class Hami(Scheme):
     name = "hami"
     patterns = (_MEMORY, _PERCENTAGE, _CORES)
     describes = True
+    adjusts = True
 
     def reads(self, key: str) -> bool:
         """See `Scheme.reads`."""

@@ -34,6 +34,7 @@ class Kai(Scheme):
     name = "kai"
     patterns = (_FRACTION, _MEMORY)
     describes = True
+    adjusts = True
 
     def may_request(self, pod: Pod, rules: Rules) -> bool:
         """See `Scheme.may_request`: annotations are mutable, the scheduler name is not."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Final
 
 from gputally.errors import MalformedObject
 from gputally.model.kube.pods import Container, Pod
@@ -17,6 +18,7 @@ _SUFFIXES = {"": 1, "k": 10**3} | {
 }
 _QUANTITY = re.compile(r"([0-9]+)(?:(k|[MGTPE]|[KMGTPE]i)|[eE]([0-9]{1,2}))?")
 Quantities = Mapping[str, str | int]
+_ADJUSTING: Final = tuple(each for each in SCHEMES if each.adjusts)
 _MAX_DEVICES = 10**9
 """More than any node has. Anyone may request more, but the ledger's integers have 64 bits."""
 _MAX_NAME = 317
@@ -113,7 +115,7 @@ def effective_units(pod: Pod, rules: Rules) -> Units:
     init_containers = pod.spec.init_containers or ()
     try:
         by_container = [_gpus(container, rules) for container in (*init_containers, *pod.spec.containers)]
-        for scheme in SCHEMES:
+        for scheme in _ADJUSTING:
             by_container = scheme.effective(pod, by_container, rules)
     except ValueError as error:
         raise MalformedObject(pod.metadata.uid, str(error)) from None

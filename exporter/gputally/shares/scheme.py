@@ -33,13 +33,14 @@ class Scheme:
 
     If it `is_configurable`, the configuration selects it by `name` for any resource. `patterns` are globs of the
     resources that use it by default. With `describes`, these resources are not devices, but define how much of each
-    device a pod has.
+    device a pod has. With `adjusts`, `effective` may return other requests.
     """
 
     name: ClassVar[str]
     patterns: ClassVar[tuple[str, ...]] = ()
     is_configurable: ClassVar[bool] = False
     describes: ClassVar[bool] = False
+    adjusts: ClassVar[bool] = False
 
     def reads(self, key: str) -> bool:
         """Whether quantities depend on the label `key` of a node."""

@@ -83,6 +83,8 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
 
     def of_pod(self, record: PodRecord, deleted_us: int) -> Disrupted | None:
         """The eviction for which a pod was deleted, which existed when its Workload was evicted; None without one."""
+        if not self.known:
+            return None
         names = [record.full_job]
         if record.owner:
             names.insert(0, (record.namespace, "", record.owner.uid))

@@ -44,7 +44,7 @@ def with_result(known: Result | None, pod: Pod) -> Result:
     A result with an exit code wins: PodGC also sets a phase, when a node is gone.
     """
     new = _result_of(pod)
-    if known is None:
+    if known is None or known == new:
         return new
     better = max(known, new, key=_order)
     return better if better.is_own else replace(better, is_own=known.is_own or new.is_own)

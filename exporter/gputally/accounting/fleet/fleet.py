@@ -469,14 +469,17 @@ class Fleet:
         """Delete all objects of `kind` except `found`."""
         if kind is Kind.PODS:
             for uid in self.pods.known() - found:
-                self._pod_deleted(self.pods.vanished(uid, at_us=at_us, since_us=since_us), at_us=at_us)
+                record = self.pods.vanished(uid, at_us=at_us, since_us=since_us)
+                self._pod_deleted(record, at_us=at_us)
+                self.waiting.vanished(record)
         elif kind is Kind.NODES:
             for uid in self.nodes.known() - found:
                 self._reclassify(self.nodes.gone(uid, at_us=at_us, since_us=since_us), at_us=at_us)
 
     def _save_checkpoint(self, kind: Kind, version: str, complete_us: int) -> None:
         """The watch is complete up to `complete_us` and resumes at `version`."""
-        resume = Checkpoint(version=version, at_us=complete_us, rules=self._digest(kind))
+        digest = self._pods_digest if kind is Kind.PODS else self._digest(kind)  # they have most events
+        resume = Checkpoint(version=version, at_us=complete_us, rules=digest)
         stored = self.coverage.store_checkpoint(kind, resume)
         if stored and kind is Kind.NODES and complete_us >= self.nodes.lapses.next_us:
             for changed in self.nodes.lapse(complete_us):

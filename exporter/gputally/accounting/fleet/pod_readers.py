@@ -1,6 +1,6 @@
 """Which parts read the object of a pod: one test spares most of them at nearly every event."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from gputally.accounting.base.state_part import StatePart
@@ -58,16 +58,16 @@ def says_more(pod: Pod, rules: Rules) -> bool:
     for condition in status.conditions or ():
         if condition.type in _TOLD:
             return True
-    if _ran_before(status.container_statuses) or _ran_before(status.init_container_statuses):
-        return True
+    statuses = status.container_statuses or ()
+    for each in (*statuses, *status.init_container_statuses) if status.init_container_statuses else statuses:
+        if _ran_before(each):
+            return True
     return is_agent(pod, rules) or names_unknown_device(pod, rules)
 
 
-def _ran_before(statuses: Iterable[ContainerStatus] | None) -> bool:
-    """Whether a container has had a run before, or a run has left a message."""
-    for each in statuses or ():
-        if each.last_state and each.last_state.terminated:
-            return True
-        if each.state and each.state.terminated and each.state.terminated.message:
-            return True
-    return False
+def _ran_before(status: ContainerStatus) -> bool:
+    """Whether a container has had a run before, or its run has left a message."""
+    now, last = status.state, status.last_state
+    if last and last.terminated:
+        return True
+    return bool(now and now.terminated and now.terminated.message)

@@ -112,7 +112,8 @@ class AtRisk:
 
     def drop(self, uid: str) -> None:
         """A pod is gone."""
-        self._remove(uid)
+        if uid in self._counted:
+            self._remove(uid)
         self._outdated.discard(uid)
 
     def advance(self, now_us: int) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from gputally.accounting.base.state_part import StatePart, no_later
+from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.jobs.checkpoints import NOTHING, Checkpoints, declared_interval, has_work
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.lost_work.at_risk import AtRisk
@@ -23,6 +24,7 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.totals.totals import Totals
 from gputally.frameworks.framework import OnLoss
 from gputally.frameworks.groups import PodGroup, group_of, job_uid_of
+from gputally.model.allocation import Outcome
 from gputally.model.disruptions import PREEMPTIONS, Cause
 from gputally.model.kube.kinds import Kind
 from gputally.model.lost_work import WorkCheckpoint, WorkSpan
@@ -95,14 +97,23 @@ class LostWorkPart(StatePart[PodLoss]):
         """A pod leaves the working state; its final record counts."""
         self._now_us = at_us
         uid = record.uid
-        self.restart_losses.account({uid: record}, at_us=at_us)
+        if uid in self.container_restarts.lost:
+            self.restart_losses.account({uid: record}, at_us=at_us)
         self.restart_losses.revise(record, at_us=at_us)
-        group = self.groups.of(uid) or group_of(record)
-        if uid in self._causes or uid in self.losses or group or self._causes_may_come_late or not record.node_uid:
-            self._take(record, group)
+        if self._may_lose(record):
+            self._take(record, self.groups.of(uid) or group_of(record))
         if uid in self._handover.revised:
             self._last_revisions[uid] = record.revision
         self._drop(uid)
+
+    def _may_lose(self, record: PodRecord) -> bool:
+        """Whether a deleted pod may have lost work: most are no victims, and have done their part or work alone."""
+        uid = record.uid
+        if uid in self._causes or uid in self.losses or uid in self._victims:
+            return True
+        if self._causes_may_come_late or not record.node_uid:
+            return True
+        return outcome_of(record) is not Outcome.SUCCEEDED and bool(self.groups.of(uid) or group_of(record))
 
     def revised(self, records: Mapping[str, PodRecord]) -> None:
         """Allocations have new revisions: also those of deleted pods may be corrected, but not what they stated."""

@@ -152,7 +152,7 @@ def lapses(record: NodeRecord) -> list[int]:
 
 def lapses_before(record: NodeRecord, us: int) -> bool:
     """Whether a label expires before `us` and this is not accounted yet."""
-    return record.gone_us is None and any(at_us < us for at_us in lapses(record))
+    return record.gone_us is None and bool(record.lost) and any(at_us < us for at_us in lapses(record))
 
 
 def inherited(before: NodeRecord, *, born_us: int) -> tuple[LostLabel, ...]:
@@ -164,7 +164,12 @@ def inherited(before: NodeRecord, *, born_us: int) -> tuple[LostLabel, ...]:
 
 def is_described(record: NodeRecord) -> bool:
     """Whether software on the node has reported its GPUs."""
-    return any(is_discovered(key) for key, _ in _latest(record))
+    return _are_discovered(_latest(record))
+
+
+@lru_cache(maxsize=1024)
+def _are_discovered(labels: tuple[tuple[str, str], ...]) -> bool:
+    return any(is_discovered(key) for key, _ in labels)
 
 
 def _latest(record: NodeRecord) -> tuple[tuple[str, str], ...]:

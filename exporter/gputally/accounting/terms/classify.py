@@ -103,7 +103,8 @@ def placed(record: PodRecord, pod_node: PodNode, rules: Rules, *, limit: LimitLa
         record = replace(record, scheduled_us=pod_node.born_us)
     if record.node_uid != pod_node.uid:
         record = replace(record, node=pod_node.name, node_uid=pod_node.uid)
-        record = on_node(record, pod_node.history, rules, since_us=0, limit=limit)
+        if record.terms:
+            record = on_node(record, pod_node.history, rules, since_us=0, limit=limit)
     most = limited(record.units, pod_node.history[-1][1].offered, rules)
     return released(record if most == record.limited else replace(record, limited=most), pod_node.life)
 

@@ -160,6 +160,11 @@ class WaitingPods(StatePart[PendingHistory]):
         """See `StatePart.gone`; comes after `released`."""
         self.situations.left(uid)
 
+    def vanished(self, record: PodRecord) -> None:
+        """A pod with GPUs is missing from a list."""
+        self.released(record.uid, record.node)
+        self.situations.left(record.uid)
+
     def released(self, uid: str, node: str) -> None:
         """A pod was deleted, from `node` if it was bound: a list beside the watches may still have it."""
         if self.is_on:
@@ -204,8 +209,6 @@ class WaitingPods(StatePart[PendingHistory]):
             self._pending.add(record.uid)
             self._unjudged.add(record.uid)
         if is_gone:
-            self.released(record.uid, record.node)
-            self.situations.left(record.uid)
             self.book.forget(record.uid)
 
     def advance(self, now_us: int) -> None:
