@@ -5,7 +5,7 @@ work queues and Ray clusters are none.
 """
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from gputally.frameworks.core_pod_groups import API
 from gputally.frameworks.framework import NO_STATED_GANG, GroupLabels, OnLoss, StatedGang
 from gputally.frameworks.pod_group_kind import Declared
 from gputally.frameworks.stated import count_of, first_of
-from gputally.frameworks.volcano import is_for_one_owner
+from gputally.frameworks.volcano import is_for_one_owner, restarts_of
 from gputally.model.kube.meta import Labels, Object
 from gputally.model.kube.pods import Texts
 from gputally.model.pod_record import PodRecord
@@ -102,6 +102,26 @@ def gang_of(record: PodRecord, *, reads_objects: bool = False) -> PodGroup | Non
 def key_of(group: PodGroup) -> str:
     """Identifies a gang among all; no name contains a slash."""
     return f"{group.kind}/{group.namespace}/{group.name}"
+
+
+class StatedGroup(NamedTuple):
+    """What a pod states about its group: see the fields of the same name of `PodRecord`."""
+
+    gang: str = ""
+    gang_size: int = 0
+    pod_group: str = ""
+    restarts: int = 0
+
+
+_NOTHING_STATED: Final = StatedGroup()
+
+
+def stated_group(labels: Labels, annotations: Texts | None) -> StatedGroup:
+    """What labels and annotations of a pod state about its group: nothing, if none of them names one."""
+    if annotations is None and _GROUP_NAMES.isdisjoint(labels):
+        return _NOTHING_STATED
+    gang, size = stated_gang(labels, annotations)
+    return StatedGroup(gang, size, declaring_group(labels, annotations), restarts_of(annotations))
 
 
 def stated_gang(labels: Labels, annotations: Texts | None) -> StatedGang:

@@ -6,6 +6,7 @@ Segments are recomputed only from the first change on, so frequent changes of a 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,7 +59,9 @@ def segments_of(
     if kept and kept == len(posted):
         return posted
     start_us = posted[kept].start_us if kept else span[0]
-    return grown(posted, kept, _segments(record, (start_us, span[1]), prices))
+    rest = start_us, span[1]
+    periods = (None if posted else _first_periods(record, rest, prices)) or _periods(record, rest, prices)
+    return grown(posted, kept, _segments(record, periods, span[1]))
 
 
 def _changed_us(before: PodRecord, record: PodRecord, end_us: int | None) -> int:
@@ -80,11 +83,10 @@ def _end_us(segment: Segment) -> int:
     return _NEVER if segment.end_us is None else segment.end_us
 
 
-def _segments(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> list[Segment]:
-    periods = _periods(record, span, prices)
-    ends = [*[period.from_us for period in periods[1:]], span[1]]
+def _segments(record: PodRecord, periods: Sequence[_Period], until_us: int | None) -> list[Segment]:
     found: list[Segment] = []
-    for period, end_us in zip(periods, ends, strict=True):
+    for period, following in zip_longest(periods, periods[1:]):
+        end_us = following.from_us if following else until_us
         for resource, quantity in held(record, period.terms):
             found.append(_segment(resource, quantity, period, end_us))
     return found
@@ -120,6 +122,25 @@ def _segment(resource: str, quantity: int, period: _Period, end_us: int | None) 
 def _with_state(labels: tuple[str, str, str], state: State) -> tuple[str, str, str, str]:
     """One shared tuple for thousands of similar pods."""
     return (*labels, state.value)
+
+
+def _first_periods(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> list[_Period] | None:
+    """Those of a new allocation under one term; None if its price changes.
+
+    Prices that were never posted depend on the time alone: if there is one from start to end, there is one at each cut.
+    """
+    terms = record.terms[0]
+    if len(record.terms) > 1:
+        return None
+    (_, price), *changes = prices(terms, *span)
+    if changes:
+        return None
+    found: list[_Period] = []
+    for from_us in _cuts(record, *span):
+        state = _state_at(record, from_us)
+        if not found or found[-1].state is not state:
+            found.append(_Period(from_us, state, terms, price))
+    return found
 
 
 def _periods(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> list[_Period]:

@@ -12,8 +12,7 @@ from gputally.accounting.facts.node_clock import OFF_US, clock_of, true_times
 from gputally.accounting.facts.outcome import disruption_of, is_preemption, target_of, with_result
 from gputally.accounting.facts.runs import finished_at, is_accepted, is_cleared, starts, starts_again
 from gputally.errors import MalformedObject
-from gputally.frameworks.groups import declaring_group, stated_gang
-from gputally.frameworks.volcano import restarts_of
+from gputally.frameworks.groups import stated_group
 from gputally.model.allocation import End, Ending
 from gputally.model.disruptions import Disrupted
 from gputally.model.kube.meta import Condition, controller_of
@@ -37,7 +36,7 @@ def new_record(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> P
     """A new record of a pod that requests `units`, with its immutable fields."""
     meta, labels = pod.metadata, pod.metadata.labels or {}
     said = None if meta.annotations == NO_ANNOTATIONS else meta.annotations  # most pods say nothing
-    gang, gang_size = stated_gang(labels, said)
+    stated = stated_group(labels, said)
     return PodRecord(
         uid=meta.uid,
         namespace=shared(meta.namespace),
@@ -50,10 +49,10 @@ def new_record(pod: Pod, units: tuple[tuple[str, int], ...], *, at_us: int) -> P
         created_us=created_us(pod, at_us),
         scheduling_group=group.pod_group_name if (group := pod.spec.scheduling_group) else "",
         accepted=False,
-        gang=gang,
-        gang_size=gang_size,
-        pod_group=shared(declaring_group(labels, said)),
-        restarts=restarts_of(said),
+        gang=stated.gang,
+        gang_size=stated.gang_size,
+        pod_group=shared(stated.pod_group),
+        restarts=stated.restarts,
     )
 
 

@@ -152,7 +152,7 @@ def lapses(record: NodeRecord) -> list[int]:
 
 def lapses_before(record: NodeRecord, us: int) -> bool:
     """Whether a label expires before `us` and this is not accounted yet."""
-    return record.gone_us is None and bool(record.lost) and any(at_us < us for at_us in lapses(record))
+    return record.gone_us is None and any(at_us < us for at_us in lapses(record))
 
 
 def inherited(before: NodeRecord, *, born_us: int) -> tuple[LostLabel, ...]:

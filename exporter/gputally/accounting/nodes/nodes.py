@@ -143,8 +143,12 @@ class Nodes:
         """Whether labels of its node can no longer change an ended pod; true for an unknown node."""
         if record.node_uid not in self.accounts or is_stand_in(record.node_uid):
             return True
-        nodes = [account.record for account in self.lineage.of(record.node_uid)]
-        return is_described(nodes[0]) and not any(lapses_before(node, record.end_us or 0) for node in nodes)
+        if not is_described(self.accounts[record.node_uid].record):
+            return False
+        for account in self.lineage.of(record.node_uid):
+            if account.record.lost and lapses_before(account.record, record.end_us or 0):
+                return False
+        return True
 
     def gone(self, uid: str, *, at_us: int, since_us: int) -> Reclassified | None:
         """The node was deleted within [since_us, at_us], and before another of its name was created.

@@ -162,12 +162,13 @@ class PodIndex:
         _set_member(self.without_tenant, record.uid, is_member=record.end_by is None and tenant == UNASSIGNED)
         if record.uid in self.pending:
             self.pending_groups.put(record, tier=tier_of_pod(record, self._rules), tenant=tenant)
-        else:
+        elif record.uid in self.pending_groups.of:
             self.pending_groups.drop(record.uid)
 
     def drop(self, record: PodRecord) -> None:
         """Remove a deleted pod."""
-        self.pending_groups.drop(record.uid)
+        if record.uid in self.pending_groups.of:
+            self.pending_groups.drop(record.uid)
         self.starting.drop(record.uid)
         self.unaccounted.forgotten(record.uid)
         for index in (self.pending, self.without_tier, self.without_tenant):

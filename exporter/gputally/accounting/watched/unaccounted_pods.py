@@ -87,11 +87,14 @@ class UnaccountedPods(StatePart[UnaccountedPod]):
 
     def accounted(self, record: PodRecord, *, at_us: int) -> None:
         """The pod was accounted as `record` at `at_us`."""
-        self._miss(record.uid, missing_of(record, at_us=at_us))
+        missing = missing_of(record, at_us=at_us)
+        if missing or record.uid in self._missing:
+            self._miss(record.uid, missing)
 
     def forgotten(self, uid: str) -> None:
         """There is no record of the pod any more."""
-        self._miss(uid, ())
+        if uid in self._missing:
+            self._miss(uid, ())
 
     def read(self) -> UnaccountedNow:
         """The counts now."""
@@ -136,7 +139,7 @@ class UnaccountedPods(StatePart[UnaccountedPod]):
         self._renew(uid)
 
     def _miss(self, uid: str, missing: Missing) -> None:
-        if self._missing.get(uid, ()) == missing:
+        if self._missing.get(uid) == missing:
             return
         if missing:
             self._missing[uid] = missing
