@@ -18,7 +18,7 @@ from gputally.frameworks.pod_group_kind import Declared
 from gputally.frameworks.stated import count_of, first_of
 from gputally.frameworks.volcano import is_for_one_owner, restarts_of
 from gputally.model.kube.meta import Labels, Object
-from gputally.model.kube.pods import Texts
+from gputally.model.kube.pods import NO_ANNOTATIONS, Texts
 from gputally.model.pod_record import PodRecord
 
 POD_GROUP: Final = "PodGroup"
@@ -139,11 +139,11 @@ def stated_gang(labels: Labels, annotations: Texts | None) -> StatedGang:
 
 def named_group(labels: Labels | None, annotations: Texts | None) -> str:
     """API group and name of the PodGroup that an annotation or a label of a pod names; "" for none."""
-    if annotations:
+    if annotations and annotations != NO_ANNOTATIONS:
         for api, keys in _IN_ANNOTATIONS:
             if name := first_of(annotations, keys):
                 return f"{api}/{name}"
-    if labels:
+    if labels and not _GROUP_NAMES.isdisjoint(labels):
         for api, keys in _IN_LABELS:
             if name := first_of(labels, keys):
                 return f"{api}/{name}"

@@ -168,6 +168,8 @@ class DisruptionBudgets(StatePart[Struct]):
         keeps budgets itself. None if it is unknown: no complete list was observed before, or no state of the budget, or
         the watch reports nothing.
         """
+        if self._listed_us is None:
+            return None
         decided_us = reported.at_us
         existing = {uid: each for uid, each in self.in_namespace.get(namespace, {}).items() if each.existed(decided_us)}
         is_complete = namespace not in self._unread_in and (not existing or selecting is not None)

@@ -166,4 +166,7 @@ class Situations:
 
 def _is_scheduled(pod: PlaceablePod) -> bool:
     """Whether a scheduler bound the pod; its creator may have."""
-    return any(each.type == "PodScheduled" and each.status == "True" for each in pod.status.conditions or ())
+    for each in pod.status.conditions or ():  # noqa: SIM110 - without a generator, at each event of a bound pod
+        if each.type == "PodScheduled" and each.status == "True":
+            return True
+    return False
