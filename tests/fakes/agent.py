@@ -21,6 +21,8 @@ class FakeAgent:
         self.token = token
         self.status = 200
         self.requests = 0
+        self.since: list[str | None] = []
+        """The cursor of each request."""
         self.complete = asyncio.Event()
         """While cleared, responses pause after their first byte."""
         self.complete.set()
@@ -29,6 +31,7 @@ class FakeAgent:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Handle one request."""
         self.requests += 1
+        self.since.append(request.query.get("since"))
         if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             return web.Response(status=401)
         body = self.body() if callable(self.body) else self.body

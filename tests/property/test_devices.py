@@ -6,9 +6,10 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gputally.aggregator.agent_client import implausible
-from gputally.metering.device_accounts import DeviceAccounts
+from gputally.metering.device_accounts import DeviceAccounts, forget_hours
 from gputally.metering.reporting import AssignmentTotals, DeviceSnapshot
 from gputally.model.devices import (
     Gpu,
@@ -22,7 +23,7 @@ from gputally.model.devices import (
     Span,
 )
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import AssignmentReport, UsageReport
+from gputally.model.usage import AssignmentReport, GpuHour, Hour, UsageCursor, UsageReport
 from tests.unit.metering.naive import NaiveGpu
 
 ZERO_US = 480_000 * US_PER_HOUR - 1200 * US_PER_SECOND
@@ -148,6 +149,72 @@ class Node:
         return Part(
             uuid=uuid, weight=weight, source=Source.SAMPLES, busy=tuple(spans), memory_used=1 << 30, processes=processes
         )
+
+
+@dataclass
+class Reader:
+    """Keeps what the reports since its last one say, some of which are lost on their way."""
+
+    random: Random
+    cursor: UsageCursor | None = None
+    gpus: dict[str, dict[int, GpuHour]] = field(default_factory=dict)
+    assignments: dict[tuple[str, str, int], tuple[AssignmentReport, dict[int, Hour]]] = field(default_factory=dict)
+    asked_for_all: int = 0
+
+    def read(self, books: DeviceAccounts, now_us: int) -> bool:
+        """Ask once; returns whether the response arrived."""
+        asked = self.random.choice((self.cursor, self.cursor, self.cursor, None))
+        report = books.report(now_us, "n1", "e1", cursor=asked)
+        if self.random.random() < 0.2:
+            return False
+        if not report.since:
+            self.asked_for_all += asked is not None
+            self.gpus.clear()
+            self.assignments.clear()
+        for gpu in report.gpus:
+            self.gpus.setdefault(gpu.uuid, {}).update({hour.start_us: hour for hour in gpu.hours})
+        for each in report.assignments:
+            _, hours = self.assignments.get((each.device, each.pod, each.since_us), (each, {}))
+            hours.update({hour.start_us: hour for hour in each.hours})
+            self.assignments[each.device, each.pod, each.since_us] = each, hours
+        self.cursor = UsageCursor(report.epoch, report.revision)
+        self._forget(report.journal_start_us)
+        return True
+
+    def _forget(self, journal_start_us: int) -> None:
+        for key, (each, hours) in tuple(self.assignments.items()):
+            if each.until_us is not None and each.until_us <= journal_start_us:
+                del self.assignments[key]
+            forget_hours(hours, journal_start_us)
+        for gpu_hours in self.gpus.values():
+            forget_hours(gpu_hours, journal_start_us)
+
+    def assert_knows(self, report: UsageReport) -> None:
+        """It has what a whole report has."""
+        assert self.gpus == {gpu.uuid: {hour.start_us: hour for hour in gpu.hours} for gpu in report.gpus}
+        kept = {key: replace(each, hours=()) for key, (each, _) in self.assignments.items()}
+        assert kept == {(o.device, o.pod, o.since_us): replace(o, hours=()) for o in report.assignments}
+        assert {key: hours for key, (_, hours) in self.assignments.items()} == {
+            (o.device, o.pod, o.since_us): {hour.start_us: hour for hour in o.hours} for o in report.assignments
+        }
+
+
+@given(st.randoms(use_true_random=True), st.sampled_from((12, 10_000)))
+@settings(max_examples=15)
+def test_readers_that_get_only_what_changed_know_all_that_a_whole_report_says(
+    random: Random, max_assignments: int
+) -> None:
+    node = Node(random, books=DeviceAccounts(journal_us=0, max_assignments=max_assignments))
+    readers = [Reader(random), Reader(random)]
+    while node.now < HOUR_S:
+        for step in random.choices(STEPS, k=random.choice((1, 9, 40))):
+            node.now += random.choice((0, 1, 1, 2, 4))
+            getattr(node, step)()
+        for reader in random.choices(readers, k=2):
+            if reader.read(node.books, us(node.now)):
+                reader.assert_knows(node.books.report(us(node.now), "n1", "e1"))
+
+    assert max_assignments == 12 or not any(reader.asked_for_all for reader in readers)
 
 
 @given(st.randoms(use_true_random=True))

@@ -1,5 +1,7 @@
 """Agents are pulled at any time, and die at any time, as the aggregator does: nothing counts twice or is taken back."""
 
+from collections import deque
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from hypothesis import given
@@ -9,7 +11,7 @@ from gputally.accounting.totals.total import Total
 from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Bookmark, UsageReported
 from gputally.model.units import GPU, US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour, UsageReport
+from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour, UsageCursor, UsageReport
 from tests.core.manifests import us
 from tests.core.one_pod import NODE, RUNNING
 from tests.core.replay import Replay
@@ -17,7 +19,8 @@ from tests.property.examples import examples
 
 AHEAD_US = 7 * US_PER_SECOND
 END_S = 5 * 3600
-STEPS = ("work", "work", "pull", "pull", "twice", "swap", "restart", "flush", "scrape", "crash")
+STEPS = ("work", "work", "pull", "pull", "twice", "late", "lost", "swap", "restart", "flush", "scrape", "crash")
+JOURNAL_US = 2 * US_PER_HOUR
 PODS = ("a", "ghost")
 HALF = GPU // 2
 
@@ -29,7 +32,10 @@ Amounts = tuple[int, int, int, int]
 
 @dataclass
 class Agent:
-    """Two pods hold half a GPU each; each amount is what was ever done in that hour."""
+    """Two pods hold half a GPU each; each amount is what was ever done in that hour.
+
+    `told` is what each revision had of hours, ends and unallocated energy.
+    """
 
     now_us: int
     lives: int = 1
@@ -37,6 +43,7 @@ class Agent:
     ended: dict[tuple[str, int], int] = field(default_factory=dict)
     hours: dict[Bucket, tuple[int, int, Amounts]] = field(default_factory=dict)
     unallocated: dict[int, int] = field(default_factory=dict)
+    told: list[frozenset[object]] = field(default_factory=lambda: [frozenset()])
 
     @property
     def epoch(self) -> str:
@@ -68,21 +75,33 @@ class Agent:
         """All amounts are at 0, and the journal is lost."""
         self.lives += 1
         self.since, self.ended, self.hours, self.unallocated = {}, {}, {}, {}
+        self.told = [frozenset()]
 
-    def report(self) -> UsageReport:
-        assignments: dict[tuple[str, int], list[Hour]] = {}
-        for (_, pod, since_us, start_us), (from_us, to_us, (measured, used, burst, energy)) in self.hours.items():
-            hour = Hour(
-                start_us=start_us,
-                from_us=from_us,
-                to_us=to_us,
-                measured=measured,
-                used=used,
-                burst=burst,
-                energy=energy,
-            )
-            assignments.setdefault((pod, since_us), []).append(hour)
-        gpu_hours = tuple(GpuHour(start_us=start_us, energy=energy) for start_us, energy in self.unallocated.items())
+    def forget(self) -> None:
+        """What is older than the journal is in no report any more."""
+        from_us = self.now_us - JOURNAL_US
+        self.ended = {key: until_us for key, until_us in self.ended.items() if until_us > from_us}
+        kept = self.ended.keys() | set(self.since.items())
+        self.hours = {
+            bucket: each
+            for bucket, each in self.hours.items()
+            if bucket[1:3] in kept and bucket[3] + US_PER_HOUR > from_us
+        }
+        self.unallocated = {
+            start_us: each for start_us, each in self.unallocated.items() if start_us + US_PER_HOUR > from_us
+        }
+
+    def report(self, cursor: UsageCursor | None = None) -> UsageReport:
+        """What changed since the cursor, or everything."""
+        self.forget()
+        self.told.append(frozenset((*self.hours.items(), *self.ended.items(), *self.unallocated.items())))
+        since = cursor.revision if cursor and cursor.epoch == self.epoch else 0
+        known = self.told[since]
+        gpu_hours = tuple(
+            GpuHour(start_us=start_us, energy=energy)
+            for start_us, energy in self.unallocated.items()
+            if (start_us, energy) not in known
+        )
         return UsageReport(
             version=1,
             epoch=self.epoch,
@@ -90,9 +109,32 @@ class Agent:
             now_us=self.now_us,
             watermark_us=self.now_us,
             allocations_us=self.now_us,
+            revision=len(self.told) - 1,
+            since=since,
+            journal_start_us=self.now_us - JOURNAL_US,
             gpus=(GpuReport(uuid="GPU-0", model="A100", source="samples", watermark_us=self.now_us, hours=gpu_hours),),
-            assignments=tuple(self._assignment(*key, tuple(hours)) for key, hours in assignments.items()),
+            assignments=tuple(self._assignments(known)),
         )
+
+    def _assignments(self, known: Container[object]) -> Iterator[AssignmentReport]:
+        """The current ones, and those that ended, each with its hours that are not known."""
+        hours: dict[tuple[str, int], list[Hour]] = {key: [] for key in self.since.items()}
+        hours |= {key: [] for key, until_us in self.ended.items() if (key, until_us) not in known}
+        for bucket, (from_us, to_us, (measured, used, burst, energy)) in self.hours.items():
+            _, pod, since_us, start_us = bucket
+            if (bucket, self.hours[bucket]) not in known:
+                hour = Hour(
+                    start_us=start_us,
+                    from_us=from_us,
+                    to_us=to_us,
+                    measured=measured,
+                    used=used,
+                    burst=burst,
+                    energy=energy,
+                )
+                hours.setdefault((pod, since_us), []).append(hour)
+        for key, found in hours.items():
+            yield self._assignment(*key, tuple(found))
 
     def _assignment(self, pod: str, since_us: int, hours: tuple[Hour, ...]) -> AssignmentReport:
         return AssignmentReport(
@@ -134,8 +176,8 @@ def a_running_pod() -> Replay:
     return replay
 
 
-def pull(replay: Replay, agent: Agent) -> None:
-    replay.apply(UsageReported(report=agent.report(), at_us=agent.now_us - AHEAD_US))
+def pull(replay: Replay, report: UsageReport) -> None:
+    replay.apply(UsageReported(report=report, at_us=report.now_us - AHEAD_US))
 
 
 @given(st.lists(st.sampled_from(STEPS), min_size=1, max_size=40), st.data())
@@ -144,14 +186,17 @@ def test_counters_are_the_sum_of_what_was_told_last_of_each_hour_and_never_fall(
     steps: list[str], data: st.DataObject
 ) -> None:
     replay, agent, known, kept = a_running_pod(), Agent(us(20) + AHEAD_US), Known(), Known()
+    asked = deque[UsageCursor | None](maxlen=3)
     for step in steps:
         match step:
             case "work":
                 agent.work(*(data.draw(st.integers(1, most)) for most in (3000, 120, 500)))
-            case "pull" | "twice":
-                known.tell(agent)
-                for _ in range(1 + (step == "twice")):
-                    pull(replay, agent)
+            case "pull" | "twice" | "late" | "lost":
+                asked.append(replay.fleet.usage.cursor("n1"))
+                report = agent.report(asked[0] if step == "late" else asked[-1])
+                for _ in range({"twice": 2, "lost": 0}.get(step, 1)):
+                    known.tell(agent)
+                    pull(replay, report)
             case "swap":
                 agent.swap()
             case "restart":
@@ -159,6 +204,7 @@ def test_counters_are_the_sum_of_what_was_told_last_of_each_hour_and_never_fall(
             case "crash":
                 replay.restart()
                 known = kept.copy()
+                asked.clear()
             case _:
                 replay.flush() if step == "flush" else replay.scrape((agent.now_us - us(0)) / US_PER_SECOND)
                 kept = known.copy()

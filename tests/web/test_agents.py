@@ -22,7 +22,7 @@ REPORT = report(at=20)
 @asynccontextmanager
 async def agent(web_config: Path, token: Path) -> AsyncIterator[Target]:
     tokens: dict[str, Callable[[], str]] = own_token(token, PATH, role="--usage.token-file")
-    route = usage_route(lambda: REPORT)
+    route = usage_route(lambda _: REPORT)
     site = Site(
         title="t", about="a", version="1", scrapes={"/metrics": page}, ready=Readiness, routes=[route], tokens=tokens
     )

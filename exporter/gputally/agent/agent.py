@@ -21,7 +21,7 @@ from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.health import NodeHealth
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import UsageReport
+from gputally.model.usage import UsageCursor, UsageReport
 from gputally.process.clock import Clock, steady_clock, system_clock
 from gputally.web.access_policy import own_token, policy_source
 from gputally.web.server import METRICS_PATH, Readiness, Site, serve
@@ -45,9 +45,9 @@ class RunningAgent:
         self.clock = clock
         self._registry = process_registry()
 
-    def report(self) -> UsageReport:
-        """The current response of `/v1/usage`."""
-        return self.accounts.report(self.clock(), self.name, self.epoch)
+    def report(self, cursor: UsageCursor | None = None) -> UsageReport:
+        """The current response of `/v1/usage`; with a `cursor`, what changed since that report."""
+        return self.accounts.report(self.clock(), self.name, self.epoch, cursor=cursor)
 
     def exposition(self, gpu_loop: GpuLoop, *, openmetrics: bool) -> bytes:
         """The current response of `/metrics`."""

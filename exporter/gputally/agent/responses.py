@@ -13,7 +13,7 @@ from gputally.exposition.negotiation import gzip_accepted
 from gputally.exposition.text_format import render
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.health import NodeHealth
-from gputally.model.usage import UsageReport
+from gputally.model.usage import UsageCursor, UsageReport
 from gputally.web.server import compressed, joined
 
 PATH: Final = "/v1/usage"
@@ -35,12 +35,13 @@ def exposition(view: NodeView, *, openmetrics: bool, more: bytes = b"") -> bytes
     return render(((metric, metric.rows(view)) for metric in NODE), openmetrics=openmetrics, more=more)
 
 
-def usage_route(report: Callable[[], UsageReport]) -> web.AbstractRouteDef:
-    """A route that serves the report as JSON."""
+def usage_route(report: Callable[[UsageCursor | None], UsageReport]) -> web.AbstractRouteDef:
+    """A route that serves the report as JSON: what changed after the cursor of the query `since`, if it has one."""
     encode = msgspec.json.Encoder().encode
 
     async def usage(request: web.Request) -> web.Response:
-        body, headers = encode(report()), {"Vary": "Accept-Encoding"}
+        cursor = UsageCursor.parsed(request.query.get("since", ""))
+        body, headers = encode(report(cursor)), {"Vary": "Accept-Encoding"}
         if gzip_accepted(joined(request, "Accept-Encoding")):
             body, headers["Content-Encoding"] = compressed(body), "gzip"
         return web.Response(body=body, content_type="application/json", headers=headers)

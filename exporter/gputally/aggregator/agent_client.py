@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
@@ -76,8 +76,8 @@ def _context(options: AgentOptions, files: Files) -> ssl.SSLContext:
 
 def implausible(report: UsageReport) -> str:
     """The first impossible part of the report; "" if the report is plausible."""
-    numbers = (report.now_us, report.watermark_us, report.allocations_us or 0)
-    if not (_valid_numbers(numbers) and _valid_texts((report.epoch,)) and report.epoch):
+    times = (report.now_us, report.watermark_us, report.allocations_us or 0, report.journal_start_us)
+    if not (_valid_numbers((*times, report.revision, report.since)) and _valid_texts((report.epoch,)) and report.epoch):
         return "the header of the report is implausible"
     if len(report.gpus) > _MAX_GPUS or len(report.assignments) > _MAX_ASSIGNMENTS:
         return f"{len(report.gpus)} GPUs with {len(report.assignments)} allocations are implausible for one node"
@@ -168,11 +168,11 @@ class AgentClient:
         self._decoder = msgspec.json.Decoder(UsageReport)
 
     async def report(self, target: Target, *, deadline_s: float = DEADLINE_SECONDS) -> UsageReport:
-        """The usage report of the agent. Raises: PullFailed."""
+        """The usage report of the agent: what changed since that of the target, or all of it. Raises: PullFailed."""
         url = target.url + _PATH
         try:
             async with asyncio.timeout(deadline_s):
-                body = await self._body(url)
+                body = await self._body(url, {"since": str(target.since)} if target.since else {})
         except ServerTimeoutError as error:
             raise PullFailed(PullOutcome.UNREACHABLE, f"{url}: {error}") from error
         except TimeoutError:
@@ -181,9 +181,11 @@ class AgentClient:
             raise PullFailed(PullOutcome.UNREACHABLE, f"{url}: {str(error) or type(error).__name__}") from error
         return self._decoded(body, target, url)
 
-    async def _body(self, url: str) -> bytes:
+    async def _body(self, url: str, params: Mapping[str, str]) -> bytes:
         headers = {"Authorization": f"Bearer {self._token()}"} if self._token else {}
-        async with self._session.get(url, headers=headers, ssl=self._tls(), allow_redirects=False) as response:
+        async with self._session.get(
+            url, params=params, headers=headers, ssl=self._tls(), allow_redirects=False
+        ) as response:
             if response.status in _AUTH_FAILURES:
                 raise PullFailed(PullOutcome.FORBIDDEN, f"{url}: responds with {response.status}; {self._remedy()}")
             if response.status != HTTPStatus.OK:
@@ -208,6 +210,8 @@ class AgentClient:
             raise PullFailed(
                 PullOutcome.NODE, f"{url}: reports node '{report.node[:253]}', but runs on '{target.node}'"
             )
+        if report.since and (report.epoch, report.since) != target.since:
+            raise PullFailed(PullOutcome.MALFORMED, f"{url}: reports changes since another report than asked for")
         if problem := implausible(report):
             raise PullFailed(PullOutcome.MALFORMED, f"{url}: {problem}")
         basis = self._options.mig_basis

@@ -100,4 +100,5 @@ def puller(client: AgentClient, pipeline: Pipeline, choice: AgentOptions, *, clo
 
 
 def _targets(pipeline: Pipeline, choice: AgentOptions) -> list[Target]:
-    return choice.targets(pipeline.fleet.agents_on_nodes())
+    usage = pipeline.fleet.usage
+    return [each._replace(since=usage.cursor(each.node)) for each in choice.targets(pipeline.fleet.agents_on_nodes())]

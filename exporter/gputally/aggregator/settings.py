@@ -11,7 +11,7 @@ from gputally.errors import ConfigError, Problem
 from gputally.model.kube.kinds import OPTIONAL_RESOURCES
 from gputally.model.price import JOB_COST_CURRENCY
 from gputally.model.rules import AgentMarks, MigBasis
-from gputally.model.usage import AgentPod
+from gputally.model.usage import AgentPod, UsageCursor
 from gputally.process.settings import (
     Setting,
     addresses,
@@ -97,10 +97,11 @@ _CHOICES: Final = {
 
 
 class Target(NamedTuple):
-    """An agent to pull: its node and base URL."""
+    """An agent to pull: its node and base URL, and the last of its reports that is accounted, if any is."""
 
     node: str
     url: str
+    since: UsageCursor | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

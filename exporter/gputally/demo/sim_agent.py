@@ -19,7 +19,7 @@ from gputally.metering.device_accounts import JOURNAL_US, DeviceAccounts
 from gputally.model.devices import Gpu, GpuCondition, Part, PartAllocations, Process, Reading, Source, Span
 from gputally.model.health import NodeHealth
 from gputally.model.units import GPU, US_PER_SECOND
-from gputally.model.usage import UsageReport
+from gputally.model.usage import UsageCursor, UsageReport
 from gputally.process.clock import Clock
 from gputally_sim.node.gpus import GpuNode, SimGpu
 
@@ -163,9 +163,9 @@ class SimAgent:
         view = node_view(self._reading, self.books, self._health, now_us=self.at_us)
         return web.Response(body=exposition(view, openmetrics=False), content_type="text/plain")
 
-    def report(self) -> UsageReport:
-        """The response of `/v1/usage`."""
-        return self.books.report(self.at_us, self._node.name, self._epoch)
+    def report(self, cursor: UsageCursor | None = None) -> UsageReport:
+        """The response of `/v1/usage`; with a `cursor`, what changed since that report."""
+        return self.books.report(self.at_us, self._node.name, self._epoch, cursor=cursor)
 
     async def catch_up(self) -> None:
         """Run all turns up to now."""

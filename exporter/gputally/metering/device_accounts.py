@@ -6,11 +6,13 @@ from typing import Any, Final
 
 from gputally.metering.gpu_account import GpuAccount
 from gputally.metering.reporting import (
+    WHOLE,
     DeviceSnapshot,
     assignment_report,
     assignment_totals,
     gpu_report,
     gpu_totals,
+    stamp,
     watermark_us,
 )
 from gputally.metering.sums import AssignmentMeter, AssignmentName, assignment_name
@@ -18,7 +20,7 @@ from gputally.metering.timeline import Timeline
 from gputally.model.devices import PartAllocations, Reading
 from gputally.model.rules import MigBasis
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import VERSION, UsageReport
+from gputally.model.usage import VERSION, UsageCursor, UsageReport
 
 EXPORT_US: Final = 600 * US_PER_SECOND
 """How long `/metrics` exports an ended assignment, so that each Prometheus replica scrapes its final values."""
@@ -31,10 +33,10 @@ class Journal:
     """Keeps each ended assignment for `journal_us` (at least `EXPORT_US`), and each name for `EXPORT_US`."""
 
     def __init__(self, *, journal_us: int, max_assignments: int) -> None:
+        self.journal_us = max(journal_us, EXPORT_US)
         self.dropped = 0
         """Ended assignments dropped early because of `max_assignments`."""
         self.ended: deque[AssignmentMeter] = deque()
-        self._journal_us = max(journal_us, EXPORT_US)
         self._max_assignments = max_assignments
         self._names: dict[AssignmentName, AssignmentMeter] = {}
         """The last assignment of each name: ended ones first, in order of their end."""
@@ -62,12 +64,11 @@ class Journal:
 
     def forget(self, now_us: int, present: Iterable[AssignmentMeter]) -> None:
         """Delete expired assignments, hours and names."""
-        before_us = now_us - self._journal_us
+        before_us = now_us - self.journal_us
         while self.ended and (self.ended[0].until_us or 0) <= before_us:
             self.ended.popleft()
         for assignment in (*self.ended, *present):
-            if len(assignment.hours) > 1:
-                forget_hours(assignment.hours, before_us)
+            forget_hours(assignment.hours, before_us)
         for name, assignment in tuple(self._names.items()):
             if assignment.until_us is not None and assignment.until_us <= now_us - EXPORT_US:
                 del self._names[name]
@@ -111,11 +112,14 @@ class DeviceAccounts:
         mig_basis: MigBasis = MigBasis.COMPUTE,
     ) -> None:
         self._mig_basis = mig_basis
-        self._journal_us = journal_us
         self._timeline = Timeline(valid_us=valid_us)
         self._journal = Journal(journal_us=journal_us, max_assignments=max_assignments)
         self._gpus: dict[str, GpuAccount] = {}
         self._unknown_devices = 0
+        self._revision = 1
+        self._whole_before = 0
+        """Readers of earlier revisions cannot know which ended assignments were dropped, and get a whole report."""
+        self._dropped = 0
 
     def allocated(self, allocations: PartAllocations) -> None:
         """Replace the current allocations. Ignored unless newer than the last ones."""
@@ -142,10 +146,16 @@ class DeviceAccounts:
         if account is not None:
             account.lost(at_us, self._timeline)
 
-    def report(self, now_us: int, node: str, epoch: str) -> UsageReport:
-        """The response of `/v1/usage`: ended assignments in order of their end, then current ones."""
+    def report(self, now_us: int, node: str, epoch: str, *, cursor: UsageCursor | None = None) -> UsageReport:
+        """The response of `/v1/usage`: ended assignments in order of their end, then current ones.
+
+        With the `cursor` of an earlier report of this epoch, only what changed since; else, everything.
+        """
         self._forget(now_us)
+        self._stamp()
+        since = self._since(cursor, epoch)
         accounts = self._gpus.values()
+        ended = [each for each in self._journal.ended if each.revision > since]
         return UsageReport(
             version=VERSION,
             epoch=epoch,
@@ -154,9 +164,12 @@ class DeviceAccounts:
             watermark_us=watermark_us(accounts, now_us),
             allocations_us=self._timeline.at_us,
             mig_basis=self._mig_basis.value,
-            gpus=tuple([gpu_report(account) for account in accounts]),
+            revision=self._revision,
+            since=since,
+            journal_start_us=max(0, now_us - self._journal.journal_us),
+            gpus=tuple([gpu_report(account, since=since) for account in accounts]),
             assignments=tuple(
-                [assignment_report(each) for each in (*self._journal.ended, *self._timeline.present.values())]
+                [assignment_report(each, since=since) for each in (*ended, *self._timeline.present.values())]
             ),
         )
 
@@ -180,7 +193,21 @@ class DeviceAccounts:
                 for assignment, share in zip(period.assignments, period.shares_of(slot.weight), strict=True):
                     assignment.gpu, assignment.share = uuid, share
 
+    def _stamp(self) -> None:
+        """Begin a new revision, if anything changed since the last report."""
+        assignments = (*self._journal.ended, *self._timeline.present.values())
+        has_changed = stamp(assignments, self._gpus.values(), self._revision + 1)
+        has_dropped = self._dropped != self._journal.dropped
+        self._revision += has_changed or has_dropped
+        if has_dropped:
+            self._dropped, self._whole_before = self._journal.dropped, self._revision
+
+    def _since(self, cursor: UsageCursor | None, epoch: str) -> int:
+        """The revision that the reader has, or WHOLE if it has none of this epoch, or too old a one."""
+        is_known = cursor and cursor.epoch == epoch and self._whole_before <= cursor.revision <= self._revision
+        return cursor.revision if cursor and is_known else WHOLE
+
     def _forget(self, now_us: int) -> None:
         self._journal.forget(now_us, self._timeline.present.values())
         for account in self._gpus.values():
-            forget_hours(account.sums.hours, now_us - self._journal_us)
+            forget_hours(account.sums.hours, now_us - self._journal.journal_us)

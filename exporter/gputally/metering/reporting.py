@@ -1,12 +1,13 @@
 """Convert running amounts to usage reports and to the snapshot for the agent's `/metrics`."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.metering.gpu_account import GpuAccount
-from gputally.metering.sums import AssignmentMeter, MeasuredWork, States
+from gputally.metering.sums import AssignmentMeter, HourAmounts, MeasuredWork, States
 from gputally.model.usage import AssignmentReport, GpuHour, GpuReport, Hour
 
 
@@ -70,8 +71,28 @@ class DeviceSnapshot(Struct, frozen=True, kw_only=True, gc=False):
     assignments: tuple[AssignmentTotals, ...]
 
 
-def assignment_report(assignment: AssignmentMeter) -> AssignmentReport:
-    """The report of a current or ended assignment, with all its hours."""
+WHOLE: Final = 0
+"""Reports since this revision have everything."""
+
+
+def stamp(assignments: Iterable[AssignmentMeter], accounts: Iterable[GpuAccount], revision: int) -> bool:
+    """Give all that changed since the last call this `revision`; returns whether anything did."""
+    has_changed = False
+    for assignment in assignments:
+        if not assignment.revision:
+            assignment.revision, has_changed = revision, True
+            for amounts in assignment.hours.values():
+                amounts.revision = amounts.revision or revision
+    for account in accounts:
+        for hour in account.sums.hours.values():
+            if not hour.revision:
+                hour.revision, has_changed = revision, True
+    return has_changed
+
+
+def assignment_report(assignment: AssignmentMeter, *, since: int = WHOLE) -> AssignmentReport:
+    """The report of a current or ended assignment, with its hours that changed after revision `since`."""
+    hours = sorted(assignment.hours.items())
     allocation = assignment.allocation
     return AssignmentReport(
         device=allocation.part,
@@ -86,12 +107,12 @@ def assignment_report(assignment: AssignmentMeter) -> AssignmentReport:
         after_us=assignment.after_us,
         until_us=assignment.until_us,
         pod_uid=allocation.pod_uid,
-        hours=tuple([_hour(start_us, assignment) for start_us in sorted(assignment.hours)]),
+        hours=tuple([_hour(start_us, amounts) for start_us, amounts in hours if amounts.revision > since]),
     )
 
 
-def gpu_report(account: GpuAccount) -> GpuReport:
-    """The report of a GPU, with its usage and energy outside any allocation."""
+def gpu_report(account: GpuAccount, *, since: int = WHOLE) -> GpuReport:
+    """The report of a GPU, with its usage and energy outside any allocation that changed after revision `since`."""
     hours = sorted(account.sums.hours.items())
     return GpuReport(
         uuid=account.gpu.uuid,
@@ -100,7 +121,11 @@ def gpu_report(account: GpuAccount) -> GpuReport:
         watermark_us=account.watermark_us,
         lost=account.is_lost,
         hours=tuple(
-            [GpuHour(start_us=start_us, unattributed=hour.unattributed, energy=hour.energy) for start_us, hour in hours]
+            [
+                GpuHour(start_us=start_us, unattributed=hour.unattributed, energy=hour.energy)
+                for start_us, hour in hours
+                if hour.revision > since
+            ]
         ),
     )
 
@@ -151,8 +176,7 @@ def assignment_totals(assignment: AssignmentMeter) -> AssignmentTotals:
     )
 
 
-def _hour(start_us: int, assignment: AssignmentMeter) -> Hour:
-    amounts = assignment.hours[start_us]
+def _hour(start_us: int, amounts: HourAmounts) -> Hour:
     return Hour(
         start_us=start_us,
         from_us=amounts.from_us,

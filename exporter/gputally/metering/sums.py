@@ -28,7 +28,10 @@ def hour_of(us: int) -> int:
 
 
 class HourAmounts(Struct, gc=False):
-    """Running amounts of one hour, in the units of `usage.Hour`; they cover time within [from_us, to_us]."""
+    """Running amounts of one hour, in the units of `usage.Hour`; they cover time within [from_us, to_us].
+
+    `revision` is that of the first report with the latest change, 0 until then.
+    """
 
     from_us: int
     to_us: int
@@ -38,6 +41,7 @@ class HourAmounts(Struct, gc=False):
     memory: int = 0
     memory_us: int = 0
     energy: int = 0
+    revision: int = 0
 
 
 class CumulativeUsage(Struct, eq=False, gc=False):
@@ -61,7 +65,8 @@ class CumulativeUsage(Struct, eq=False, gc=False):
 class AssignmentMeter(Struct, eq=False, kw_only=True):
     """One part assigned to one container since `since_us`; times are as in `usage.AssignmentReport`.
 
-    `gpu` and `share` (µGPU) are the last known values: "" and 0 until the part is first read.
+    `gpu` and `share` (µGPU) are the last known values: "" and 0 until the part is first read. `revision` is the latest
+    of its hours, and of its end.
     """
 
     allocation: PartAllocation
@@ -71,8 +76,14 @@ class AssignmentMeter(Struct, eq=False, kw_only=True):
     until_us: int | None = None
     gpu: str = ""
     share: int = 0
+    revision: int = 0
     hours: dict[int, HourAmounts] = field(default_factory=dict)
     totals: CumulativeUsage = field(default_factory=CumulativeUsage)
+
+    def end(self, at_us: int) -> None:
+        """The part is no longer assigned at `at_us`."""
+        self.until_us = at_us
+        self.revision = 0
 
     def add_allocated(self, gpu_time: int) -> None:
         """Add allocated GPU-time, in µs·µGPU."""
@@ -110,6 +121,7 @@ class AssignmentMeter(Struct, eq=False, kw_only=True):
         elif from_us < amounts.from_us:
             amounts.from_us = from_us
         amounts.to_us = max(amounts.to_us, to_us)
+        amounts.revision = self.revision = 0
         return amounts
 
 
@@ -153,10 +165,11 @@ class MeasuredWork(Struct, gc=False):
 
 
 class UnallocatedMeter(Struct, gc=False):
-    """Running amounts of one hour outside any allocation, as in `usage.GpuHour`."""
+    """Running amounts of one hour outside any allocation, as in `usage.GpuHour`; `revision` as in `HourAmounts`."""
 
     unattributed: int = 0
     energy: int = 0
+    revision: int = 0
 
 
 class GpuSums(Struct, eq=False):
@@ -178,4 +191,6 @@ class GpuSums(Struct, eq=False):
         self._hour(at_us).energy += energy
 
     def _hour(self, at_us: int) -> UnallocatedMeter:
-        return self.hours.setdefault(hour_of(at_us), UnallocatedMeter())
+        hour = self.hours.setdefault(hour_of(at_us), UnallocatedMeter())
+        hour.revision = 0
+        return hour

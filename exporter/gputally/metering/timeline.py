@@ -126,7 +126,7 @@ class Timeline:
         for name in [*self.present]:
             if name not in held or _is_other_pod(self.present[name].allocation, held[name]):
                 ended = self.present.pop(name)
-                ended.until_us = at_us
+                ended.end(at_us)
                 changes.ended.append(ended)
                 changes.parts.add(name.part)
         for name in sorted(held.keys() - self.present.keys()):

@@ -2,17 +2,20 @@
 
 All amounts are cumulative within their hour and never decrease while the agent runs; a reader stores the last amounts
 and adds the difference, so that repeated, late or missed pulls neither lose nor repeat usage. Ended assignments stay in
-the report as long as the agent keeps its journal.
+the report as long as the agent keeps its journal. A reader that names the last report that it has stored gets only what
+changed since: see `UsageCursor`.
 """
 
+import re
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from msgspec import Struct
 
 from gputally.model.rules import MigBasis
 
 VERSION: Final = 1
+_CURSOR: Final = re.compile(r"(?P<epoch>.+)\.(?P<revision>\d{1,18})", re.ASCII | re.DOTALL)
 
 
 class AgentPod(Struct, frozen=True, kw_only=True, gc=False):
@@ -122,6 +125,26 @@ class GpuReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     hours: tuple[GpuHour, ...] = ()
 
 
+class UsageCursor(NamedTuple):
+    """The last report that a reader has stored, by `epoch` and `revision`: `/v1/usage?since=EPOCH.REVISION`.
+
+    The agent keeps nothing for its readers: any number of them may ask, and each may ask again with an older cursor,
+    which returns the same changes or more.
+    """
+
+    epoch: str
+    revision: int
+
+    @classmethod
+    def parsed(cls, text: str) -> Self | None:
+        """The cursor in a request; None if it is not one, which asks for the whole report."""
+        found = _CURSOR.fullmatch(text)
+        return cls(found["epoch"], int(found["revision"])) if found else None
+
+    def __str__(self) -> str:
+        return f"{self.epoch}.{self.revision}"
+
+
 class UsageReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """The response of `/v1/usage`.
 
@@ -129,6 +152,11 @@ class UsageReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tru
     response, from which a reader computes the clock difference. `watermark_us` is the time up to which all GPUs that
     are not lost are accounted. `allocations_us` is the time when the kubelet last reported its assignments, None before
     the first report. `mig_basis` is the basis for the weights of MIG devices; agents without it use compute.
+
+    `revision` grows with each change, 0 from an agent without revisions. If `since` is 0, the report is whole: what it
+    lacks is no longer reported. Else it has only what changed after revision `since`: all GPUs and current assignments,
+    with the changed ones of their hours, and the ended assignments that changed. No report has assignments that ended,
+    or hours that ended, at or before `journal_start_us`.
     """
 
     version: int
@@ -138,6 +166,9 @@ class UsageReport(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tru
     watermark_us: int
     allocations_us: int | None = None
     mig_basis: str = MigBasis.COMPUTE.value
+    revision: int = 0
+    since: int = 0
+    journal_start_us: int = 0
     gpus: tuple[GpuReport, ...] = ()
     assignments: tuple[AssignmentReport, ...] = ()
 

@@ -130,3 +130,13 @@ def test_a_namespace_that_an_agent_invents_is_no_tenant(replay: Replay) -> None:
     )
 
     assert replay.gpu_seconds(40, Total.MEASURED) == {("unknown", "unassigned", "A100"): 20}
+
+
+def test_what_a_report_leaves_out_as_unchanged_takes_its_part_of_the_gpu(replay: Replay) -> None:
+    tell(replay, assignment(hour(0, 20, measured=20), since=0), at=20, revision=2)
+    other_part = assignment(hour(0, 20, measured=1), since=1, device="GPU-0/2")
+    tell(replay, other_part, at=20, since=2, revision=3)
+    tell(replay, at=20, since=2, revision=3, gpus=(gpu(unattributed=21, watermark=20),))
+
+    assert replay.gpu_seconds(20, Total.MEASURED) == {POD: 20}
+    assert faults(replay) == {Fault.EXCEEDED: 2}

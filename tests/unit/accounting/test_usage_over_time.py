@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from gputally.accounting.totals.total import Total
 from gputally.model.kube.kinds import Kind
+from gputally.model.usage import UsageCursor
 from tests.core.manifests import NodeForm, PodForm, us
 from tests.core.measured import POD, STRANGER, complete, started, tell
 from tests.core.one_pod import NODE, RUNNING
@@ -147,3 +149,80 @@ def test_a_statefulset_pod_of_the_same_name_pays_for_its_own_time_alone() -> Non
 
     assert replay.gpu_seconds(50, Total.USED) == {("low", "ml", "A100"): 1}
     assert replay.gpu_seconds(50, Total.MEASURED) == {POD: 17, ("low", "ml", "A100"): 17}
+
+
+def since(revision: int, *, now: int, journal_start: float = 0) -> dict[str, int]:
+    """What a report of revision `now` says that has only what changed after `revision`."""
+    return {"since": revision, "revision": now, "journal_start_us": us(journal_start)}
+
+
+def test_a_report_of_what_changed_leaves_the_rest_as_it_was(replay: Replay) -> None:
+    tell(replay, assignment(hour(12, 20, measured=8), since=12, until=20), at=20, gpus=(gpu(joules=5),), revision=2)
+    assert replay.fleet.usage.cursor("n1") == UsageCursor("e1", 2)
+    tell(replay, at=60, **since(2, now=3))
+    tell(replay, assignment(hour(12, 20, measured=8, used=6), since=12, until=20), at=61, **since(3, now=4))
+    replay.flush()
+
+    assert replay.gpu_seconds(61, Total.USED) == {POD: 6}
+    assert replay.fleet.usage.cursor("n1") == UsageCursor("e1", 4)
+    assert [row.open for row in replay.memory.assignment_usage.values()] == [True]
+    assert [row.open for row in replay.memory.unallocated_usage.values()] == [True]
+
+
+def test_what_the_journal_has_no_more_is_kept_in_the_ledger_alone(replay: Replay) -> None:
+    tell(replay, assignment(hour(12, 20, measured=8), since=12, until=20), at=20, gpus=(gpu(joules=5),), revision=2)
+    tell(replay, at=60, **since(2, now=3, journal_start=19.9))
+    replay.flush()
+    assert [row.open for row in replay.memory.assignment_usage.values()] == [True]
+
+    tell(replay, at=61, **since(3, now=3, journal_start=20))
+    replay.flush()
+    assert [row.open for row in replay.memory.assignment_usage.values()] == [False]
+    assert [row.open for row in replay.memory.unallocated_usage.values()] == [True]
+
+    tell(replay, at=3700, **since(3, now=3, journal_start=3600))
+    replay.flush()
+    assert [row.open for row in replay.memory.unallocated_usage.values()] == [False]
+
+
+def test_an_hour_that_the_journal_has_no_more_is_closed_while_its_container_runs(replay: Replay) -> None:
+    tell(replay, assignment(hour(12, 20, measured=8), since=12), at=20, revision=2)
+    tell(replay, assignment(since=12, seen=3700), at=3700, **since(2, now=3, journal_start=3600))
+    replay.flush()
+
+    assert [row.open for row in replay.memory.assignment_usage.values()] == [False]
+
+    tell(
+        replay,
+        assignment(msgspec.structs.replace(hour(3650, 3700, measured=50), start_us=us(3600)), since=12),
+        at=3700,
+        **since(3, now=4),
+    )
+    assert replay.gpu_seconds(3700, Total.MEASURED) == {POD: 58}
+
+
+def test_after_a_restart_of_either_and_after_a_fault_everything_is_asked_for(replay: Replay) -> None:
+    tell(replay, assignment(hour(12, 20, measured=8), since=12), at=20, revision=2)
+    replay.flush()
+    replay.restart()
+    assert replay.fleet.usage.cursor("n1") is None
+
+    wrong = assignment(hour(12, 25, measured=4_000_000), since=12)
+    tell(replay, wrong, at=25, revision=3)
+    assert replay.fleet.usage.cursor("n1") is None
+    tell(replay, assignment(hour(12, 30, measured=18), since=12), at=30, revision=4)
+    assert replay.fleet.usage.cursor("n1") == UsageCursor("e1", 4)
+    tell(replay, wrong, at=35, **since(4, now=5))
+    assert replay.fleet.usage.cursor("n1") == UsageCursor("e1", 4), "it may become possible"
+
+    tell(replay, assignment(since=36), at=36, epoch="e2")
+    assert replay.fleet.usage.cursor("n1") is None, "an agent without revisions"
+
+
+def test_changes_since_a_report_that_is_not_accounted_are_ignored(replay: Replay) -> None:
+    tell(replay, assignment(hour(12, 20, measured=8), since=12), at=20, revision=2)
+    tell(replay, assignment(hour(12, 30, measured=18), since=12), at=30, **since(3, now=4))
+    tell(replay, assignment(hour(12, 30, measured=18), since=12), at=30, epoch="e2", **since(2, now=4))
+
+    assert replay.gpu_seconds(30, Total.MEASURED) == {POD: 8}
+    assert replay.fleet.usage.cursor("n1") == UsageCursor("e1", 2)

@@ -14,7 +14,7 @@ from gputally.aggregator.agent_client import AgentClient, PullFailed, agent_clie
 from gputally.aggregator.settings import AgentOptions, Target
 from gputally.errors import ConfigError
 from gputally.model.rules import MigBasis
-from gputally.model.usage import PullOutcome, UsageReport
+from gputally.model.usage import PullOutcome, UsageCursor, UsageReport
 from tests.core.usage import assignment, gpu, hour, report
 from tests.fakes.agent import FakeAgent, serving
 
@@ -42,6 +42,29 @@ async def failure(client: AgentClient, agent: FakeAgent, *, deadline_s: float = 
 
 async def test_a_report_comes_as_it_was_told(client: AgentClient, agent: FakeAgent) -> None:
     assert await client.report(Target("n1", agent.url)) == REPORT
+
+
+async def test_an_agent_is_asked_for_what_changed_since_the_report_that_is_accounted(
+    client: AgentClient, agent: FakeAgent
+) -> None:
+    agent.body = replace(REPORT, revision=8, since=7)
+    assert await client.report(Target("n1", agent.url, UsageCursor("e1", 7))) == agent.body
+    agent.body = replace(REPORT, epoch="e2", revision=2)
+    assert await client.report(Target("n1", agent.url, UsageCursor("e1", 8))) == agent.body, "it began anew"
+    await client.report(Target("n1", agent.url, UsageCursor("e 2&a=%", 2)))
+
+    assert agent.since == ["e1.7", "e1.8", "e 2&a=%.2"]
+
+
+@pytest.mark.parametrize("asked", [None, UsageCursor("e1", 6), UsageCursor("e0", 7)])
+async def test_changes_since_another_report_than_asked_for_are_refused(
+    client: AgentClient, agent: FakeAgent, asked: UsageCursor | None
+) -> None:
+    agent.body = replace(REPORT, revision=8, since=7)
+    with pytest.raises(PullFailed, match="reports changes since another report than asked for") as told:
+        await client.report(Target("n1", agent.url, asked))
+
+    assert told.value.outcome is PullOutcome.MALFORMED
 
 
 async def test_mig_devices_weighed_by_another_basis_are_refused(agent: FakeAgent) -> None:
@@ -77,6 +100,8 @@ async def test_mig_devices_weighed_by_another_basis_are_refused(agent: FakeAgent
         ),
         (replace(REPORT, node="n2"), PullOutcome.NODE, "reports node 'n2', but runs on 'n1'"),
         (replace(REPORT, epoch=""), PullOutcome.MALFORMED, "the header of the report is implausible"),
+        (replace(REPORT, revision=1 << 62), PullOutcome.MALFORMED, "the header of the report is implausible"),
+        (replace(REPORT, journal_start_us=-1), PullOutcome.MALFORMED, "the header of the report is implausible"),
     ],
 )
 async def test_what_is_no_report_of_that_node_is_refused(

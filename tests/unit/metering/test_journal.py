@@ -1,10 +1,13 @@
 """What ended is told until it was heard, and not for ever."""
 
 import pytest
+from msgspec.structs import replace
 
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.units import US_PER_HOUR
+from gputally.model.usage import UsageCursor, UsageReport
 from tests.unit.metering.readings import (
+    NEXT_HOUR,
     allocations,
     assignment,
     held,
@@ -106,3 +109,84 @@ def test_who_is_there_is_never_left_out() -> None:
     books.allocated(allocations(1, held("a"), held("b")))
 
     assert [each.pod for each in report(books, 1).assignments] == ["a", "b"]
+
+
+def since(books: DeviceAccounts, revision: int, at: float, *, epoch: str = "e1") -> UsageReport:
+    return books.report(us(at), "n1", "e1", cursor=UsageCursor(epoch, revision))
+
+
+def test_a_reader_gets_what_changed_since_its_last_report() -> None:
+    books = DeviceAccounts()
+    books.allocated(allocations(0, held("a"), held("b", part="GPU-1")))
+    books.read(reading(0, part(), energy=1000))
+    books.read(reading(0, part(uuid="GPU-1"), gpu="GPU-1"))
+    for at in range(5, NEXT_HOUR + 10, 5):
+        books.allocated(allocations(at, *[held("a")] * (at < NEXT_HOUR), held("b", part="GPU-1")))
+    books.read(reading(NEXT_HOUR + 5, part(span(0, NEXT_HOUR, 1)), energy=1100))
+    first = report(books, NEXT_HOUR + 6)
+    assert [(each.pod, len(each.hours)) for each in first.assignments] == [("a", 1), ("b", 0)]
+    assert [len(each.hours) for each in first.gpus] == [1, 0]
+
+    later = since(books, first.revision, NEXT_HOUR + 7)
+    assert (later.since, later.revision) == (first.revision, first.revision)
+    assert [(each.pod, each.hours) for each in later.assignments] == [("b", ())], "the ended one has not changed"
+    assert [(each.uuid, each.hours) for each in later.gpus] == [("GPU-0", ()), ("GPU-1", ())]
+
+    books.read(reading(NEXT_HOUR + 8, part(span(NEXT_HOUR, NEXT_HOUR + 8, 1), uuid="GPU-1"), gpu="GPU-1"))
+    latest = since(books, first.revision, NEXT_HOUR + 9)
+    assert latest.revision == first.revision + 1
+    [changed] = latest.assignments
+    assert (changed.pod, [hour.start_us for hour in changed.hours]) == ("b", [us(NEXT_HOUR)])
+    whole = report(books, NEXT_HOUR + 9)
+    gpus = (first.gpus[0], latest.gpus[1])
+    assert whole == replace(latest, since=0, gpus=gpus, assignments=(first.assignments[0], changed))
+
+
+def test_a_report_that_was_lost_is_told_again_and_readers_do_not_disturb_each_other(books: DeviceAccounts) -> None:
+    first = report(books, 6)
+    books.read(reading(7, part(span(4, 6, 1))))
+    told = [since(books, first.revision, 8) for _ in range(3)]
+
+    assert told[0] == told[1] == told[2]
+    assert [seconds(each.hours[0].used) for each in told[0].assignments] == [5]
+    assert since(books, told[0].revision, 8).assignments == ()
+
+
+def test_the_end_of_an_assignment_is_a_change(books: DeviceAccounts) -> None:
+    books.allocated(allocations(10, held("c")))
+    first = report(books, 11)
+    books.allocated(allocations(12))
+
+    assert [(each.pod, each.until_us) for each in since(books, first.revision, 13).assignments] == [("c", us(12))]
+
+
+@pytest.mark.parametrize(("epoch", "more"), [("e0", 0), ("e1", 1), ("", 0)])
+def test_who_has_no_report_of_this_epoch_gets_everything(books: DeviceAccounts, epoch: str, more: int) -> None:
+    whole = report(books, 6)
+
+    assert since(books, whole.revision + more, 6, epoch=epoch) == whole
+    assert whole.since == 0
+
+
+def test_who_cannot_know_that_an_assignment_was_dropped_gets_everything() -> None:
+    books = DeviceAccounts(max_assignments=1)
+    books.allocated(allocations(0, held("a")))
+    before = report(books, 0)
+    books.allocated(allocations(1, held("b")))
+    told = since(books, before.revision, 1)
+
+    assert books.snapshot(us(1)).dropped == 1
+    assert (told.since, [each.pod for each in told.assignments]) == (0, ["b"])
+    assert since(books, told.revision, 1).since == told.revision
+
+
+def test_what_is_older_than_the_journal_is_in_no_report_of_a_gpu_that_is_not_read_any_more() -> None:
+    books = DeviceAccounts(journal_us=US_PER_HOUR)
+    books.allocated(allocations(0, held()))
+    books.read(reading(0, part()))
+    books.read(reading(5, part(span(0, 5, 1))))
+
+    assert [len(each.hours) for each in report(books, NEXT_HOUR + 3599).assignments] == [1]
+    told = report(books, NEXT_HOUR + 3600)
+    assert [each.hours for each in told.assignments] == [()]
+    assert told.journal_start_us == us(NEXT_HOUR)

@@ -1,14 +1,15 @@
 """What /v1/usage answers; tests of the guard say to whom."""
 
 import gzip
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
+import pytest
 from aiohttp import ClientResponse, ClientSession
 
 from gputally.agent.responses import usage_route
-from gputally.model.usage import VERSION, GpuReport, UsageReport
+from gputally.model.usage import VERSION, GpuReport, UsageCursor, UsageReport
 from gputally.web.server import Readiness, Site, serve
 
 REPORT = UsageReport(
@@ -22,16 +23,18 @@ REPORT = UsageReport(
 
 
 @asynccontextmanager
-async def asked(encoding: str) -> AsyncIterator[ClientResponse]:
+async def asked(
+    encoding: str, *, since: str = "", report: Callable[[UsageCursor | None], UsageReport] = lambda _: REPORT
+) -> AsyncIterator[ClientResponse]:
     async def scrape(_openmetrics: bool) -> bytes:  # noqa: FBT001 - the shape the web side asks for
         return b""
 
-    route = usage_route(lambda: REPORT)
+    route = usage_route(report)
     site = Site(title="t", about="a", version="1", scrapes={"/metrics": scrape}, ready=Readiness, routes=[route])
     async with (
         serve(site, addresses=["127.0.0.1:0"]) as [address],
         ClientSession(auto_decompress=False) as session,
-        session.get(f"http://{address}/v1/usage", headers={"Accept-Encoding": encoding}) as response,
+        session.get(f"http://{address}/v1/usage{since}", headers={"Accept-Encoding": encoding}) as response,
     ):
         yield response
 
@@ -47,3 +50,33 @@ async def test_it_is_compressed_for_who_likes_that() -> None:
     async with asked("gzip") as response:
         assert response.headers["Content-Encoding"] == "gzip"
         assert msgspec.json.decode(gzip.decompress(await response.read()), type=UsageReport) == REPORT
+
+
+@pytest.mark.parametrize(
+    ("since", "cursor"),
+    [
+        ("?since=e1.42", UsageCursor("e1", 42)),
+        ("?since=e.1.42", UsageCursor("e.1", 42)),
+        ("", None),
+        ("?since=", None),
+        ("?since=42", None),
+        ("?since=.42", None),
+        ("?since=e1.", None),
+        ("?since=e1.-1", None),
+        ("?since=e1.%D9%A3", None),  # a digit in Arabic
+        (f"?since=e1.{'9' * 5000}", None),
+    ],
+)
+async def test_a_request_may_name_the_report_that_it_continues_and_anything_else_asks_for_everything(
+    since: str, cursor: UsageCursor | None
+) -> None:
+    found: list[UsageCursor | None] = []
+
+    def report(cursor: UsageCursor | None) -> UsageReport:
+        found.append(cursor)
+        return REPORT
+
+    async with asked("identity", since=since, report=report) as response:
+        assert response.status == 200
+    assert found == [cursor]
+    assert cursor is None or since == f"?since={cursor}"

@@ -24,15 +24,18 @@ class UsageAmount(NamedTuple):
 
     def plus(self, other: "UsageAmount") -> "UsageAmount":
         """The sum of both."""
-        return UsageAmount(*map(int.__add__, self, other))
+        return UsageAmount(self.measured + other.measured, self.used + other.used, self.energy + other.energy)
 
     def minus(self, other: "UsageAmount") -> "UsageAmount":
         """The difference."""
-        return UsageAmount(*map(int.__sub__, self, other))
+        return UsageAmount(self.measured - other.measured, self.used - other.used, self.energy - other.energy)
 
     def exceeds(self, most: "UsageAmount") -> bool:
         """Whether any amount is larger."""
-        return any(own > bound for own, bound in zip(self, most, strict=True))
+        return self.measured > most.measured or self.used > most.used or self.energy > most.energy
+
+
+_NOTHING: Final = UsageAmount()
 
 
 def most_in(span_us: int, *, gpus: int = 1, late_us: int = 0) -> UsageAmount:
@@ -70,36 +73,50 @@ class Allowance:
 
 
 class UsageRoom:
-    """The maximum that the GPUs of a report, made at `now_us` by the node's clock, can have done in each hour."""
+    """The maximum that the GPUs of a report, made at `now_us` by the node's clock, can have done in each hour.
+
+    What was counted before, of hours that the report has too, is added first.
+    """
 
     def __init__(self, now_us: int, allowance: Allowance) -> None:
         self._now_us = now_us
         self._allowance = allowance
-        self._reported: dict[tuple[str, int], UsageAmount] = {}
+        self._counted: dict[tuple[str, int], UsageAmount] = {}
+
+    def add_held(self, gpu: str, hour: Hour) -> None:
+        """An assignment was counted to have done that in `hour`."""
+        self._add((gpu, hour.start_us), _work(hour))
+
+    def add_unallocated(self, gpu: str, hour: GpuHour) -> None:
+        """Unallocated GPUs were counted to have done that."""
+        self._add((gpu, hour.start_us), _dated(hour))
 
     def held(self, gpu: str, last: Hour | None, hour: Hour) -> Fault | None:
-        """Why an assignment cannot have done that in `hour`, of which `last` was reported before."""
+        """Why an assignment cannot have done that in `hour`, of which `last` was counted before."""
         if not _possible(hour) or hour.to_us > self._now_us:
             return Fault.IMPOSSIBLE
-        before, now = _work(last) if last else UsageAmount(), _work(hour)
-        return self._add((gpu, hour.start_us), before, now)
+        more = _work(hour).minus(_work(last)) if last else _work(hour)
+        return self._take((gpu, hour.start_us), more, dated=more)
 
     def unallocated(self, gpu: str, last: GpuHour | None, hour: GpuHour) -> Fault | None:
-        """Why unallocated GPUs cannot have done that."""
+        """Why unallocated GPUs cannot have done that in `hour`, of which `last` was counted before."""
         if hour.start_us % US_PER_HOUR or hour.start_us > self._now_us:
             return Fault.IMPOSSIBLE
-        before = UsageAmount(0, last.unattributed, last.energy) if last else UsageAmount()
-        undated = hour.energy  # that of a GPU that was lost falls on when it came back
-        return self._add((gpu, hour.start_us), before, UsageAmount(0, hour.unattributed, hour.energy), undated=undated)
+        dated = _dated(hour).minus(_dated(last)) if last else _dated(hour)
+        energy = hour.energy - (last.energy if last else 0)
+        return self._take((gpu, hour.start_us), dated.plus(UsageAmount(energy=energy)), dated=dated)
 
-    def _add(self, place: tuple[str, int], before: UsageAmount, now: UsageAmount, *, undated: int = 0) -> Fault | None:
-        reported = self._reported.get(place, UsageAmount())
-        dated = now.minus(UsageAmount(energy=undated))
+    def _take(self, place: tuple[str, int], more: UsageAmount, *, dated: UsageAmount) -> Fault | None:
+        """Count `more`, of which `dated` was done in that hour, unless that is too much."""
         most = most_in(min(US_PER_HOUR, self._now_us - place[1]), late_us=_LATE_US)
-        if reported.plus(dated).exceeds(most) or not self._allowance.take(now.minus(before)):
+        counted = self._counted.get(place, _NOTHING).plus(dated)
+        if counted.exceeds(most) or not self._allowance.take(more):
             return Fault.EXCEEDED
-        self._reported[place] = reported.plus(dated)
+        self._counted[place] = counted
         return None
+
+    def _add(self, place: tuple[str, int], amount: UsageAmount) -> None:
+        self._counted[place] = self._counted.get(place, _NOTHING).plus(amount)
 
 
 def fault_of_assignment(report: AssignmentReport, *, now_us: int) -> Fault | None:
@@ -127,3 +144,8 @@ def _possible(hour: Hour) -> bool:
 
 def _work(hour: Hour) -> UsageAmount:
     return UsageAmount(hour.measured, hour.used, hour.energy)
+
+
+def _dated(hour: GpuHour) -> UsageAmount:
+    """What was done in that hour: not the energy, as that of a GPU that was lost falls on when it came back."""
+    return UsageAmount(used=hour.unattributed)

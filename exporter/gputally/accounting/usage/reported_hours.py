@@ -1,7 +1,7 @@
 """Keeps each hour of usage as agents last reported it, of device assignments and unallocated GPUs; posts it once."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from gputally.accounting.usage.matching import TOLERANCE_US, owner
 from gputally.accounting.usage.posting import UNKNOWN, UsagePosting, UsageTerms, held_since, unallocated_since
 from gputally.model.allocation import Segment
 from gputally.model.pod_record import PodRecord
-from gputally.model.units import US_PER_SECOND
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import (
     AssignmentHour,
     AssignmentKey,
@@ -24,6 +24,7 @@ from gputally.model.usage import (
     GpuReport,
     Hour,
     UnallocatedHour,
+    UsageReport,
 )
 
 _IDLE_HOURS: Final = 2
@@ -48,7 +49,9 @@ class PodLookup(Protocol):
 class ReportContext(NamedTuple):
     """The node of a report, its arrival time, and the lead of the node's clock over ours at that time.
 
-    `room` is the maximum that its GPUs can have done.
+    `room` is the maximum that its GPUs can have done, and `starts_us` are the hours of which it has anything. If it
+    is not `is_whole`, it lacks what did not change; what ended at or before `journal_start_us`, by the node's clock, is
+    in no later report.
     """
 
     node: str
@@ -56,11 +59,34 @@ class ReportContext(NamedTuple):
     at_us: int
     ahead_us: int
     room: UsageRoom
+    starts_us: set[int]
+    is_whole: bool
+    journal_start_us: int
+
+    @classmethod
+    def of(cls, report: UsageReport, room: UsageRoom, *, at_us: int) -> Self:
+        """The context of a report that arrived at `at_us`."""
+        starts_us = {hour.start_us for each in report.assignments for hour in each.hours}
+        starts_us |= {hour.start_us for gpu in report.gpus for hour in gpu.hours}
+        return cls(
+            node=report.node,
+            epoch=report.epoch,
+            at_us=at_us,
+            ahead_us=report.now_us - at_us,
+            room=room,
+            starts_us=starts_us,
+            is_whole=not report.since,
+            journal_start_us=report.journal_start_us,
+        )
 
     @property
     def now_us(self) -> int:
         """The arrival time by the node's clock."""
         return self.at_us + self.ahead_us
+
+    def is_over(self, start_us: int) -> bool:
+        """Whether no later report has the hour that starts at `start_us`."""
+        return start_us + US_PER_HOUR <= self.journal_start_us
 
 
 class AssignmentHours(Struct):
@@ -78,6 +104,11 @@ class PendingRows(Struct):
     unallocated: dict[GpuKey, UnallocatedHour] = field(default_factory=dict)
     faults: dict[Fault, int] = field(default_factory=lambda: dict.fromkeys(Fault, 0))
     faulty: dict[str, Fault] = field(default_factory=dict)
+
+    @property
+    def fault_count(self) -> int:
+        """How often anything was rejected."""
+        return sum(self.faults.values())
 
     def left_out(self, fault: Fault, node: str) -> None:
         """Count an hour, or an assignment with all its hours, of the agent of `node` as rejected."""
@@ -117,11 +148,16 @@ class AssignmentUsage:
 
     def reported(self, assignments: Iterable[AssignmentReport], context: ReportContext) -> None:
         """Process all assignments of a report."""
-        present = {self._reported(each, context) for each in assignments}
-        for key in self.assignments.keys() - present - self._undecided:
-            held = self.assignments.pop(key)
-            for start_us in held.hours:
-                self._note(held, start_us, is_open=False)
+        found = {self._key(each, context): each for each in assignments}
+        possible = {key: held for key, each in found.items() if (held := self._observe(key, each, context))}
+        self._add_counted(context)
+        for key, held in possible.items():
+            for hour in found[key].hours:
+                self._observe_hour(held, hour, context)
+        if context.is_whole:
+            self._close_missing(found, possible)
+        else:
+            self._close_over(context)
 
     def decide(self, *, complete_us: int, at_us: int) -> None:
         """Match assignments with pods. All pod events before `complete_us` are known."""
@@ -155,16 +191,20 @@ class AssignmentUsage:
         self.assignments.clear()
         self._undecided.clear()
 
-    def _reported(self, report: AssignmentReport, context: ReportContext) -> AssignmentKey:
-        key = AssignmentKey(
+    @staticmethod
+    def _key(report: AssignmentReport, context: ReportContext) -> AssignmentKey:
+        return AssignmentKey(
             context.epoch, report.device, report.namespace, report.pod, report.container, report.since_us
         )
+
+    def _observe(self, key: AssignmentKey, report: AssignmentReport, context: ReportContext) -> AssignmentHours | None:
+        """The assignment with what the report says of it, except its hours; None if that is impossible."""
         if fault := fault_of_assignment(report, now_us=context.now_us):
             self._pending.left_out(fault, context.node)
-            return key
+            return None
         held = self.assignments.get(key) or self._new(key, report, context)
         has_ended = report.until_us != held.assignment.until_us
-        assignment = held.assignment = replace(
+        held.assignment = replace(
             held.assignment,
             gpu=held.assignment.gpu if report.gpu == held.assignment.gpu else report.gpu,
             share=report.share,
@@ -173,16 +213,43 @@ class AssignmentUsage:
             ahead_us=context.ahead_us,
         )
         held.reported_uid = report.pod_uid
-        for hour in report.hours:
-            self._observe_hour(held, hour, context)
-        for start_us in (
-            held.hours.keys() - {hour.start_us for hour in report.hours} if assignment.pod_uid is not None else ()
-        ):
-            self._note(held, start_us, is_open=False)
-            del held.hours[start_us]
         for start_us in held.hours if has_ended else ():
             self._note(held, start_us)
-        return key
+        return held
+
+    def _add_counted(self, context: ReportContext) -> None:
+        """Add to the room what was counted before in the hours of a report."""
+        for key, held in self.assignments.items():
+            if key.epoch == context.epoch:
+                for start_us in context.starts_us:
+                    if hour := held.hours.get(start_us):
+                        context.room.add_held(held.assignment.gpu, hour)
+
+    def _close_missing(
+        self, found: Mapping[AssignmentKey, AssignmentReport], possible: Mapping[AssignmentKey, AssignmentHours]
+    ) -> None:
+        """Close what a whole report lacks; what is undecided stays until it is decided."""
+        for key in self.assignments.keys() - found.keys() - self._undecided:
+            held = self.assignments.pop(key)
+            self._close_hours(held, held.hours)
+        for key in possible.keys() - self._undecided:
+            self._close_hours(possible[key], possible[key].hours.keys() - {hour.start_us for hour in found[key].hours})
+
+    def _close_over(self, context: ReportContext) -> None:
+        """Close what no later report has; what is undecided stays until it is decided."""
+        for key in self.assignments.keys() - self._undecided:
+            held = self.assignments[key]
+            until_us = held.assignment.until_us
+            if key.epoch != context.epoch or (until_us is not None and until_us <= context.journal_start_us):
+                del self.assignments[key]
+                self._close_hours(held, held.hours)
+            else:
+                self._close_hours(held, filter(context.is_over, held.hours))
+
+    def _close_hours(self, held: AssignmentHours, starts_us: Iterable[int]) -> None:
+        for start_us in tuple(starts_us):
+            self._note(held, start_us, is_open=False)
+            del held.hours[start_us]
 
     def _new(self, key: AssignmentKey, report: AssignmentReport, context: ReportContext) -> AssignmentHours:
         key = key._replace(namespace=shared(report.namespace), container=shared(report.container))
@@ -203,10 +270,12 @@ class AssignmentUsage:
 
     def _observe_hour(self, held: AssignmentHours, hour: Hour, context: ReportContext) -> None:
         last = held.hours.get(hour.start_us)
+        if last == hour:
+            return
         fault = Fault.FELL if last and _fell(last, hour) else context.room.held(held.assignment.gpu, last, hour)
         if fault:
             self._pending.left_out(fault, context.node)
-        elif last != hour:
+        else:
             held.hours[hour.start_us] = hour
             self._note(held, hour.start_us)
             if held.assignment.pod_uid is not None:
@@ -290,7 +359,14 @@ class UnallocatedUsage:
                 more = self._observe_hour(key, hour, context, reported_us=reported_us)
                 unattributed, energy = unattributed + more[0], energy + more[1]
         self._posting.unallocated(unattributed, energy, labels, at_us=context.at_us)
-        self._close(self._rows.keys() - present)
+        over = [key for key in self._rows if context.is_over(key.start_us)]
+        self._close(self._rows.keys() - present if context.is_whole else over)
+
+    def add_counted(self, context: ReportContext) -> None:
+        """Add to the room what was counted before in the hours of a report."""
+        for key, row in self._rows.items():
+            if key.start_us in context.starts_us and key.epoch == context.epoch:
+                context.room.add_unallocated(key.gpu, row.hour)
 
     def close(self) -> None:
         """The agent will not report any of it again."""
@@ -305,11 +381,11 @@ class UnallocatedUsage:
         """What the hour adds since the accounting start: used time, energy."""
         row = self._rows.get(key)
         last = row.hour if row else None
+        if last == hour:
+            return 0, 0
         fell = last and (hour.unattributed < last.unattributed or hour.energy < last.energy)
         if fault := Fault.FELL if fell else context.room.unallocated(key.gpu, last, hour):
             self._pending.left_out(fault, context.node)
-            return 0, 0
-        if last == hour:
             return 0, 0
         self._rows[key] = self._pending.unallocated[key] = UnallocatedHour(key=key, node=context.node, hour=hour)
         return self._posting.since_opening(

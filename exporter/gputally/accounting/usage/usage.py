@@ -17,7 +17,7 @@ from gputally.accounting.usage.reported_hours import AssignmentUsage, PendingRow
 from gputally.model.observation import UsageReported
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import AssignmentRecord, UsageReport
+from gputally.model.usage import AssignmentRecord, UsageCursor, UsageReport
 
 _SILENT_US = 7 * 24 * US_PER_HOUR
 """After this time without a report, an agent's earlier reports are final."""
@@ -54,15 +54,29 @@ class FleetLookup:
 
 
 class NodeUsage:
-    """The usage of one node; its agent's last report came at `at_us`, in its run `epoch`."""
+    """The usage of one node; its agent's last report came at `at_us`, in its run `epoch`.
+
+    All that the agent reported up to its `revision` is accounted; 0 if that is not known.
+    """
 
     def __init__(self, lookup: FleetLookup, posting: UsagePosting, pending: PendingRows, *, at_us: int) -> None:
         self.at_us = at_us
         self.epoch = ""
+        self.revision = 0
         self.allowance = Allowance(at_us=at_us)
         self.held = AssignmentUsage(lookup, posting, pending)
         self.unallocated = UnallocatedUsage(posting, pending)
         self.difference: Difference | None = None
+
+    def continues(self, report: UsageReport) -> bool:
+        """Whether the report has all that is not accounted yet, or is at least whole."""
+        return not report.since or (report.epoch == self.epoch and report.since <= self.revision)
+
+    def begin(self, report: UsageReport, *, at_us: int) -> None:
+        """A report is about to be accounted."""
+        if report.epoch != self.epoch:
+            self.epoch, self.revision = report.epoch, 0
+        self.at_us = at_us
 
     def close(self) -> None:
         """Close the usage of an agent that will not report any of it again."""
@@ -86,16 +100,21 @@ class Usage:
         self._next_round_us = 0
 
     def seen(self, seen: UsageReported, *, complete_us: int, reconcile: Callable[[], None]) -> None:
-        """Process a report. All pod changes before `complete_us` were observed, and `reconcile` accounts them."""
+        """Process a report. All pod changes before `complete_us` were observed, and `reconcile` accounts them.
+
+        While anything in it is rejected, its agent is asked again for all since the last report without a fault.
+        """
         report, at_us = seen.report, seen.at_us
         node = self._node(report.node, at_us=at_us)
+        if not node.continues(report):
+            return
         self.restarts += node.epoch not in ("", report.epoch)
-        node.at_us, node.epoch = at_us, report.epoch
-        known = self._nodes_known.most_physical(report.node)
+        node.begin(report, at_us=at_us)
+        known, faults = self._nodes_known.most_physical(report.node), self.pending.fault_count
         node.allowance.advance(at_us, gpus=gpus_of((gpu.uuid for gpu in report.gpus), known=known))
-        room = UsageRoom(report.now_us, node.allowance)
-        context = ReportContext(report.node, report.epoch, at_us, report.now_us - at_us, room)
+        context = ReportContext.of(report, UsageRoom(report.now_us, node.allowance), at_us=at_us)
         labels = self._nodes_known.labels_at(report.node)
+        node.unallocated.add_counted(context)
         node.held.reported(report.assignments, context)
         if node.held.is_undecided:
             reconcile()
@@ -103,6 +122,13 @@ class Usage:
         node.unallocated.reported(report.gpus, context, labels)
         self._narrow(node, report.node, at_us=at_us)
         self._compare(node, report, context, pool=labels[1])
+        if self.pending.fault_count == faults:
+            node.revision = report.revision
+
+    def cursor(self, name: str) -> UsageCursor | None:
+        """The last report of a node that is accounted; None if its agent is to report everything."""
+        node = self._nodes.get(name)
+        return UsageCursor(node.epoch, node.revision) if node and node.revision else None
 
     def left(self, record: PodRecord, *, at_us: int, has_agent: bool) -> None:
         """A pod was deleted; its node's agent may still report it, also one that never reported before.
