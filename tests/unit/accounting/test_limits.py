@@ -124,7 +124,7 @@ def test_beyond_its_limit_a_kind_is_counted_and_no_other_namespace_loses_anythin
         replay.see_object(kind, created(kind, name, namespace), at=61)
     replay.fleet.advance(us(62))
     replay.fleet.drain()
-    parts = tuple(replay.fleet._parts_of[kind])
+    parts = tuple(replay.fleet._readers.of_kind[kind])
 
     assert len(kept_names(parts, "honest")) == 1
     for part in parts:
@@ -161,7 +161,11 @@ def test_a_kept_object_that_changes_stays_and_a_deleted_one_makes_room() -> None
     replay.fleet.advance(us(700))  # deleted ones are kept for ten minutes
     replay.see_object(Kind.DISRUPTION_BUDGETS, budgets[4], at=701)
 
-    assert kept_names(tuple(replay.fleet._parts_of[Kind.DISRUPTION_BUDGETS]), "ml") == {"ml-n1", "ml-n2", "ml-n4"}
+    assert kept_names(tuple(replay.fleet._readers.of_kind[Kind.DISRUPTION_BUDGETS]), "ml") == {
+        "ml-n1",
+        "ml-n2",
+        "ml-n4",
+    }
 
 
 def stored(replay: Replay, name: str) -> dict[str, Any]:
@@ -242,7 +246,7 @@ def test_of_huge_objects_only_short_texts_are_kept(kind: Kind) -> None:
     replay.see_object(kind, huge(kind), at=61)
     replay.fleet.advance(us(62))
 
-    found = list(texts(tuple(replay.fleet._parts_of[kind]), set()))
+    found = list(texts(tuple(replay.fleet._readers.of_kind[kind]), set()))
     assert max(map(len, found)) <= 2048
     assert sum(map(len, found)) <= 40_000
     if kind is not Kind.KUEUE_WORKLOADS:

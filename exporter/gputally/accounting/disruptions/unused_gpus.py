@@ -59,7 +59,7 @@ class UnusedGpus:
         self._on_node = on_node
         self._is_preemptor = is_preemptor
         self.nodes: dict[str, _Node] = {}
-        """By name, those with GPUs that a preemption has freed."""
+        """Nodes with GPUs that a preemption has freed, by name."""
 
     def follow(self, each: Disruption) -> None:
         """A new or changed disruption."""

@@ -125,7 +125,7 @@ def _with_state(labels: tuple[str, str, str], state: State) -> tuple[str, str, s
 
 
 def _first_periods(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> list[_Period] | None:
-    """Those of a new allocation under one term; None if its price changes.
+    """The periods of a new allocation under one term; None if its price changes.
 
     Prices that were never posted depend on the time alone: if there is one from start to end, there is one at each cut.
     """

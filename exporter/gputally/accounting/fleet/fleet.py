@@ -3,7 +3,7 @@
 Observations of different kinds come in no common order: every rule recomputes its result, and corrects the totals.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -19,7 +19,7 @@ from gputally.accounting.disruptions.disruptions import ClusterState
 from gputally.accounting.disruptions.preemptions import UNKNOWN
 from gputally.accounting.facts.allocation import POD_READING
 from gputally.accounting.facts.node_history import Reclassified
-from gputally.accounting.fleet.pod_readers import PodReaders
+from gputally.accounting.fleet.readers import Readers
 from gputally.accounting.fleet.restore import restore
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.jobs.progress import JobProgress
@@ -159,8 +159,7 @@ class Fleet:
         self.parts: tuple[StatePart[Any], ...] = (*own, *unbilled, *self.policy.parts, *self.disrupted.parts, *late)
         self._pods_digest = f"{rules.digest} {UNACCOUNTED_READING}"
         self.now_us, self._next_round_us = saved.at_us, 0
-        self._parts_of = {kind: [part for part in self.parts if kind in part.kinds] for kind in Kind}
-        self._pod_readers = PodReaders(self.parts, rules)
+        self._readers = Readers(self.parts, rules)
         self.spoiled: tuple[tuple[Total, Labels], ...] = ()
         """The counters that the restore has reset."""
         self.limiter.record_growth(self.totals.growth)
@@ -281,7 +280,7 @@ class Fleet:
         """How often objects of each watched kind with a limit were not kept, by the part that kept the fewest."""
         unwatched = {*OPTIONAL_RESOURCES} - {*self.rules.watched}
         kinds = [kind for kind in Kind if kind.limit != NO_LIMIT and kind not in unwatched]
-        found = {kind: [part.limit_overflow for part in self._parts_of[kind]] for kind in kinds}
+        found = {kind: [part.limit_overflow for part in self._readers.of_kind[kind]] for kind in kinds}
         return {kind: max(each, key=attrgetter("count"), default=LimitOverflow()) for kind, each in found.items()}
 
     def reconcile(self) -> None:
@@ -399,10 +398,9 @@ class Fleet:
     def _upserted(self, event: Upserted, found: Object) -> None:
         if self.coverage.is_listing:
             self.coverage.note(event.kind, found.metadata.uid)
-        readers: Sequence[StatePart[Any]] = self._parts_of[event.kind]
+        readers = self._readers.of(event.kind, found)
         match found:
             case Pod():
-                readers = self._pod_readers.of(found)
                 self.pods.seen(found, at_us=event.at_us, since_us=event.since_us)
             case Node():
                 for changed in self.nodes.seen(found, at_us=event.at_us, since_us=event.since_us):
@@ -420,10 +418,9 @@ class Fleet:
             self.usage.reclassify(changed, at_us=at_us)
 
     def _deleted(self, event: Deleted, found: Object) -> None:
-        readers: Sequence[StatePart[Any]] = self._parts_of[event.kind]
+        readers = self._readers.of(event.kind, found)
         match found:
             case Pod():
-                readers = self._pod_readers.of(found)
                 self.waiting.released(found.metadata.uid, found.spec.node_name)
                 for part in readers:
                     part.last_seen(found, at_us=event.at_us)
@@ -461,7 +458,7 @@ class Fleet:
         """Known objects that are missing from the list were deleted during the gap in the watch."""
         found, since_us = self.coverage.complete(listed)
         self._delete_missing(listed.kind, found, at_us=listed.at_us, since_us=since_us)
-        for part in self._parts_of[listed.kind]:
+        for part in self._readers.of_kind[listed.kind]:
             part.listed(found, at_us=listed.at_us)
         self._save_checkpoint(listed.kind, listed.version, listed.as_of_us)
 

@@ -1,6 +1,6 @@
-"""Which parts read the object of a pod: one test spares most of them at nearly every event."""
+"""Which parts read an object: of a pod, one test spares most of them at nearly every event."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gputally.accounting.base.state_part import StatePart
@@ -8,6 +8,7 @@ from gputally.accounting.lost_work.container_restarts import ALL_RESTARTING
 from gputally.accounting.watched.agents import is_agent
 from gputally.frameworks.kueue import TERMINATION_TARGET
 from gputally.model.kube.kinds import Kind
+from gputally.model.kube.meta import Object
 from gputally.model.kube.pods import NO_ANNOTATIONS, ContainerStatus, Pod
 from gputally.model.rules import Rules
 from gputally.shares.unknown_devices import names_unknown_device
@@ -18,28 +19,31 @@ _TOLD: Final = frozenset({"DisruptionTarget", TERMINATION_TARGET, ALL_RESTARTING
 Parts = Sequence[StatePart[Any]]
 
 
-class PodReaders:
-    """The parts that read pods.
+class Readers:
+    """The parts by the kinds that they read.
 
     A part with `known_pods` reads what few pods say, see `says_more`. A pod that says nothing of it, and of which the
     part knows nothing, changes nothing in it: such events pass it.
     """
 
     def __init__(self, parts: Parts, rules: Rules) -> None:
-        self.all: Parts = [part for part in parts if Kind.PODS in part.kinds]
-        self._of_each: Parts = [part for part in self.all if part.known_pods is None]
-        self._known = [part.known_pods for part in self.all if part.known_pods is not None]
+        self.of_kind: Mapping[Kind, Parts] = {kind: [part for part in parts if kind in part.kinds] for kind in Kind}
+        self._of_pods = self.of_kind[Kind.PODS]
+        self._of_each_pod = [part for part in self._of_pods if part.known_pods is None]
+        self._known_pods = [part.known_pods for part in self._of_pods if part.known_pods is not None]
         self._rules = rules
 
-    def of(self, pod: Pod) -> Parts:
-        """The parts that must read this state of a pod, and that of its deletion."""
-        if says_more(pod, self._rules):
-            return self.all
-        uid = pod.metadata.uid
-        for known in self._known:
+    def of(self, kind: Kind, found: Object) -> Parts:
+        """The parts that must read this state of an object, and its deletion."""
+        if not isinstance(found, Pod):
+            return self.of_kind[kind]
+        if says_more(found, self._rules):
+            return self._of_pods
+        uid = found.metadata.uid
+        for known in self._known_pods:
             if uid in known:
-                return self.all
-        return self._of_each
+                return self._of_pods
+        return self._of_each_pod
 
 
 def says_more(pod: Pod, rules: Rules) -> bool:
