@@ -11,6 +11,7 @@ from gputally.accounting.terms.tier import tier_of_pod
 from gputally.answers.occupants import gang_entry_of
 from gputally.answers.past_pods import PastPod, PastPods, PastVictim
 from gputally.answers.pending_requests import WhyRequest
+from gputally.answers.shown_pods import gone_pod, known_pod
 from gputally.answers.verdict_words import SHORT
 from gputally.answers.viewer import Viewer
 from gputally.answers.wait_costs import waited_cost
@@ -54,7 +55,7 @@ def why_gone(now: PendingNow, gone: PastPod, viewer: Viewer) -> WhyDocument:
     known = gone.allocation
     answer = WhyAnswer(
         state="gone",
-        pod=_gone_pod(gone),
+        pod=gone_pod(gone),
         node=known.node if known else None,
         waits=past_waits(gone.waits, now.at_us),
         waited_seconds=_waited_us(gone, now.at_us) / US_PER_SECOND,
@@ -86,27 +87,14 @@ def past_waits(waits: Iterable[PendingSegment | WaitRecord], now_us: int) -> lis
 
 
 def _past_pod(now: PendingNow, record: PodRecord, tenant: str) -> PendingPod:
-    """A pod that waits no longer, without a verdict."""
+    """A pod that waits no longer."""
     terms = record.terms[-1] if record.terms else None
-    created = to_datetime(record.created_us)
-    return PendingPod(
-        namespace=record.namespace,
-        pod=record.name,
-        uid=record.uid,
+    return known_pod(
+        record,
         tier=terms.tier if terms else tier_of_pod(record, now.rules),
         tenant=tenant,
-        job_kind=record.job_kind,
-        job=record.job,
-        class_name=record.class_name,
-        priority=record.priority or 0,
-        may_preempt=record.may_preempt,
-        gpus=_gpus(record),
+        quantity=holding(record).quantity if record.segments else 0,
         gpu_model=terms.gpu_model if terms else ANY,
-        created=created,
-        reason="",
-        text="",
-        since=created,
-        cost_per_hour=None,
     )
 
 
@@ -115,36 +103,6 @@ def _waited_us(gone: PastPod, now_us: int) -> int:
         last_us = gone.waits[-1].to_us
         return (now_us if last_us is None else last_us) - gone.waits[0].from_us
     return gone.allocation.scheduled_us - gone.allocation.created_us if gone.allocation else 0
-
-
-def _gone_pod(gone: PastPod) -> PendingPod:
-    """The ledger keeps the class and the priority only of pods that were bound, and no policy."""
-    known = gone.allocation
-    created_us = gone.waits[0].from_us if gone.waits else gone.preemption.decided_us if gone.preemption else 0
-    created = to_datetime(known.created_us if known else created_us)
-    return PendingPod(
-        namespace=gone.namespace,
-        pod=gone.name,
-        uid=gone.uid,
-        tier=gone.tier,
-        tenant=gone.tenant,
-        job_kind=known.job_kind if known else "",
-        job=known.job if known else "",
-        class_name=known.class_name if known else None,
-        priority=known.priority if known else None,
-        may_preempt=None,
-        gpus=gone.quantity / GPU,
-        gpu_model=ANY,
-        created=created,
-        reason="",
-        text="",
-        since=created,
-        cost_per_hour=None,
-    )
-
-
-def _gpus(record: PodRecord) -> float:
-    return holding(record).quantity / GPU if record.segments else 0.0
 
 
 def preempted_by(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy | None:

@@ -12,6 +12,7 @@ from gputally.answers.allocations import hourly_text
 from gputally.answers.past_answers import past_waits
 from gputally.answers.pending_requests import Filters, matches, pod_values
 from gputally.answers.priority_findings import findings_of
+from gputally.answers.shown_pods import known_pod
 from gputally.answers.verdict_words import MEANING, sentence
 from gputally.answers.viewer import Viewer
 from gputally.answers.wait_costs import unpriced_reason
@@ -44,25 +45,19 @@ def pending_document(
 
 def pending_pod(now: PendingNow, waiting: WaitingPod, viewer: Viewer) -> PendingPod:
     """The pod with its verdict in a sentence."""
-    record, needs = waiting.record, waiting.needs
-    verdict = shown_verdict(waiting.verdict, viewer)
+    record, verdict = waiting.record, shown_verdict(waiting.verdict, viewer)
     line, waits = _line(waiting), past_waits(waiting.waits, waiting.since_us)
-    return PendingPod(
-        namespace=record.namespace,
-        pod=record.name,
-        uid=record.uid,
+    pod = known_pod(
+        record,
         tier=waiting.tier,
         tenant=waiting.tenant,
-        job_kind=record.job_kind,
-        job=record.job,
-        class_name=record.class_name,
-        priority=record.priority or 0,
-        may_preempt=record.may_preempt,
-        gpus=waiting.quantity / GPU,
+        quantity=waiting.quantity,
         gpu_model=now.models.get(record.selected_model, record.selected_model) or ANY,
-        created=to_datetime(record.created_us),
+    )
+    return replace(
+        pod,
         reason=verdict.reason.value,
-        text=sentence(verdict, needs, waiting.situation),
+        text=sentence(verdict, waiting.needs, waiting.situation),
         since=waits[-1].start if waits else to_datetime(waiting.since_us),
         cost_per_hour=_hourly(line.rate),
         highest_per_hour=_hourly(line.highest_rate),

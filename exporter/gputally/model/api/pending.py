@@ -60,7 +60,8 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     known or it was not asked for. `findings` has the GPUs of pods that should not precede this one, by the kind (see
     `PriorityNote`).
 
-    The class, the priority and the policy of a pod that is gone are not known any more.
+    A pod that waits no longer has no reason and no cost. The class, the priority and the policy of one that is gone are
+    not known any more.
     """
 
     namespace: str
@@ -76,10 +77,10 @@ class PendingPod(Struct, frozen=True, kw_only=True, gc=False):
     gpus: float
     gpu_model: str
     created: datetime
-    reason: str
-    text: str
+    reason: str = ""
+    text: str = ""
     since: datetime
-    cost_per_hour: str | None
+    cost_per_hour: str | None = None
     highest_per_hour: str | None = None
     unpriced: str = ""
     cost_range: CostRange | None = None
