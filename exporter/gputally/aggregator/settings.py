@@ -1,6 +1,5 @@
 """All settings of the aggregator: the source of flags, environment variables and help."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
@@ -11,6 +10,7 @@ from gputally.errors import ConfigError, Problem
 from gputally.model.kube.kinds import OPTIONAL_RESOURCES
 from gputally.model.price import JOB_COST_CURRENCY
 from gputally.model.rules import AgentMarks, MigBasis
+from gputally.model.units import US_PER_DAY, US_PER_SECOND, seconds_of
 from gputally.model.usage import AgentPod, UsageCursor
 from gputally.process.settings import (
     Setting,
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 DEFAULT_ADDRESS: Final = ":9836"
 LEAST_RETENTION_DAYS: Final = 62
 """This month and the last one, on any day and in any time zone."""
-_DURATION: Final = re.compile(r"(?P<count>[1-9]\d{0,4})(?P<unit>[dwy])", re.ASCII)
-_UNIT_DAYS: Final = {"d": 1, "w": 7, "y": 365}
 SETTINGS: Final = (
     Setting("config.file", "", "FILE", "tiers, tenants, resources, limits and budgets (YAML); without it, each "
             "PriorityClass is a tier and each namespace a tenant"),
@@ -226,9 +224,9 @@ def _problems(values: Mapping[str, Any]) -> list[Problem]:
 
 
 def _days(text: str) -> int | None:
-    """The days of a duration such as 400d, 60w or 2y; None if it is empty or not valid."""
-    found = _DURATION.fullmatch(text)
-    return int(found["count"]) * _UNIT_DAYS[found["unit"]] if found else None
+    """The whole days of a duration such as 400d, 60w or 2y; None if it is empty or not valid."""
+    found_s = seconds_of(text)
+    return None if found_s is None else found_s * US_PER_SECOND // US_PER_DAY
 
 
 def _no_ledger(values: Mapping[str, Any]) -> list[Problem]:

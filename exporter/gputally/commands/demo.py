@@ -51,7 +51,7 @@ def add_demo_flags(command: ArgumentParser) -> None:
 def _demo(parsed: Namespace) -> int:
     """Run the demo until it is over or asked to stop."""
     with needing("the demo needs it: in a clone of gputally, pip install ./simulator"):
-        from gputally.demo.demo import run, seconds  # noqa: PLC0415 - needs the simulator
+        from gputally.demo.demo import run, time_limit  # noqa: PLC0415 - needs the simulator
 
     plan = Demo(
         address=parsed.address,
@@ -59,7 +59,7 @@ def _demo(parsed: Namespace) -> int:
         seed=parsed.seed,
         speed=parsed.speed,
         scenario=parsed.scenario,
-        duration_s=seconds(parsed.duration),
+        duration_s=time_limit(parsed.duration),
         trace=parsed.trace,
         trace_nodes=parsed.trace_nodes,
         chaos=parsed.chaos,

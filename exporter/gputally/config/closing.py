@@ -1,20 +1,17 @@
 """The section `closing`: which periods are closed, and when."""
 
-import re
 from collections.abc import Sequence
-from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
 from gputally.config.fields import Field, value, values
 from gputally.config.values import choice
 from gputally.model.periods import CALENDAR_FORMS, Closing, PeriodLength, days_of, named_days
+from gputally.model.units import US_PER_DAY, US_PER_SECOND, seconds_of
 from gputally.process.clock import zone_named
 
-_DELAY: Final = re.compile(r"(?P<count>\d{1,4})(?P<unit>[hd])")
-_UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1)}
-_LONGEST: Final = timedelta(days=90)
-_DEFAULT_US: Final = timedelta(days=3) // timedelta(microseconds=1)
+_LONGEST_US: Final = 90 * US_PER_DAY
+_DEFAULT_US: Final = 3 * US_PER_DAY
 
 
 def closing(field: Field) -> Closing | None:
@@ -50,11 +47,10 @@ def _zone(text: str) -> str:
 
 
 def _delay(text: str) -> int:
-    match = _DELAY.fullmatch(text)
-    delay = int(match["count"]) * _UNITS[match["unit"]] if match else None
-    if delay is None or delay > _LONGEST:
-        raise ValueError(f"{text!r} is not a time up to 90d; use hours or days, such as 12h or 3d")
-    return delay // timedelta(microseconds=1)
+    found_s = seconds_of(text)
+    if found_s is None or found_s * US_PER_SECOND > _LONGEST_US:
+        raise ValueError(f"{text!r} is not a duration up to 90d; use one such as 12h or 3d")
+    return found_s * US_PER_SECOND
 
 
 def _period(text: str) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import re
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from functools import partial
@@ -22,7 +21,7 @@ from gputally.demo.waiting_example import create_waiting_example
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube.kinds import Kind
-from gputally.model.units import US_PER_SECOND
+from gputally.model.units import US_PER_SECOND, seconds_of
 from gputally.process.log import configure
 from gputally_sim.cluster import SimCluster
 from gputally_sim.scenarios.scenario import SCENARIOS
@@ -31,7 +30,6 @@ from gputally_sim.trace.trace import read_nodes, read_trace
 
 MONDAY_SIX_US: Final = 1_780_898_400 * US_PER_SECOND
 """2026-06-08 06:00 UTC: two hours before the inference load of S1 starts."""
-_UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CHAOS_SECONDS: Final = 5.0
 """Real seconds between two faults of --chaos."""
 _POLL_SECONDS: Final = 0.1
@@ -41,14 +39,11 @@ _BUDGETS_SECONDS: Final = 20.0
 """Real seconds, some hours of the simulation."""
 
 
-def seconds(text: str) -> float | None:
-    """`30s`, `5m`, `1h` or plain seconds; None for the empty text. Raises: ConfigError."""
-    if not text:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
-    if not match or not float(match[1]):
+def time_limit(text: str) -> int | None:
+    """The seconds of a duration; None for the empty text. Raises: ConfigError."""
+    if text and not seconds_of(text):
         raise ConfigError([Problem("", "--for", f"'{text}' is not a duration; use one such as 30s or 5m")])
-    return float(match[1]) * _UNITS[match[2]]
+    return seconds_of(text)
 
 
 async def run(demo: Demo) -> None:

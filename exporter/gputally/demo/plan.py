@@ -16,7 +16,7 @@ class Demo:
     seed: int
     speed: float
     scenario: str
-    duration_s: float | None
+    duration_s: int | None
     trace: Path | None = None
     trace_nodes: Path | None = None
     chaos: bool = False

@@ -1,7 +1,7 @@
 """Units: time is integer microseconds since the epoch (UTC), quantity integer micro-GPUs, money exact.
 
 GPU-time is their product, an unbounded integer in µs·µGPU; 10^12 of them are one GPU-second. Durations are written as
-in Kubernetes and Prometheus.
+in Prometheus, everywhere.
 """
 
 import re
@@ -24,7 +24,8 @@ COST_UNIT: Final = GPU_HOUR * PICO
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_DURATION: Final = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
+_SECONDS: Final = {"y": 365 * 86_400, "w": 7 * 86_400, "d": 86_400, "h": 3600, "m": 60, "s": 1}
+_DURATION: Final = re.compile("(?=.)" + "".join(f"(?:([0-9]{{1,6}}){unit})?" for unit in _SECONDS))
 
 
 def to_us(instant: datetime) -> int:
@@ -51,9 +52,11 @@ def duration_text(seconds: int) -> str:
 
 
 def seconds_of(text: str) -> int | None:
-    """Seconds of a duration such as 90s, 5m or 1h30m; None if it is not one."""
+    """Seconds of a duration such as 90s, 1h30m or 7d; None if it is not one. A day has 24 hours, a year 365 days.
+
+    Source: prometheus/common model/time.go, ParseDuration, without its milliseconds.
+    """
     match = _DURATION.fullmatch(text)
     if match is None:
         return None
-    hours, minutes, seconds = (int(each or 0) for each in match.groups())
-    return 3600 * hours + 60 * minutes + seconds
+    return sum(int(count or 0) * seconds for count, seconds in zip(match.groups(), _SECONDS.values(), strict=True))

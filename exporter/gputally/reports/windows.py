@@ -1,8 +1,7 @@
 """Periods as people name them: `today`, `7d`, `2026-10`, `last-month`, `2026-10-01/2026-10-15`."""
 
-import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 from gputally.ledger.records import Window
@@ -17,7 +16,7 @@ from gputally.model.periods import (
     week_of,
     year_of,
 )
-from gputally.model.units import to_datetime, to_us
+from gputally.model.units import US_PER_SECOND, seconds_of, to_datetime, to_us
 
 FORMS: Final = (
     "today, yesterday, week, last-week, month, last-month, year, last-year, all, 12h, 7d, 4w, 2026, 2026-Q4, "
@@ -25,21 +24,17 @@ FORMS: Final = (
 )
 """What `parse_window` accepts; a period without an end lasts to the cut-off."""
 
-_SPAN: Final = re.compile(r"(?P<count>[1-9]\d{0,4})(?P<unit>[hdw])")
-_UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-
 
 def parse_window(text: str, *, now_us: int, zone: tzinfo) -> Window:
     """The period `text`, seen at `now_us`; days, weeks (from Monday) and months are those of `zone`.
 
-    `all` starts at the epoch. Raises: ValueError that says what is accepted.
+    Nothing starts before the epoch, as `all` does. Raises: ValueError that says what is accepted.
     """
     now = to_datetime(now_us).astimezone(zone)
     if text == "all":
         return Window(0, now_us)
-    if match := _SPAN.fullmatch(text):
-        length = int(match["count"]) * _UNITS[match["unit"]]
-        return Window(to_us(now.astimezone(UTC) - length), now_us)
+    if length_s := seconds_of(text):
+        return Window(max(0, now_us - length_s * US_PER_SECOND), now_us)
     if named := _NAMED.get(text):
         return days_window(named(now.date()), zone)
     try:

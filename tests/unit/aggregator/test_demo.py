@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gputally.demo.demo import seconds
+from gputally.demo.demo import time_limit
 from gputally.errors import ConfigError
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import GPU_SECOND
@@ -222,12 +222,12 @@ async def test_flags_that_cannot_be_are_told(flags: tuple[str, ...], message: st
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(("text", "expected"), [("", None), ("5", 5.0), ("1.5s", 1.5), ("2m", 120.0), ("1h", 3600.0)])
-def test_times_are_read_as_they_are_written(text: str, expected: float | None) -> None:
-    assert seconds(text) == expected
+@pytest.mark.parametrize(("text", "expected"), [("", None), ("5s", 5), ("2m", 120), ("1h", 3600)])
+def test_times_are_read_as_they_are_written(text: str, expected: int | None) -> None:
+    assert time_limit(text) == expected
 
 
-@pytest.mark.parametrize("text", ["5d", "-1", "s", "0", "1e3", "nan"])
+@pytest.mark.parametrize("text", ["5", "-1s", "s", "0s", "1.5s", "nan"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
-        seconds(text)
+        time_limit(text)

@@ -48,13 +48,13 @@ def test_what_is_closed_does_not_change_how_pods_are_classified(tmp_path: Path) 
         ("{time_zone: UTC}", ["closing: closes nothing; add `period: month`, or `closed: [2026-10]`"]),
         ("{period: day}", ["closing.period: unknown 'day'; use week, month or quarter"]),
         (
-            "{period: month, after: 3w, time_zone: Mars}",
+            "{period: month, after: 14w, time_zone: Mars}",
             [
                 "closing.time_zone: unknown 'Mars'; use a name such as UTC, Europe/Berlin or America/New_York",
-                "closing.after: '3w' is not a time up to 90d; use hours or days, such as 12h or 3d",
+                "closing.after: '14w' is not a duration up to 90d; use one such as 12h or 3d",
             ],
         ),
-        ("{period: month, after: 91d}", ["closing.after: '91d' is not a time up to 90d; use hours or days"]),
+        ("{period: month, after: 91d}", ["closing.after: '91d' is not a duration up to 90d; use one such as 12h"]),
         ("{closed: [2026-09], after: 1d}", ["closing.after: applies only with `period`; periods in `closed` close at"]),
         (
             "{closed: [2026-13, last-month, 2026-09-02/2026-09-01]}",

@@ -63,7 +63,7 @@ def grace_below_save_time(state: PostureState) -> Iterator[Remark]:
                 workload_name(workload),
                 f"annotation {SAVE_DURATION}: {written!r} is not a duration",
                 "the time to save cannot be compared with terminationGracePeriodSeconds",
-                "use whole hours, minutes and seconds, such as 90s or 1h30m",
+                "use a duration such as 90s or 1h30m",
             )
         elif save_s > template.grace_s:
             yield Remark(
