@@ -85,6 +85,7 @@ def test_the_agent_loads_only_these_packages() -> None:
         "errors",
         "exposition",
         "files",
+        "formatting",
         "metering",
         "model",
         "process",

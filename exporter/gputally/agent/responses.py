@@ -9,12 +9,11 @@ from aiohttp import web
 from gputally.agent.gpu_loop import GpuLoop
 from gputally.catalog.agent.node_metrics import NODE
 from gputally.catalog.agent.node_view import NodeView
-from gputally.exposition.negotiation import gzip_accepted
 from gputally.exposition.text_format import render
 from gputally.metering.device_accounts import DeviceAccounts
 from gputally.model.health import NodeHealth
 from gputally.model.usage import UsageCursor, UsageReport
-from gputally.web.server import compressed, joined
+from gputally.web.responses import packed, response, wants_gzip
 
 PATH: Final = "/v1/usage"
 
@@ -41,9 +40,7 @@ def usage_route(report: Callable[[UsageCursor | None], UsageReport]) -> web.Abst
 
     async def usage(request: web.Request) -> web.Response:
         cursor = UsageCursor.parsed(request.query.get("since", ""))
-        body, headers = encode(report(cursor)), {"Vary": "Accept-Encoding"}
-        if gzip_accepted(joined(request, "Accept-Encoding")):
-            body, headers["Content-Encoding"] = compressed(body), "gzip"
-        return web.Response(body=body, content_type="application/json", headers=headers)
+        gzipped = wants_gzip(request)
+        return response(packed(encode(report(cursor)), gzipped=gzipped), gzipped=gzipped)
 
     return web.get(PATH, usage)

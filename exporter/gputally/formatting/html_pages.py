@@ -12,29 +12,29 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 STYLE: Final = """\
-:root{color-scheme:light dark;--line:#8886}
+:root{color-scheme:light dark;--good:#1a7f37;--bad:#cf222e;--warn:#9a6700;--info:#0969da;--bar:#2f6feb;--line:#8886}
+@media(prefers-color-scheme:dark){:root{--good:#3fb950;--bad:#f85149;--warn:#d29922;--info:#58a6ff}}
 body{font:16px/1.5 system-ui,sans-serif;max-width:80rem;margin:2rem auto;padding:0 1rem}
 form{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:end}label{display:grid;font-size:.9rem}
-input,select,button{font:inherit}input{width:9rem}
+input,select,button{font:inherit}input{width:9rem}input[type=checkbox]{width:auto}
+.state,.problem,article{border-left:.4rem solid var(--info);padding:.1rem 1rem;margin:1rem 0}
+.ready{border-color:var(--good)}.waiting,.problem,.error{border-color:var(--bad)}.warning{border-color:var(--warn)}
 table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}caption{text-align:left;font-weight:600}
 th,td{text-align:left;vertical-align:top;padding:.2rem .6rem;border-bottom:1px solid var(--line)}
-tbody th{font-weight:400}.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-:focus-visible{outline:2px solid}@media print{form,footer{display:none}tr{break-inside:avoid}}"""
+tbody th{font-weight:400}tfoot{font-weight:600}
+.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+svg{width:12rem;height:.9rem;print-color-adjust:exact}rect{fill:var(--bar)}.loss{fill:var(--line)}
+h3{font-size:1rem;margin:.3rem 0}dt{font-weight:600}dd{margin:0 0 .5rem}
+article dl{display:grid;grid-template-columns:max-content auto;gap:.1rem 1rem;margin:.3rem 0}article dd{margin:0}
+footer{margin-top:2rem}:focus-visible{outline:2px solid}
+@media print{body{max-width:none;margin:0;font-size:10pt}form,footer{display:none}article,tr{break-inside:avoid}}"""
+"""That of all pages and files."""
 _STYLE_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-HEADERS: Final = {
+PAGE_HEADERS: Final = {
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'",
 }
-"""Nothing on the page but its own style may load or run."""
-_FILE_STYLE: Final = """\
-:root{color-scheme:light dark;--bar:#2f6feb;--line:#8886}
-body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
-table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}
-caption{text-align:left;font-weight:600}
-th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line);white-space:nowrap}
-.number{text-align:right;font-variant-numeric:tabular-nums}tr:last-child td{font-weight:600}
-.bar{width:25%}.bar div{background:var(--bar);height:.8rem;print-color-adjust:exact}
-@media print{body{max-width:none;margin:0;font-size:10pt}thead{display:table-header-group}tr{break-inside:avoid}}"""
+"""Nothing on a page but its own style may load or run."""
 
 
 @cache
@@ -49,11 +49,12 @@ def html_template(package: str, name: str) -> "Template":
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["style"] = STYLE
     return environment.get_template(name)
 
 
 class HtmlTable(NamedTuple):
-    """A table whose last row is the total; `shares` (percent) are the lengths of the bars of the other rows.
+    """A table. `shares` (percent) are the lengths of the bars of its rows but totals; without them, the last is one.
 
     The bars begin at `offsets` (percent), if given. The `caption` is above the table, the `note` below.
     """
@@ -75,7 +76,7 @@ def tables_page(*, title: str, about: str, tables: Iterable[HtmlTable], notes: I
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>{escape(title)}</title>
-<style>{_FILE_STYLE}</style>
+<style>{STYLE}</style>
 </head>
 <body>
 <h1>{escape(title)}</h1>
@@ -92,10 +93,13 @@ def _table(table: HtmlTable) -> str:
         for text, is_number in zip(table.head, numeric, strict=True)
     )
     bar = "<th></th>" if table.shares else ""
-    body = "\n".join(_rows(table, numeric))
+    rows = list(_rows(table, numeric))
+    count = len(table.shares) if table.shares else len(rows) - 1
+    body = "".join(rows[:count])
+    foot = f"<tfoot>\n{''.join(rows[count:])}</tfoot>\n" if rows[count:] else ""
     caption = f"<caption>{escape(table.caption)}</caption>\n" if table.caption else ""
     note = f"<p>{escape(table.note)}</p>\n" if table.note else ""
-    return f"<table>\n{caption}<thead><tr>{heads}{bar}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n{note}"
+    return f"<table>\n{caption}<thead><tr>{heads}{bar}</tr></thead>\n<tbody>\n{body}</tbody>\n{foot}</table>\n{note}"
 
 
 def _rows(table: HtmlTable, numeric: Sequence[bool]) -> Iterator[str]:
@@ -103,7 +107,7 @@ def _rows(table: HtmlTable, numeric: Sequence[bool]) -> Iterator[str]:
         cells = "".join(
             f"<td{_class(is_number)}>{_text(cell)}</td>" for cell, is_number in zip(row, numeric, strict=True)
         )
-        yield f"<tr>{cells}{_bar(table, place)}</tr>"
+        yield f"<tr>{cells}{_bar(table, place)}</tr>\n"
 
 
 def _class(is_number: bool) -> str:  # noqa: FBT001 - a predicate of a column
@@ -119,5 +123,6 @@ def _bar(table: HtmlTable, place: int) -> str:
         return ""
     if place >= len(table.shares):
         return "<td></td>"
-    begin = f";margin-left:{table.offsets[place]}%" if table.offsets else ""
-    return f'<td class="bar"><div style="width:{max(table.shares[place], Decimal())}%{begin}"></div></td>'
+    begin = f' x="{table.offsets[place]}"' if table.offsets else ""
+    bar = f'<rect{begin} width="{max(table.shares[place], Decimal())}" height="8"/>'
+    return f'<td><svg viewBox="0 0 100 8" preserveAspectRatio="none">{bar}</svg></td>'

@@ -9,11 +9,9 @@ from aiohttp import web
 from gputally.accounting.fleet.work_at_risk import RiskNow
 from gputally.answers import allocations, at_risk
 from gputally.answers.allocations import AllocationsNow
-from gputally.exposition.negotiation import gzip_accepted
 from gputally.model.api.paths import ALLOCATIONS_PATH, AT_RISK_PATH
 from gputally.web.authentication import TENANTS
-from gputally.web.server import compressed, joined
-from gputally.web.turns import ANSWERS
+from gputally.web.responses import json_answer
 
 Now = TypeVar("Now")
 Now_contra = TypeVar("Now_contra", contravariant=True)
@@ -48,14 +46,9 @@ def filtered_route(
         if unknown := filters.keys() - set(parameters):
             text = f"unknown parameter {', '.join(sorted(unknown))}; use {', '.join(parameters)}\n"
             return web.Response(status=400, text=text)
-        tenants, gzipped = TENANTS.get(), gzip_accepted(joined(request, "Accept-Encoding"))
-
-        def body(now: Now) -> bytes:
-            found = msgspec.json.encode(document(now, filters, tenants=tenants))
-            return compressed(found) if gzipped else found
-
-        found = await request.app[ANSWERS].answer(read, body)
-        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if gzipped else {})
-        return web.Response(body=found, content_type="application/json", headers=headers)
+        tenants = TENANTS.get()
+        return await json_answer(
+            request, read, lambda now: msgspec.json.encode(document(now, filters, tenants=tenants))
+        )
 
     return web.get(path, respond)

@@ -41,9 +41,8 @@ from gputally.answers.pending_requests import PENDING_FILTERS, PendingRequest, W
 from gputally.answers.planned_pods import planned_by_parameters
 from gputally.answers.viewer import Viewer
 from gputally.answers.why import NoSuchPods, NotYetJudged, why_document
-from gputally.exposition.negotiation import gzip_accepted
 from gputally.formatting.amounts import count_words, pod_words
-from gputally.formatting.html_pages import HEADERS, STYLE, html_template
+from gputally.formatting.html_pages import PAGE_HEADERS, html_template
 from gputally.formatting.times import duration
 from gputally.model.api.paths import FITS_PATH, PENDING_PATH, WHAT_IF_PATH, WHY_PATH
 from gputally.model.api.pending import PendingDocument
@@ -51,7 +50,8 @@ from gputally.model.api.what_if import BODY_BYTES
 from gputally.model.api.why import NOT_FOUND_HEADER, WhyAnswer, WhyDocument
 from gputally.model.verdicts import Reason
 from gputally.web.authentication import TENANTS
-from gputally.web.server import compressed, joined, query_values
+from gputally.web.responses import json_answer
+from gputally.web.server import query_values
 from gputally.web.turns import ANSWERS, Turns, try_again
 
 PENDING_PAGE_PATH: Final = "/pending"
@@ -149,7 +149,7 @@ class PendingRoutes:
     async def _shown(self, request: web.Request, explain: Callable[[PendingNow], str]) -> web.Response:
         answers = request.app[ANSWERS]
         body = await answers.answer(lambda: self._read(with_room=True), lambda now: explain(now).encode())
-        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=HEADERS)
+        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=PAGE_HEADERS)
 
     async def _body(self, request: web.Request) -> bytes:
         """The body, whose length the access policy has limited. Raises: InvalidRequest, TooBusy."""
@@ -163,15 +163,7 @@ class PendingRoutes:
     async def _answered(
         self, request: web.Request, explain: Callable[[PendingNow], bytes], *, with_room: bool = True
     ) -> web.Response:
-        gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
-
-        def answer(now: PendingNow) -> bytes:
-            body = explain(now)
-            return compressed(body) if gzipped else body
-
-        body = await request.app[ANSWERS].answer(lambda: self._read(with_room=with_room), answer)
-        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if gzipped else {})
-        return web.Response(body=body, content_type="application/json", headers=headers)
+        return await json_answer(request, lambda: self._read(with_room=with_room), explain)
 
 
 def _guarded(handler: Handler) -> Handler:
@@ -207,7 +199,6 @@ def why_page(document: WhyDocument, asked: WhyRequest) -> str:
     """The page as HTML."""
     query = {name: value for name, value in asked._asdict().items() if value}
     return html_template("gputally.web", "why.html").render(
-        style=STYLE,
         document=document,
         subject=asked.subject,
         headline=lambda answer: headline_words(answer, document.currency),
@@ -245,7 +236,6 @@ def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
     """The page as HTML. Of a filter with several values, the form shows the first."""
     form = {name: min(asked.filters.get(name, {""})) for name in PENDING_FILTERS}
     return html_template("gputally.web", "pending.html").render(
-        style=STYLE,
         refresh=REFRESH_SECONDS,
         document=document,
         form=form,

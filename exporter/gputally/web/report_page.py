@@ -1,7 +1,5 @@
 """The page `/report`: a form, and its answer as tables; it needs no JavaScript."""
 
-import base64
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -38,25 +36,6 @@ FIELDS: Final = {
 _PERIODS: Final = ("today", "7d", "week", "last-week", "month", "last-month", "year", "all")
 _MAX_ROWS: Final = "100"
 """One more row adds up the others."""
-_STYLE: Final = """\
-:root{color-scheme:light dark;--bad:#cf222e;--line:#8886;--bar:#2f6feb}
-@media(prefers-color-scheme:dark){:root{--bad:#f85149}}
-body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
-form{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:end}label{display:grid;font-size:.9rem}
-input,select,button{font:inherit}input{width:9rem}input[type=checkbox]{width:auto}
-.problem{border-left:.4rem solid var(--bad);padding:.5rem 1rem}
-table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}caption{text-align:left;font-weight:600}
-svg{width:12rem;height:.9rem}rect{fill:var(--bar)}.loss{fill:var(--line)}
-th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line)}tfoot{font-weight:600}
-tbody th{font-weight:400}.number{text-align:right;font-variant-numeric:tabular-nums}
-:focus-visible{outline:2px solid}@media print{form,footer{display:none}tr{break-inside:avoid}}"""
-_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-PAGE_HEADERS: Final = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
-    "form-action 'self'; frame-ancestors 'none'",
-}
-
-
 _EXACT: Final = msgspec.json.Decoder(float_hook=Decimal)
 """Keeps the decimals of amounts as written."""
 
@@ -168,7 +147,6 @@ def _html(form: Mapping[str, str], **values: Any) -> str:  # noqa: ANN401 - what
     links["waits"] = f"{WAITS_PATH}?{urlencode(waits | {'format': 'html'})}"
     links["page"] = f"?{urlencode({name: value for name, value in form.items() if value} | moment)}"
     return html_template("gputally.web", "report.html").render(
-        style=_STYLE,
         form=form,
         periods=_PERIODS,
         dimensions=tuple(COLUMNS),

@@ -1,19 +1,18 @@
 """The routes of what the ledger answers: reports, preemptions, the page `/report` and the description of the API."""
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
-from aiohttp import ETag, web
+from aiohttp import web
 from yarl import URL
 
 from gputally.answers.parameters import InvalidRequest
-from gputally.exposition.negotiation import gzip_accepted
+from gputally.formatting.html_pages import PAGE_HEADERS
 from gputally.model.api.paths import PREEMPTIONS_PATH, REPORT_PATH, WAITS_PATH
 from gputally.web.authentication import TENANTS
 from gputally.web.openapi import NOTHING_MORE, Described, openapi
-from gputally.web.report_page import PAGE_HEADERS, report_page
+from gputally.web.report_page import report_page
 from gputally.web.report_processes import ReportRunner, ReportUnavailable
 from gputally.web.report_requests import (
     FORMATS,
@@ -23,18 +22,14 @@ from gputally.web.report_requests import (
     preemption_request,
     wait_request,
 )
-from gputally.web.server import compressed, joined, query_values
+from gputally.web.responses import kept_response, packed, wants_gzip
+from gputally.web.server import query_values
 from gputally.web.turns import RETRY_AFTER, try_again
 
 PAGE_PATH: Final = "/report"
 OPENAPI_PATH: Final = "/api/v1/openapi.json"
 _MEDIA_TYPES: Final = {**FORMATS, "table": "text/plain"}
 """Media types by the values of `format`; preemptions also have the table that the command prints."""
-_STYLED: Final = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-}
-"""For HTML, whose bars have their lengths as style; all its texts are escaped."""
 
 
 class Parse(Protocol):
@@ -49,7 +44,7 @@ def report_routes(
 ) -> tuple[web.AbstractRouteDef, ...]:
     """The routes of reports that `runner` makes, described with `more` for this version of the program."""
     described = msgspec.json.encode(openapi(version, more=more))
-    shorter = compressed(described)
+    shorter = packed(described, gzipped=True)
 
     async def report(request: web.Request) -> web.StreamResponse:
         return await _served(request, runner, ReportRequest.of, command="report")
@@ -61,7 +56,7 @@ def report_routes(
         return await _served(request, runner, wait_request, command=WAITS_COMMAND)
 
     async def description(request: web.Request) -> web.StreamResponse:
-        gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
+        gzipped = wants_gzip(request)
         return _response(request, shorter if gzipped else described, "json", gzipped=gzipped)
 
     async def page(request: web.Request) -> web.StreamResponse:
@@ -80,20 +75,19 @@ def report_routes(
 
 async def _served(request: web.Request, runner: ReportRunner, parse: Parse, *, command: str) -> web.StreamResponse:
     """What the command prints, JSON by pages. Raises: TooBusy."""
-    gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
+    gzipped = wants_gzip(request)
     try:
         asked = parse(query_values(request), tenants=TENANTS.get())
 
         def finish(body: bytes) -> bytes:
             if asked.format != "json":
-                return compressed(body) if gzipped else body
+                return packed(body, gzipped=gzipped)
             document: dict[str, Any] = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
             cut_off = msgspec.json.decode(document["cut_off"], type=str)
             same = parse(query_values(request) | {"cut_off": [cut_off]}, tenants=TENANTS.get())
             if same.arguments != asked.arguments:  # for its other pages, which name the cut-off
                 runner.keep(body, same.arguments, command=command)
-            found = _page(document, asked, request.rel_url.update_query(cut_off=cut_off))
-            return compressed(found) if gzipped else found
+            return packed(_page(document, asked, request.rel_url.update_query(cut_off=cut_off)), gzipped=gzipped)
 
         body = await runner.run(asked.arguments, command=command, finish=finish)
     except InvalidRequest as error:
@@ -113,15 +107,6 @@ def _page(document: dict[str, Any], asked: ReportRequest, address: URL) -> bytes
 
 
 def _response(request: web.Request, body: bytes, chosen: str, *, gzipped: bool) -> web.StreamResponse:
-    """The body, which may be compressed, with its ETag, or 304 if the client has it already."""
-    tag = ETag(hashlib.sha256(body).hexdigest()[:32], is_weak=True)
-    headers = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"} | (_STYLED if chosen == "html" else {})
-    if any(each.value in (tag.value, "*") for each in request.if_none_match or ()):
-        unchanged = web.Response(status=304, headers=headers)
-        unchanged.etag = tag
-        return unchanged
-    if gzipped:
-        headers["Content-Encoding"] = "gzip"
-    response = web.Response(body=body, content_type=_MEDIA_TYPES[chosen], charset="utf-8", headers=headers)
-    response.etag = tag
-    return response
+    """The packed body in a format, or that the client has it already."""
+    headers = PAGE_HEADERS if chosen == "html" else None
+    return kept_response(request, body, gzipped=gzipped, content_type=_MEDIA_TYPES[chosen], headers=headers)

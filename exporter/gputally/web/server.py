@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import gzip
 import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -13,13 +12,15 @@ from aiohttp import web
 from msgspec import Struct
 
 from gputally.errors import AddressTaken, ConfigError, GputallyError
-from gputally.exposition.negotiation import gzip_accepted, media
+from gputally.exposition.negotiation import media
 from gputally.exposition.text_format import filter_by_tenant
+from gputally.formatting.html_pages import PAGE_HEADERS
 from gputally.process.addresses import FLAG, Address, parse_all, problem
 from gputally.web import status_page
 from gputally.web.access_policy import AccessPolicy
 from gputally.web.authentication import TENANTS, Authenticator
 from gputally.web.connections import HEADERS, accepting, served
+from gputally.web.responses import joined, packed, wants_gzip
 from gputally.web.turns import ANSWERS, Turns, answer_turns, busy_rejected
 
 METRICS_PATH: Final = "/metrics"
@@ -30,8 +31,6 @@ Sections = Callable[[frozenset[str] | None], Awaitable[Sequence[status_page.Stat
 
 GRACE_SECONDS: Final = 5.0
 """Time for requests in progress to finish when the server stops."""
-_GZIP_LEVEL: Final = 1
-"""A third of the time of level 6, for a sixth more bytes."""
 _INLINE_BYTES: Final = 32_768
 """Up to this size, compressing is faster than handing over to a thread."""
 
@@ -157,7 +156,7 @@ class _Metrics:
 
     async def _answer(self, request: web.Request) -> web.Response:
         chosen = media(joined(request, "Accept"))
-        gzipped = gzip_accepted(joined(request, "Accept-Encoding"))
+        gzipped = wants_gzip(request)
         body = await self._shared(_Variant(chosen.openmetrics, gzipped, TENANTS.get()))
         headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"}
         if gzipped:
@@ -176,21 +175,9 @@ class _Metrics:
         body = await self._scrape(variant.openmetrics)
         if variant.tenants is not None:
             body = await asyncio.to_thread(filter_by_tenant, body, variant.tenants)
-        if not variant.gzipped:
-            return body
-        if len(body) <= _INLINE_BYTES:
-            return compressed(body)
-        return await asyncio.to_thread(compressed, body)  # zlib releases the GIL
-
-
-def compressed(body: bytes) -> bytes:
-    """The gzipped body, compressed for speed rather than size."""
-    return gzip.compress(body, _GZIP_LEVEL, mtime=0)
-
-
-def joined(request: web.Request, header: str) -> str:
-    """A header that may be repeated, as one list."""
-    return ",".join(request.headers.getall(header, ()))
+        if not variant.gzipped or len(body) <= _INLINE_BYTES:
+            return packed(body, gzipped=variant.gzipped)
+        return await asyncio.to_thread(packed, body, gzipped=True)  # zlib releases the GIL
 
 
 async def _healthz(_request: web.Request) -> web.Response:
@@ -218,7 +205,7 @@ def _status(site: Site) -> Callable[[web.Request], Awaitable[web.StreamResponse]
             sections=sections,
             links=site.links,
         )
-        return web.Response(text=page, content_type="text/html", headers=status_page.HEADERS)
+        return web.Response(text=page, content_type="text/html", headers=PAGE_HEADERS)
 
     return root
 

@@ -1,10 +1,10 @@
 """The page at `/`: whether the process is ready, its state in tables, and links to its other pages."""
 
-import base64
-import hashlib
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final, NamedTuple
+
+from gputally.formatting.html_pages import STYLE
 
 REFRESH_SECONDS: Final = 30
 LINKS: Final = (
@@ -14,24 +14,6 @@ LINKS: Final = (
 )
 """(path, meaning) of the pages that every process serves."""
 DOCUMENTATION: Final = ("https://github.com/gputally/gputally/tree/main/docs", "documentation, dashboards and runbooks")
-
-_STYLE: Final = """\
-:root{color-scheme:light dark;--good:#1a7f37;--bad:#cf222e;--line:#8888}
-@media(prefers-color-scheme:dark){:root{--good:#3fb950;--bad:#f85149}}
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
-.state{border-left:.4rem solid;padding:.5rem 1rem}.ready{border-color:var(--good)}.waiting{border-color:var(--bad)}
-table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}caption{text-align:left;font-weight:600}
-th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid var(--line)}
-td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}
-a:focus-visible{outline:2px solid}dt{font-weight:600}dd{margin:0 0 .5rem}footer{margin-top:2rem}"""
-_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-
-HEADERS: Final = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-}
-"""Nothing on the page but its own style may load or run."""
 
 
 class StatusTable(NamedTuple):
@@ -65,7 +47,7 @@ def page(
 <meta name="viewport" content="width=device-width">
 <meta http-equiv="refresh" content="{REFRESH_SECONDS}">
 <title>{escape(title)}</title>
-<style>{_STYLE}</style>
+<style>{STYLE}</style>
 </head>
 <body>
 <main>

@@ -2,7 +2,8 @@ import base64
 import hashlib
 import re
 
-from gputally.web.status_page import HEADERS, StatusTable, page
+from gputally.formatting.html_pages import PAGE_HEADERS
+from gputally.web.status_page import StatusTable, page
 from tests.conftest import Golden
 
 
@@ -48,4 +49,4 @@ def test_the_policy_allows_the_style_of_the_page_and_no_other() -> None:
     [style] = re.findall("<style>(.*)</style>", page(title="", about="", version=""), re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
-    assert f"style-src 'sha256-{digest}';" in HEADERS["Content-Security-Policy"]
+    assert f"style-src 'sha256-{digest}';" in PAGE_HEADERS["Content-Security-Policy"]
