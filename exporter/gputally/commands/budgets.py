@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
+from gputally.commands.output_flags import add_decimals_flag, add_output_flag
 from gputally.process.settings import Setting, add_epilog, add_flags
 
 _FILES: Final = (
@@ -28,9 +29,8 @@ def add_budgets_flags(command: ArgumentParser) -> None:
     command.set_defaults(run=_budgets)
     add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER, *_FILES))
-    add = command.add_argument
-    add("--output", choices=("table", "markdown", "csv", "json"), default="table", help="[default: table]")
-    add("--decimals", type=int, choices=range(10), metavar="N", help="of amounts, 0 to 9 [default: 2; csv, json: 6]")
+    add_output_flag(command)
+    add_decimals_flag(command)
 
 
 def _budgets(parsed: Namespace) -> int:

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
+from gputally.commands.output_flags import add_decimals_flag, add_output_flag
 from gputally.process.settings import add_epilog, add_flags
 from gputally.reports.choices import INVOICE_DIMENSIONS
 
@@ -47,8 +48,8 @@ def add_periods_flags(command: ArgumentParser) -> None:
         help="what would be stored if PERIOD, a month, quarter, year, day or FROM/TO, were closed next",
     )
     add("--time-zone", metavar="ZONE", default="UTC", help="of a preview, e.g. Europe/Berlin [default: UTC]")
-    add("--output", choices=("table", "markdown", "csv", "json"), default="table", help="[default: table]")
-    add("--decimals", type=int, choices=range(10), metavar="N", help="of amounts, 0 to 9 [default: 2; csv, json: 6]")
+    add_output_flag(command)
+    add_decimals_flag(command)
 
 
 def _dimensions(text: str) -> tuple[str, ...]:

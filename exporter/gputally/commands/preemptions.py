@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
+from gputally.commands.output_flags import add_output_flag
 from gputally.commands.scope_flags import PERIODS, ScopeOptions, add_scope_flags
 from gputally.model.disruptions import Cause
 from gputally.process.settings import add_epilog, add_flags
@@ -49,7 +50,7 @@ def add_preemptions_flags(command: ArgumentParser) -> None:
         help="only this cause; may be repeated [default: all but deletion and container_restart]",
     )
     add("--tiers-only", action="store_true", help="of preemptors show only the tier, no namespace and name")
-    add("--output", choices=("table", "csv", "json"), default="table", help="[default: table]")
+    add_output_flag(command)
 
 
 def _preemptions(parsed: Namespace) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
+from gputally.commands.output_flags import add_output_flag
 from gputally.commands.scope_flags import PERIODS, ScopeOptions, add_dimensions_flag, add_rows_flags, add_scope_flags
 from gputally.model.price import Purchase
 from gputally.process.settings import add_epilog, add_flags
@@ -48,7 +49,7 @@ def add_rerate_flags(command: ArgumentParser) -> None:
     add_scope_flags(command)
     add_dimensions_flag(command)
     add_rows_flags(command, top="rows with the largest difference")
-    add("--output", choices=("table", "markdown", "csv", "json"), default="table", help="[default: table]")
+    add_output_flag(command)
 
 
 def _rerate(parsed: Namespace) -> int:

@@ -9,6 +9,7 @@ from typing import Final, Self
 
 from msgspec import Struct
 
+from gputally.commands.output_flags import add_decimals_flag
 from gputally.reports.choices import COLUMNS, FILTERED, Filter
 from gputally.reports.named_hours import NamedHours, parse_hours
 
@@ -69,8 +70,7 @@ def add_dimensions_flag(
 def add_rows_flags(command: ArgumentParser, *, top: str) -> None:
     """Add --top, with this help, and --decimals."""
     command.add_argument("--top", type=_count, metavar="N", help=f"only the N {top}; one row adds up the others")
-    help_text = "of amounts, 0 to 9 [default: 2; csv, json: 6]"
-    command.add_argument("--decimals", type=int, choices=range(10), metavar="N", help=help_text)
+    add_decimals_flag(command)
 
 
 def _dimensions(text: str, *, known: Collection[str]) -> tuple[str, ...]:

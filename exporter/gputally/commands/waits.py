@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
+from gputally.commands.output_flags import add_output_flag
 from gputally.commands.scope_flags import PERIODS, ScopeOptions, add_dimensions_flag, add_rows_flags, add_scope_flags
 from gputally.model.waits import WaitCause
 from gputally.process.settings import add_epilog, add_flags
@@ -11,7 +12,6 @@ from gputally.reports.choices import WAIT_COLUMNS, WAIT_FILTERED
 
 BY: Final = ("tenant", "cause", "occupying_tier")
 
-FORMATS: Final = ("table", "markdown", "html", "csv", "json")
 
 _EXAMPLES: Final = f"""\
 Sums up how long pods waited for GPUs in a period: for what, at what cost, and which tier and tenant held what they
@@ -40,7 +40,7 @@ def add_waits_flags(command: ArgumentParser) -> None:
     add_dimensions_flag(command, columns=WAIT_COLUMNS, default=BY)
     add = command.add_argument
     add("--tiers-only", action="store_true", help="of other tenants that hold GPUs show only the tier")
-    add("--output", choices=FORMATS, default="table", help="[default: table]")
+    add_output_flag(command)
     add_rows_flags(command, top="rows with the highest cost")
 
 

@@ -76,7 +76,7 @@ def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, out
     elif output == "json":
         file.writelines(_json_lines(columns, rows))
     else:
-        file.writelines(_table(columns, rows))
+        file.writelines(table_lines(columns, rows))
 
 
 def write_document(file: TextIO, document: Mapping[str, Any]) -> None:
@@ -86,7 +86,7 @@ def write_document(file: TextIO, document: Mapping[str, Any]) -> None:
 
 def markdown_table(head: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
     """The lines of a table in Markdown; the first row decides which columns are numbers, to the right."""
-    aligned = ["--:" if isinstance(each, Decimal | int) else "---" for each in rows[0]]
+    aligned = ["--:" if isinstance(each, Decimal | int) else "---" for each in (rows[0] if rows else head)]
     yield _markdown_line(head)
     yield f"| {' | '.join(aligned)} |\n"
     yield from map(_markdown_line, rows)
@@ -122,8 +122,8 @@ def _json_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
         yield json.encode(dict(zip(columns, values, strict=True))).decode() + "\n"
 
 
-def _table(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-    """Numbers are to the right."""
+def table_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """The lines of a table for people, with numbers to the right."""
     remaining = iter(rows)
     first = list(islice(remaining, _MEASURED))
     texts = [[printable(each) for each in _texts(row)] for row in first]

@@ -1,52 +1,39 @@
-"""Shows what is spent of budgets: tables for people, Markdown, CSV and JSON."""
+"""What is spent of budgets."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from msgspec import structs
 
-from gputally.formatting.tables import markdown_table, write_document, write_rows
 from gputally.formatting.times import instant
 from gputally.ledger.records import LedgerState
 from gputally.model.units import to_datetime
+from gputally.output.answer import Answer, Section
 from gputally.reports.budgets import BudgetRow
 
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
-PLACES: Final = {"table": 2, "markdown": 2, "csv": 6, "json": 6}
-"""The usual decimals of amounts, by format."""
 _HEAD: Final = (
     *("budget", "period", "unit", "limit", "spent", "spent %", "elapsed %"),
     *("forecast", "lower", "upper", "exhausted on", "status"),
 )
 
 
-def write_budgets(file: TextIO, rows: Sequence[BudgetRow], state: LedgerState, *, output: str) -> None:
-    """Write the rows in this format."""
-    accounted = to_datetime(state.accounted_us)
-    if output == "json":
-        documents = [structs.asdict(row) for row in rows]
-        document = {
-            "version": VERSION,
-            "cluster": state.cluster,
-            "records_from": to_datetime(state.accounting_start_us),
-            "accounted": accounted,
-            "budgets": documents,
-        }
-        write_document(file, document)
-    elif output == "csv":
-        columns = BudgetRow.__struct_fields__
-        write_rows(file, columns, ([_plain(getattr(row, name)) for name in columns] for row in rows), output="csv")
-    else:
-        is_markdown = output == "markdown"
-        since = instant(to_datetime(state.accounting_start_us))
-        file.write(f"{'# ' if is_markdown else ''}Budgets, accounted from {since} to {instant(accounted)}\n\n")
-        cells = [_cells(row) for row in rows]
-        if is_markdown:
-            file.writelines(markdown_table(_HEAD, cells))
-        else:
-            write_rows(file, _HEAD, cells, output="table")
+def budgets_answer(rows: Sequence[BudgetRow], state: LedgerState) -> Answer:
+    """The rows, one for each budget."""
+    since, until = to_datetime(state.accounting_start_us), to_datetime(state.accounted_us)
+    about = f"accounted from {instant(since)} to {instant(until)}"
+    head = {"version": VERSION, "cluster": state.cluster, "records_from": since, "accounted": until}
+    return Answer(
+        title="Budgets",
+        about=f"{about[0].upper()}{about[1:]}",
+        heading=f"Budgets, {about}",
+        sections=[Section(head=_HEAD, rows=[_cells(row) for row in rows])],
+        columns=BudgetRow.__struct_fields__,
+        records=(list(map(_plain, structs.astuple(row))) for row in rows),
+        document=lambda: head | {"budgets": [structs.asdict(row) for row in rows]},
+    )
 
 
 def _cells(row: BudgetRow) -> list[object]:

@@ -1,18 +1,18 @@
-"""Shows closed periods and their invoices as tables, Markdown, CSV and JSON."""
+"""Closed periods, and their invoices."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from msgspec import Struct
 
-from gputally.formatting.tables import write_document, write_rows, write_table
 from gputally.formatting.times import instant
 from gputally.ledger.closed_period import BrokenChain, ClosedLine, ClosedPeriod
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
+from gputally.output.answer import Answer, Bar, Section
 from gputally.process.clock import zone_named
-from gputally.reports.bill_rows import BillRow, RowChoice, rows_of
+from gputally.reports.bill_rows import BillRow, BillRows, RowChoice, rows_of
 from gputally.reports.closing import VERSION, document_of, header_of, invoice_of
 from gputally.reports.rounding import decimal_of
 
@@ -32,22 +32,20 @@ class Invoice(Struct, frozen=True, kw_only=True):
     places: int
 
 
-def write_list(
-    file: TextIO, closed: Sequence[ClosedPeriod], broken: BrokenChain | None, *, output: str, places: int
-) -> None:
-    """Write all closed periods; those from the first one that was changed on are not verified."""
-    if output == "json":
-        found = [_listed(each, places) for each in closed]
-        problem = broken.text if broken else None
-        write_document(file, {"version": VERSION, "verified": broken is None, "problem": problem, "periods": found})
-        return
+def list_answer(closed: Sequence[ClosedPeriod], broken: BrokenChain | None, *, places: int) -> Answer:
+    """All closed periods; those from the first one that was changed on are not verified."""
     rows = [
         [*_listed_cells(each, places), "no" if broken and each.number >= broken.number else "yes"] for each in closed
     ]
-    if output == "markdown" and rows:
-        write_table(file, _LISTED, rows, output=output)
-    else:
-        write_rows(file, _LISTED, rows, output="csv" if output == "csv" else "table")
+    head = {"version": VERSION, "verified": broken is None, "problem": broken.text if broken else None}
+    return Answer(
+        title="Closed periods",
+        about=broken.text if broken else "Their hashes are verified.",
+        sections=[Section(head=_LISTED, rows=rows)],
+        columns=_LISTED,
+        records=rows,
+        document=lambda: head | {"periods": [_listed(each, places) for each in closed]},
+    )
 
 
 def _listed(period: ClosedPeriod, places: int) -> dict[str, Any]:
@@ -92,29 +90,36 @@ def _amounts(costs: Mapping[str, Decimal]) -> str:
     return ", ".join(f"{amount} {currency}" for currency, amount in costs.items())
 
 
-def write_invoice(file: TextIO, invoice: Invoice, *, output: str) -> None:
-    """Write an invoice. CSV has no totals, so that its columns can be summed."""
+def invoice_answer(invoice: Invoice) -> Answer:
+    """The invoice of a period, with one table for each currency."""
     period, columns = invoice.period, ("period", *invoice.by)
     found = rows_of(invoice_of(period, invoice.closed, invoice.by), RowChoice(invoice.places))
-    if output == "json":
-        rows = [dict(zip(columns, row.labels, strict=True)) | _values(row) for each in found for row in each.rows]
-        write_document(file, document_of(period) | {"rows": rows, "totals": [_values(each.total) for each in found]})
-    elif output == "csv":
-        cells = ((*row.labels, *_cells(row), row.currency) for each in found for row in each.rows)
-        write_rows(file, (*columns, *_MEASURES, "currency"), cells, output="csv")
-    else:
-        _write_heading(file, period, is_markdown=output == "markdown")
-        for each in found:
-            head = [*columns, *(_head(name, each.total.currency) for name in _MEASURES)]
-            total = ["total", *[""] * (len(columns) - 1), *_cells(each.total)]
-            write_table(file, head, [*([*row.labels, *_cells(row)] for row in each.rows), total], output=output)
-
-
-def _write_heading(file: TextIO, period: ClosedPeriod, *, is_markdown: bool) -> None:
+    rows = [row for each in found for row in each.rows]
     start, end = (to_datetime(us).astimezone(zone_named(period.zone)) for us in (period.start_us, period.end_us))
     state = f"closed {instant(to_datetime(period.closed_us))}, hash {period.hash}" if period.hash else "not closed yet"
-    title = f"{'# ' if is_markdown else ''}Period {period.name}, {state}"
-    file.write(f"{title}\n\n{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S %Z}\n\n")
+    days = f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S %Z}"
+    return Answer(
+        title=f"Period {period.name}",
+        about=f"{days}, {state}",
+        heading=f"Period {period.name}, {state}",
+        sections=[Section(notes=[days]), *(_section(each, columns) for each in found)],
+        columns=(*columns, *_MEASURES, "currency"),
+        records=((*row.labels, *_cells(row), row.currency) for row in rows),
+        document=lambda: (
+            document_of(period)
+            | {
+                "rows": [dict(zip(columns, row.labels, strict=True)) | _values(row) for row in rows],
+                "totals": [_values(each.total) for each in found],
+            }
+        ),
+    )
+
+
+def _section(found: BillRows, columns: Sequence[str]) -> Section:
+    head = [*columns, *(_head(name, found.total.currency) for name in _MEASURES)]
+    total = ["total", *[""] * (len(columns) - 1), *_cells(found.total)]
+    rows = [*([*row.labels, *_cells(row)] for row in found.rows), total]
+    return Section(head=head, rows=rows, totals=1, bars=[Bar(row.share) for row in found.rows])
 
 
 def _head(name: str, currency: str) -> str:

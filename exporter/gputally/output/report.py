@@ -1,4 +1,4 @@
-"""Reports of GPU-hours and cost, and of their change, as tables, Markdown, HTML, CSV, FOCUS and JSON."""
+"""Reports of GPU-hours and cost, and of their change."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -7,12 +7,12 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.formatting.html_pages import HtmlTable, tables_page
-from gputally.formatting.tables import AtMost, csv_line, title, write_document, write_rows, write_table
+from gputally.formatting.tables import AtMost, csv_line
 from gputally.ledger.records import Window
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
-from gputally.output.scope import Scope, times, write_notes
+from gputally.output.answer import Answer, Bar, Section
+from gputally.output.scope import Scope, times
 from gputally.reports.bill import Bill
 from gputally.reports.bill_rows import BillRow, BillRows, ChangeRow, RowChoice, change_rows, rows_of
 from gputally.reports.cost_change import CostChange, length_note
@@ -46,8 +46,6 @@ _OF_JOBS: Final = ("progress", "progress_unit", "cost_per_unit")
 """Never in totals."""
 
 Cells = Sequence[object]
-Table = tuple[list[str], list[list[object]]]
-"""The heads of columns, and the rows, of which the last is the total."""
 _EMPTY_WITHOUT_PODS: Final = ("utilisation", "jobs", "pods", "mean_wait_seconds", *_OF_JOBS, "is_lost_upper_bound")
 _TOTAL_OF_NOTHING: Final = BillRow(
     labels=(),
@@ -88,53 +86,49 @@ class ChangeReport(Struct, frozen=True, kw_only=True):
     places: int
 
 
-def write_bill(file: TextIO, report: BillReport, *, output: str) -> None:
-    """Write a bill. CSV has no totals, so that its columns can be summed."""
+def bill_answer(report: BillReport) -> Answer:
+    """One table for each currency."""
     query = report.scope.query
     found, columns = rows_of(report.bill, RowChoice(report.places, report.top, query.time_columns)), query.columns
-    if output == "json":
-        write_json(
-            file, report.scope, rows=documents(columns, found), totals=[row_values(each.total) for each in found]
-        )
-    elif output == "csv":
-        rows = ((*row.labels, *amounts(row, MEASURES), row.currency) for each in found for row in each.rows)
-        write_rows(file, (*columns, *MEASURES, "currency"), rows, output="csv")
-    elif output == "html":
-        tables = (
-            HtmlTable(
-                *bill_table(columns, each, bars=False),
-                [row.share for row in each.rows],
-                note=" ".join(notes_of(each.total, report.scope)),
-            )
+    return Answer(
+        title="GPU cost",
+        about=f"From {report.scope.about}",
+        heading=f"GPU cost from {report.scope.about}",
+        sections=(
+            structs.replace(bill_section(columns, each), notes=[*notes_of(each.total, report.scope)])
             for each in found or EMPTY
-        )
-        about = f"From {report.scope.about}"
-        file.write(tables_page(title="GPU cost", about=about, tables=tables, notes=report.scope.notes))
-    else:
-        write_heading(file, report.scope.about, output)
-        for each in found or EMPTY:
-            write_table(file, *bill_table(columns, each, bars=output == "table"), output=output)
-            file.writelines(f"\n{note}\n" for note in notes_of(each.total, report.scope))
-        write_notes(file, report.scope)
+        ),
+        notes=report.scope.notes,
+        columns=(*columns, *MEASURES, "currency"),
+        records=((*row.labels, *amounts(row, MEASURES), row.currency) for each in found for row in each.rows),
+        document=lambda: document_of(
+            report.scope, rows=documents(columns, found), totals=[row_values(each.total) for each in found]
+        ),
+    )
 
 
-def write_changes(file: TextIO, report: ChangeReport, *, output: str) -> None:
-    """Write a comparison, with one table for each currency."""
+def changes_answer(report: ChangeReport) -> Answer:
+    """One table for each currency."""
     scope, columns = report.scope, report.scope.query.columns
     currencies = sorted({each.currency for each in report.changes})
     grouped = [[each for each in report.changes if each.currency == currency] for currency in currencies]
     found = [change_rows(changes, places=report.places, top=report.top) for changes in grouped]
-    rows = [row for group in found for row in group[:-1]]
-    if output == "json":
-        lines = [dict(zip(columns, row.labels, strict=True)) | row_values(row) for row in rows]
-        write_json(file, scope, rows=lines, totals=[row_values(group[-1]) for group in found], before=report.before)
-    elif output == "csv":
-        cells = ((*row.labels, *amounts(row, _CHANGES), row.currency) for row in rows)
-        write_rows(file, (*columns, *_CHANGES, "currency"), cells, output="csv")
-    else:
-        about = scope.compared_to(report.before)
-        tables = [_change_table(columns, group) for group in found]
-        _write_change_tables(file, tables, _change_notes(report), about=about, output=output)
+    rows, about = [row for group in found for row in group[:-1]], scope.compared_to(report.before)
+    return Answer(
+        title="Change of GPU cost",
+        about=f"From {about}",
+        heading=f"GPU cost from {about}",
+        sections=(_change_section(columns, group) for group in found),
+        notes=_change_notes(report),
+        columns=(*columns, *_CHANGES, "currency"),
+        records=((*row.labels, *amounts(row, _CHANGES), row.currency) for row in rows),
+        document=lambda: document_of(
+            scope,
+            rows=[dict(zip(columns, row.labels, strict=True)) | row_values(row) for row in rows],
+            totals=[row_values(group[-1]) for group in found],
+            before=report.before,
+        ),
+    )
 
 
 def _change_notes(report: ChangeReport) -> list[str]:
@@ -142,23 +136,10 @@ def _change_notes(report: ChangeReport) -> list[str]:
     return [*filter(None, [length_note(report.scope.query.window, report.before)]), *report.scope.notes]
 
 
-def _write_change_tables(
-    file: TextIO, tables: Sequence[Table], notes: Sequence[str], *, about: str, output: str
-) -> None:
-    if output == "html":
-        shown = (HtmlTable(*table) for table in tables)
-        file.write(tables_page(title="Change of GPU cost", about=f"From {about}", tables=shown, notes=notes))
-        return
-    write_heading(file, about, output)
-    for table in tables:
-        write_table(file, *table, output=output)
-    file.writelines(f"\n{note}\n" for note in notes)
-
-
-def _change_table(columns: Sequence[str], group: Sequence[ChangeRow]) -> Table:
+def _change_section(columns: Sequence[str], group: Sequence[ChangeRow]) -> Section:
     head = [*columns, *(name.replace("_", " ") for name in _CHANGES)]
     head[-len(_CHANGES)] += f" {group[0].currency}".rstrip()
-    return head, [[*_named(row, columns), *amounts(row, _CHANGES)] for row in group]
+    return Section(head=head, rows=[[*_named(row, columns), *amounts(row, _CHANGES)] for row in group], totals=1)
 
 
 def notes_of(total: BillRow, scope: Scope) -> Iterator[str]:
@@ -172,16 +153,16 @@ def notes_of(total: BillRow, scope: Scope) -> Iterator[str]:
         yield "Unobserved GPU-hours are not known: the retention left only daily sums of a part of the period."
 
 
-def bill_table(columns: Sequence[str], found: BillRows, *, bars: bool) -> Table:
-    """The columns for people; with `bars` of the shares."""
+def bill_section(columns: Sequence[str], found: BillRows) -> Section:
+    """The columns for people, with bars of the shares."""
     shown = [name for name in _SHOWN if _is_shown(name, found)]
-    head = [*columns, *(_head(name, found.total.currency) for name in shown)]
-    rows = [[*_named(row, columns), *_shown_amounts(row, shown)] for row in (*found.rows, found.total)]
-    if bars:
-        head.append("")
-        for cells, row in zip(rows, (*found.rows, None), strict=True):
-            cells.append("█" * round(_BAR * row.share / 100) if row else "")
-    return head, rows
+    return Section(
+        head=[*columns, *(_head(name, found.total.currency) for name in shown)],
+        rows=[[*_named(row, columns), *_shown_amounts(row, shown)] for row in (*found.rows, found.total)],
+        totals=1,
+        bars=[Bar(row.share) for row in found.rows],
+        bar_width=_BAR,
+    )
 
 
 def _is_shown(name: str, found: BillRows) -> bool:
@@ -222,21 +203,11 @@ def row_values(row: BillRow | ChangeRow) -> dict[str, Any]:
     return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
 
 
-def write_heading(file: TextIO, text: str, output: str) -> None:
-    """Write the heading of a table or of Markdown."""
-    file.write(f"{title(f'GPU cost from {text}', output, level=1)}\n\n")
-
-
-def write_json(
-    file: TextIO,
-    scope: Scope,
-    *,
-    rows: list[dict[str, Any]],
-    totals: list[dict[str, Any]],
-    before: Window | None = None,
-) -> None:
-    """Write the document, with the period that it is compared to."""
-    document = {
+def document_of(
+    scope: Scope, *, rows: list[dict[str, Any]], totals: list[dict[str, Any]], before: Window | None = None
+) -> dict[str, Any]:
+    """The document for JSON, with the period that it is compared to."""
+    return {
         "version": VERSION,
         "cluster": scope.state.cluster,
         "window": times(scope.query.window, scope.query.calendar.zone),
@@ -253,7 +224,6 @@ def write_json(
         "totals": totals,
         "unaccounted": None if scope.unaccounted is None else most_unaccounted(scope.unaccounted),
     }
-    write_document(file, document)
 
 
 def write_sampled(file: TextIO, lines: Sequence[SampledLine], *, source: str = "gputally") -> None:

@@ -1,17 +1,16 @@
-"""Writes what a period costs at two price books: tables for people, Markdown, CSV and JSON."""
+"""What a period costs at two price books."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
 from gputally.accounting.prices.book import DIGEST_PREFIX, PriceBook
-from gputally.formatting.tables import write_document, write_rows, write_table
 from gputally.ledger.records import Window
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR
-from gputally.output.report import write_heading
+from gputally.output.answer import Answer, Section
 from gputally.output.scope import Scope, times
 from gputally.reports.bill_rows import RowChoice
 from gputally.reports.price_comparison import ComparisonRow, ComparisonRows, PriceComparison, comparison_rows
@@ -39,22 +38,20 @@ class RerateReport(Struct, frozen=True, kw_only=True):
     places: int
 
 
-def write_comparison(file: TextIO, report: RerateReport, *, output: str) -> None:
-    """Write a comparison, with one table for each currency before. CSV has no totals."""
-    query = report.scope.query
+def comparison_answer(report: RerateReport) -> Answer:
+    """One table for each currency before."""
+    scope, books, query = report.scope, report.books, report.scope.query
     found = comparison_rows(report.comparison, RowChoice(report.places, report.top, query.time_columns))
-    if output == "json":
-        _write_document(file, report, found)
-    elif output == "csv":
-        rows = ((*row.labels, *_values(row, _FIELDS)) for each in found for row in each.rows)
-        write_rows(file, (*query.columns, *_FIELDS), rows, output="csv")
-    else:
-        write_heading(file, report.scope.about, output)
-        books = report.books
-        after = f"{_name(books.after)}{_purchase(books)}"
-        file.write(f"before: {printable(_name(books.before))}\nafter: {printable(after)}\n\n")
-        for each in found:
-            write_table(file, *_table(query, each), output=output)
+    names = f"before: {printable(_name(books.before))}\nafter: {printable(f'{_name(books.after)}{_purchase(books)}')}"
+    return Answer(
+        title="GPU cost at other prices",
+        about=f"From {scope.about}",
+        heading=f"GPU cost from {scope.about}",
+        sections=[Section(notes=[names]), *(_section(query, each) for each in found)],
+        columns=(*query.columns, *_FIELDS),
+        records=((*row.labels, *_values(row, _FIELDS)) for each in found for row in each.rows),
+        document=lambda: _document_of(report, found),
+    )
 
 
 def hours(gpu_time: int) -> str:
@@ -62,12 +59,12 @@ def hours(gpu_time: int) -> str:
     return f"{RunningSums(GPU_HOUR, 2).add(gpu_time):,f}"
 
 
-def _table(query: ReportQuery, found: ComparisonRows) -> tuple[list[str], list[list[object]]]:
+def _section(query: ReportQuery, found: ComparisonRows) -> Section:
     total = found.total
     shown = [name for name in _SHOWN if name in _ALWAYS or _matters(name, found)]
     labels = [(*row.labels,) for row in found.rows] + [("total", *[""] * (len(query.columns) - 1))]
     rows = [[*names, *_values(row, shown)] for names, row in zip(labels, (*found.rows, total), strict=True)]
-    return [*query.columns, *(_head(name, total) for name in shown)], rows
+    return Section(head=[*query.columns, *(_head(name, total) for name in shown)], rows=rows, totals=1)
 
 
 def _matters(name: str, found: ComparisonRows) -> bool:
@@ -95,10 +92,10 @@ def _purchase(books: Books) -> str:
     return f", spot nodes as {books.instead_of_spot.value}" if books.instead_of_spot else ""
 
 
-def _write_document(file: TextIO, report: RerateReport, found: Sequence[ComparisonRows]) -> None:
+def _document_of(report: RerateReport, found: Sequence[ComparisonRows]) -> dict[str, Any]:
     scope, comparison = report.scope, report.comparison
     columns, zone = scope.query.columns, scope.query.calendar.zone
-    document = {
+    return {
         "version": VERSION,
         "cluster": scope.state.cluster,
         "window": times(scope.query.window, zone),
@@ -115,7 +112,6 @@ def _write_document(file: TextIO, report: RerateReport, found: Sequence[Comparis
         "changed_days_gpu_hours": _hours(comparison.changed_days, report.places),
         "unknown_labels": {key: _hours(time, report.places) for key, time in comparison.unknown_keys.items()},
     }
-    write_document(file, document)
 
 
 def _document(row: ComparisonRow) -> dict[str, Any]:

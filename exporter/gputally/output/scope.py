@@ -14,8 +14,6 @@ from gputally.reports.bill_rows import lost_note
 from gputally.reports.query import ReportQuery
 from gputally.reports.unbilled import most_unaccounted, note_of
 
-PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
-"""The usual decimals of amounts, by format."""
 RECORD_NAMES: Final[Mapping[Records, str]] = {
     Records.ALLOCATIONS: "allocations",
     Records.PODS: "single pods",

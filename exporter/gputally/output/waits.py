@@ -1,13 +1,12 @@
-"""Reports waits for GPUs: tables for people, Markdown, HTML, CSV and JSON."""
+"""Waits for GPUs of a period."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from gputally.formatting.html_pages import HtmlTable, tables_page
-from gputally.formatting.tables import title, write_document, write_rows, write_table
-from gputally.output.scope import Scope, document_head, write_notes
+from gputally.output.answer import Answer, Bar, Section
+from gputally.output.scope import Scope, document_head
 from gputally.reports.waits import PENDING, UNCREATED, CurrencyRows, WaitQuery, WaitReportRow
 
 VERSION: Final = 1
@@ -39,37 +38,20 @@ class WaitReport(Struct, frozen=True, kw_only=True):
     found: Sequence[CurrencyRows]
 
 
-def write_waits(file: TextIO, report: WaitReport, *, output: str) -> None:
-    """Write waits. CSV has no totals, so that its columns can be summed."""
+def waits_answer(report: WaitReport) -> Answer:
+    """The tables of pending pods, and of those that did not exist, in each currency."""
     scope, columns = report.scope, report.query.columns
-    if output == "json":
-        write_document(file, _document(report))
-    elif output == "csv":
-        rows = (
-            (*row.labels, *(getattr(row, name) for name in _MEASURES), row.currency)
-            for each in report.found
-            for row in each.rows
-        )
-        write_rows(file, (*columns, *_MEASURES, "currency"), rows, output="csv")
-    elif output == "html":
-        tables = (
-            HtmlTable(*_table(each, columns), [row.share for row in each.rows], caption=_caption(each))
-            for each in report.found
-        )
-        about = f"From {scope.about}"
-        file.write(tables_page(title="Waits for GPUs", about=about, tables=tables, notes=scope.notes))
-    else:
-        _write_tables(file, report, f"Waits for GPUs from {scope.about}", output)
-
-
-def _write_tables(file: TextIO, report: WaitReport, heading: str, output: str) -> None:
-    file.write(f"{title(heading, output, level=1)}\n")
-    if not report.found:
-        file.write(f"\n{report.scope.nothing}\n")
-    for each in report.found:
-        file.write(f"\n{title(_caption(each), output)}\n\n")
-        write_table(file, *_table(each, report.query.columns), output=output)
-    write_notes(file, report.scope)
+    rows = (row for each in report.found for row in each.rows)
+    return Answer(
+        title="Waits for GPUs",
+        about=f"From {scope.about}",
+        heading=f"Waits for GPUs from {scope.about}",
+        sections=[_section(each, columns) for each in report.found] or [Section(notes=[scope.nothing])],
+        notes=scope.notes,
+        columns=(*columns, *_MEASURES, "currency"),
+        records=((*row.labels, *(getattr(row, name) for name in _MEASURES), row.currency) for row in rows),
+        document=lambda: _document(report),
+    )
 
 
 def _document(report: WaitReport) -> dict[str, Any]:
@@ -87,20 +69,21 @@ def _values(row: WaitReportRow) -> dict[str, Any]:
     return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
 
 
-def _caption(found: CurrencyRows) -> str:
-    return _CAPTIONS[found.total.pods]
-
-
-def _table(found: CurrencyRows, columns: Sequence[str]) -> tuple[list[str], list[list[object]]]:
+def _section(found: CurrencyRows, columns: Sequence[str]) -> Section:
     """The columns for people; the last row is the total."""
     has = {name: bool(getattr(found.total, name)) for name in ("unpriced", "at_least")}
     has["cost"] = bool(found.total.currency)  # no price is no cost of 0.00
     has["highest_cost"] = found.total.highest_cost != found.total.cost
     shown = [name for name in _SHOWN if has.get(name, True)]
-    head = [*(column.replace("_", " ") for column in columns), *_heads(shown, found.total.currency)]
     total = ("total", *[""] * (len(columns) - 1))
     rows = [(row.labels, row) for row in found.rows] + [(total, found.total)]
-    return head, [[*labels, *(getattr(row, name) for name in shown)] for labels, row in rows]
+    return Section(
+        title=_CAPTIONS[found.total.pods],
+        head=[*(column.replace("_", " ") for column in columns), *_heads(shown, found.total.currency)],
+        rows=[[*labels, *(getattr(row, name) for name in shown)] for labels, row in rows],
+        totals=1,
+        bars=[Bar(row.share) for row in found.rows],
+    )
 
 
 def _heads(names: Sequence[str], currency: str) -> Iterator[str]:

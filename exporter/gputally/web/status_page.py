@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from gputally.formatting.html_pages import STYLE
+from gputally.formatting.html_pages import page_start
 
 REFRESH_SECONDS: Final = 30
 LINKS: Final = (
@@ -40,18 +40,7 @@ def page(
         for path, meaning in (*LINKS, *links, DOCUMENTATION)
     )
     return f"""\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta http-equiv="refresh" content="{REFRESH_SECONDS}">
-<title>{escape(title)}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<main>
-<h1>{escape(title)}</h1>
+{page_start(title, refresh_s=REFRESH_SECONDS)}\
 <p>{escape(about)}</p>
 {_state(missing)}
 {"".join(map(_table, sections))}<h2>Pages</h2>

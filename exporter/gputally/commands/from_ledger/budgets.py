@@ -8,7 +8,9 @@ from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.open import reading_once
 from gputally.model.budgets import GPU_HOURS
-from gputally.output.budgets import PLACES, write_budgets
+from gputally.output.answer import PLACES
+from gputally.output.budgets import budgets_answer
+from gputally.output.writer import write_answer
 from gputally.process.clock import zone_named
 from gputally.reports.budgets import BudgetRow, budget_row, evaluate
 
@@ -26,7 +28,7 @@ def show_budgets(ledger: str, configuration: str, prices: str, *, output: str, d
         state = reader.state()
         found = evaluate(reader, rules.budgets, currency=book.currency if book else "", zone_of=zone_named)
     rows = [budget_row(each, places=places, zone=zone_named(each.budget.time_zone)) for each in found]
-    write_budgets(sys.stdout, rows, state, output=output)
+    write_answer(sys.stdout, budgets_answer(rows, state), output=output)
     _warn(rows, output=output)
     sys.stdout.flush()
     return 0

@@ -11,8 +11,9 @@ from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.commands.scope_flags import ScopeOptions
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import GapSubject, Records
+from gputally.output.answer import PLACES
 from gputally.output.explanation import Explanation, write_explanation
-from gputally.output.scope import PLACES, Scope
+from gputally.output.scope import Scope
 from gputally.reports.explanation import ExplainedPod, ExplainedSums, costliest, explain
 from gputally.reports.query import unmatched
 

@@ -11,8 +11,9 @@ from gputally.errors import ConfigError, LedgerDamaged, Problem
 from gputally.ledger.closed_period import ClosedPeriod, broken_chain
 from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
-from gputally.output.periods import Invoice, write_invoice, write_list
-from gputally.output.scope import PLACES
+from gputally.output.answer import PLACES
+from gputally.output.periods import Invoice, invoice_answer, list_answer
+from gputally.output.writer import write_answer
 from gputally.reports.closing import draft_period
 from gputally.reports.windows import parse_window
 
@@ -44,10 +45,10 @@ def periods(ledger: str, options: PeriodOptions) -> int:
         broken = broken_chain(closed)
         chosen = _preview(reader, options) if options.preview else _chosen(closed, options.period)
     if chosen is None:
-        write_list(sys.stdout, closed, broken, output=options.output, places=options.places)
+        answer = list_answer(closed, broken, places=options.places)
     else:
-        invoice = Invoice(period=chosen, closed=closed, by=options.by, places=options.places)
-        write_invoice(sys.stdout, invoice, output=options.output)
+        answer = invoice_answer(Invoice(period=chosen, closed=closed, by=options.by, places=options.places))
+    write_answer(sys.stdout, answer, output=options.output)
     sys.stdout.flush()
     if broken:
         raise LedgerDamaged(f"{broken.text}; compare it with a backup: docs/closing.md#verification")

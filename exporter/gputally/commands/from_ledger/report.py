@@ -12,10 +12,12 @@ from gputally.errors import ConfigError, Problem
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import IMPORTED
 from gputally.model.units import GPU_HOUR
-from gputally.output.report import BillReport, ChangeReport, write_bill, write_changes, write_focus, write_sampled
-from gputally.output.scope import PLACES, Scope
-from gputally.output.team_report import TOP_JOBS, TeamReport, write_teams
-from gputally.output.waterfall import WaterfallReport, write_waterfall
+from gputally.output.answer import PLACES
+from gputally.output.report import BillReport, ChangeReport, bill_answer, changes_answer, write_focus, write_sampled
+from gputally.output.scope import Scope
+from gputally.output.team_report import TOP_JOBS, TeamReport, teams_answer
+from gputally.output.waterfall import WaterfallReport, waterfall_answer
+from gputally.output.writer import write_answer
 from gputally.reports.bill import OF_CAPACITY, TEAM_BY, Bill, add_progress, bill_of, bill_with_unallocated, team_bill_of
 from gputally.reports.cells import read_cells, read_job_cells, read_lost, read_unallocated, read_usage
 from gputally.reports.choices import EVEN, RECURRING, TIME_DIMENSIONS, WEIGHTED
@@ -104,7 +106,7 @@ def _write_changes(reader: LedgerReader, scope: Scope, options: ReportOptions, p
     changes = _changes(reader, scope, options)
     scope = matched(reader, scope, is_empty=not changes.changes)
     progress("")
-    write_changes(sys.stdout, structs.replace(changes, scope=scope), output=options.output)
+    write_answer(sys.stdout, changes_answer(structs.replace(changes, scope=scope)), output=options.output)
     if (note := length_note(scope.query.window, changes.before)) and options.output in _FOR_PROGRAMS:
         sys.stderr.write(f"gputally: {note}\n")
     return scope
@@ -116,18 +118,18 @@ def _write_lines(reader: LedgerReader, scope: Scope, options: ReportOptions, pro
         waterfall = _waterfall(reader, scope, options)
         scope = matched(reader, scope, is_empty=not waterfall.found)
         progress("")
-        write_waterfall(sys.stdout, structs.replace(waterfall, scope=scope), output=options.output)
+        write_answer(sys.stdout, waterfall_answer(structs.replace(waterfall, scope=scope)), output=options.output)
     elif options.preset:
         teams = _teams(reader, scope, options)
         scope = matched(reader, scope, is_empty=not teams.bill.teams.lines)
         progress("")
-        write_teams(sys.stdout, structs.replace(teams, scope=scope), output=options.output)
+        write_answer(sys.stdout, teams_answer(structs.replace(teams, scope=scope)), output=options.output)
     else:
         bill = _bill(reader, scope.query, options.unallocated)
         scope = matched(reader, scope, is_empty=not bill.lines)
         progress("")
         found = BillReport(scope=scope, bill=bill, top=options.top, places=options.places)
-        write_bill(sys.stdout, found, output=options.output)
+        write_answer(sys.stdout, bill_answer(found), output=options.output)
     return scope
 
 

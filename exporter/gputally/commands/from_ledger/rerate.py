@@ -14,8 +14,9 @@ from gputally.config.document import STDIN
 from gputally.config.prices import read_price_book
 from gputally.errors import ConfigError, Problem
 from gputally.model.price import Purchase
-from gputally.output.rerating import RerateReport, hours, write_comparison
-from gputally.output.scope import PLACES
+from gputally.output.answer import PLACES
+from gputally.output.rerating import RerateReport, comparison_answer, hours
+from gputally.output.writer import write_answer
 from gputally.reports.price_comparison import PriceComparison, compare_prices
 from gputally.reports.rerating import Books, read_rated
 
@@ -51,7 +52,7 @@ def rerate(options: RerateOptions) -> int:
             places=PLACES[options.output] if options.decimals is None else options.decimals,
         )
         progress("")
-        write_comparison(sys.stdout, report, output=options.output)
+        write_answer(sys.stdout, comparison_answer(report), output=options.output)
         sys.stdout.flush()
         empty = matched(reader, scope, is_empty=not comparison.lines)
         for note in (*empty.warnings, *_notes(comparison)):

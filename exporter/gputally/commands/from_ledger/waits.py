@@ -8,8 +8,9 @@ from gputally.commands.from_ledger.reading import matched, reading_scope
 from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.commands.scope_flags import ScopeOptions
 from gputally.ledger.records import Records
-from gputally.output.scope import PLACES
-from gputally.output.waits import WaitReport, write_waits
+from gputally.output.answer import PLACES
+from gputally.output.waits import WaitReport, waits_answer
+from gputally.output.writer import write_answer
 from gputally.reports.choices import TIME_DIMENSIONS
 from gputally.reports.waits import WaitQuery, read_waits, wait_rows
 
@@ -44,7 +45,8 @@ def report_waits(options: WaitOptions) -> int:
         ]
         scope = matched(reader, period, is_empty=not found)
         progress("")
-        write_waits(sys.stdout, WaitReport(scope=scope, query=query, found=found), output=options.output)
+        report = WaitReport(scope=scope, query=query, found=found)
+        write_answer(sys.stdout, waits_answer(report), output=options.output)
         sys.stdout.flush()
         if options.output == "csv":
             sys.stderr.writelines(f"gputally: {note}\n" for note in scope.warnings)

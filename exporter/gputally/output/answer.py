@@ -1,0 +1,66 @@
+"""What a command answers, stated once for all formats."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from gputally.formatting.tables import Row
+
+FORMATS: Final = ("table", "markdown", "html", "csv", "json")
+"""Each answer has all of them, the usual one first."""
+PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
+"""The usual decimals of amounts, by format."""
+
+
+class Bar(NamedTuple):
+    """The bar of a row, in percent of the whole; that of a part of the row above is drawn in another colour."""
+
+    length: Decimal
+    begin: Decimal = Decimal()
+    is_part: bool = False
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """Something found: how severe it is, by which rule, about what, and facts with their names."""
+
+    severity: str
+    rule: str
+    about: str
+    facts: Sequence[tuple[str, str]]
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """A part of an answer: a title, sentences, a table whose last rows are totals, what was found, and notes below.
+
+    The rows but totals have `bars`, which tables draw with `bar_width` characters, and not at all if that is 0.
+    """
+
+    title: str = ""
+    sentences: Sequence[str] = ()
+    head: Sequence[str] = ()
+    rows: Sequence[Row] = ()
+    totals: int = 0
+    bars: Sequence[Bar] = ()
+    bar_width: int = 0
+    entries: Sequence[Entry] = ()
+    notes: Sequence[str] = ()
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What a command says: sections and notes for people, records for CSV, and a document for JSON.
+
+    HTML begins with the `title` and `about`, tables with the `heading`, if any, and Markdown with either of them. Only
+    the parts of the chosen format are read.
+    """
+
+    title: str
+    about: str
+    heading: str = ""
+    sections: Iterable[Section]
+    columns: Sequence[str]
+    records: Iterable[Row]
+    document: Callable[[], Mapping[str, Any]]
+    notes: Sequence[str] = ()
+    is_about_apart: bool = False
