@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes import Changes
 from gputally.cli import main
 from gputally.ledger.open_to_write import open_ledger
+from gputally.output.answer import FORMATS
 from tests.conftest import Golden
 from tests.contract.records import CLASS_VERSION, PREEMPTION
 from tests.core.manifests import us
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 MANIFESTS = Path(__file__).parents[1] / "unit" / "posture" / "manifests"
 
 
-@pytest.mark.parametrize("output", ["table", "markdown", "html", "json"])
+@pytest.mark.parametrize("output", FORMATS)
 def test_the_posture_is_as_recorded(
     output: str, golden: Golden, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

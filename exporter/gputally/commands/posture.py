@@ -4,9 +4,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Final
 
+from gputally.commands.output_flags import add_output_flag
 from gputally.process.settings import Setting, add_epilog, add_flags, file
 
-OUTPUTS: Final = ("table", "markdown", "html", "json")
 _EXAMPLES: Final = """\
 Only reads. It needs no ledger and no aggregator: PriorityClasses, ResourceQuotas, PodDisruptionBudgets, nodes,
 namespaces, GPU pods and their workloads come from the API server, or from FILEs. What you may not list is named, with
@@ -52,7 +52,7 @@ def add_posture_flags(command: ArgumentParser) -> None:
     add("--context", metavar="NAME", default="", help="context of the kubeconfig; default is the current one")
     add_flags(command, (_CONFIGURATION, _LEDGER))
     add("--window", metavar="PERIOD", default="30d", help="the period to read from the ledger [default: %(default)s]")
-    add("--output", choices=OUTPUTS, default="table", help="[default: %(default)s]")
+    add_output_flag(command)
     add("--exit-zero", action="store_true", help="exit with 0 whatever is found")
 
 

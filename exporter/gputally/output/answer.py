@@ -32,13 +32,16 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Section(Struct, frozen=True, kw_only=True):
-    """A part of an answer: a title, sentences, a table whose last rows are totals, what was found, and notes below.
+    """A part of an answer: a title, a table whose last rows are totals, what was found, and notes below.
+
+    Between title and table stand `sentences`, which tables wrap and Markdown lists, or `lines` that follow the title.
 
     The rows but totals have `bars`, which tables draw with `bar_width` characters, and not at all if that is 0.
     """
 
     title: str = ""
     sentences: Sequence[str] = ()
+    lines: Sequence[str] = ()
     head: Sequence[str] = ()
     rows: Sequence[Row] = ()
     totals: int = 0

@@ -20,11 +20,12 @@ def html_lines(answer: Answer) -> Iterator[str]:
 
 
 def _html_section(section: Section) -> Iterator[str]:
-    is_caption = section.head and not section.sentences
+    listed = (*section.sentences, *section.lines)
+    is_caption = section.head and not listed
     if section.title and not is_caption:
         yield f"<h2>{_text(section.title)}</h2>\n"
-    if section.sentences:
-        yield f"<ul>\n{''.join(f'<li>{_text(each)}</li>{chr(10)}' for each in section.sentences)}</ul>\n"
+    if listed:
+        yield f"<ul>\n{''.join(f'<li>{_text(each)}</li>{chr(10)}' for each in listed)}</ul>\n"
     if section.head:
         yield from _html_table(section, caption=section.title if is_caption else "")
     for entry in section.entries:

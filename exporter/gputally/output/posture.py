@@ -1,18 +1,15 @@
-"""Writes a posture: who may preempt whom, quotas and findings, as tables, Markdown, HTML or JSON."""
+"""A posture: who may preempt whom, quotas and findings."""
 
-import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
-from msgspec import Struct, convert, structs, to_builtins
+from msgspec import structs, to_builtins
 
 from gputally.formatting.amounts import counted, listed, shortened
-from gputally.formatting.html_pages import html_template
-from gputally.formatting.tables import markdown, markdown_table, write_document, write_rows
-from gputally.model.printable import printable
 from gputally.model.units import GPU
+from gputally.output.answer import Answer, Entry, Section
 from gputally.posture.classes import ClassChange
 from gputally.posture.document import VERSION, Posture, Unchecked
 from gputally.posture.finding import Finding, ObjectName, Severity
@@ -24,27 +21,21 @@ UNKNOWN: Final = "unknown"
 FORBIDDEN: Final = "(!)"
 """Marks preemptions that were observed and are not permitted."""
 Cells = tuple[str | int | None, ...]
-_WIDTH: Final = 100
+_FINDING: Final = ("severity", "check", "object", "what", "why", "remedy")
 
 
-class FindingGroup(Struct, frozen=True, kw_only=True):
-    """Findings that differ only in their object; `objects` names the first ones, and counts the others."""
-
-    severity: str
-    check: str
-    objects: str
-    what: str
-    why: str
-    remedy: str
-
-
-def finding_groups(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
-    """The groups in the order of their first findings."""
+def finding_entries(findings: Iterable[Finding]) -> tuple[Entry, ...]:
+    """Findings in order; those that differ only in their object are one, which names the first objects."""
     found = defaultdict[tuple[str, ...], list[ObjectName]](list)
     for each in findings:
         found[each.severity.value, each.check, each.what, each.why, each.remedy].append(each.object)
     return tuple(
-        FindingGroup(severity=severity, check=check, objects=_named(objects), what=what, why=why, remedy=remedy)
+        Entry(
+            severity=severity,
+            rule=check,
+            about=_named(objects),
+            facts=(("what", what), ("why", why), ("do", remedy)),
+        )
         for (severity, check, what, why, remedy), objects in found.items()
     )
 
@@ -53,17 +44,7 @@ def _named(objects: list[ObjectName]) -> str:
     return listed(shortened(list(map(str, objects))))
 
 
-class PostureSection(Struct, frozen=True, kw_only=True):
-    """A heading with sentences, a table after them, and findings."""
-
-    title: str
-    sentences: tuple[str, ...] = ()
-    head: tuple[str, ...] = ()
-    rows: tuple[Cells, ...] = ()
-    findings: tuple[FindingGroup, ...] = ()
-
-
-def sections(posture: Posture) -> Iterator[PostureSection]:
+def sections(posture: Posture) -> Iterator[Section]:
     """All sections in their order."""
     yield _classes(posture)
     yield _preemptions(posture)
@@ -72,17 +53,17 @@ def sections(posture: Posture) -> Iterator[PostureSection]:
     if posture.class_changes is not None:
         yield _class_changes(posture.class_changes)
     yield _quotas(posture)
-    yield PostureSection(title="Pods without a class", sentences=posture.default.sentences)
+    yield Section(title="Pods without a class", sentences=posture.default.sentences)
     yield _findings(posture)
     if posture.accepted:
-        yield PostureSection(
+        yield Section(
             title="Accepted findings",
-            sentences=tuple(f"{each.objects}: {each.check}: {each.what}." for each in finding_groups(posture.accepted)),
+            sentences=tuple(
+                f"{each.about}: {each.rule}: {each.facts[0][1]}." for each in finding_entries(posture.accepted)
+            ),
         )
     if posture.unchecked or posture.ignored or posture.not_modelled:
-        yield PostureSection(
-            title="What is not known", sentences=(*map(_unchecked, posture.unchecked), *_ignored(posture))
-        )
+        yield Section(title="What is not known", sentences=(*map(_unchecked, posture.unchecked), *_ignored(posture)))
 
 
 def summary(posture: Posture) -> str:
@@ -94,9 +75,9 @@ def summary(posture: Posture) -> str:
     return listed((*counts[:-1], infos))
 
 
-def _classes(posture: Posture) -> PostureSection:
+def _classes(posture: Posture) -> Section:
     if posture.classes is None:
-        return PostureSection(title="PriorityClasses", sentences=(f"The PriorityClasses are {UNKNOWN}.",))
+        return Section(title="PriorityClasses", sentences=(f"The PriorityClasses are {UNKNOWN}.",))
     rows = tuple(
         (
             each.name,
@@ -109,18 +90,18 @@ def _classes(posture: Posture) -> PostureSection:
         for each in posture.classes
     )
     head = ("class", "value", "tier", "preemptionPolicy", "globalDefault", "")
-    return PostureSection(title="PriorityClasses", head=head, rows=rows)
+    return Section(title="PriorityClasses", head=head if rows else (), rows=rows)
 
 
-def _preemptions(posture: Posture) -> PostureSection:
+def _preemptions(posture: Posture) -> Section:
     title = "Who may preempt whom"
     if not posture.preemptions:
         why = UNKNOWN if posture.classes is None else "only those of the system"
-        return PostureSection(title=title, sentences=(f"The classes are {why}.",))
+        return Section(title=title, sentences=(f"The classes are {why}.",))
     names = [each.name for each in posture.preemptions]
     rows = tuple((each.name, *(_permitted(each, name) for name in names)) for each in posture.preemptions)
     note = "Pods of the system's classes may preempt all of them."
-    return PostureSection(
+    return Section(
         title=title,
         sentences=(*(each.sentence for each in posture.preemptions), note),
         head=("preemptor \\ victim", *names),
@@ -135,13 +116,13 @@ def _permitted(found: PermittedPreemptions, victim: str) -> str:
     return "yes" if victim in found.may_preempt else no
 
 
-def _observed(observed: ObservedPreemptions) -> PostureSection:
+def _observed(observed: ObservedPreemptions) -> Section:
     by_pair = {(each.preemptor, each.victim): each for each in observed.pairs}
     victims = tuple(dict.fromkeys(each.victim for each in observed.pairs))
     rows = tuple((tier, *(_cell(by_pair[tier, victim]) for victim in victims)) for tier in observed.tiers)
     period = f"{observed.start:%Y-%m-%d %H:%M} to {observed.end:%Y-%m-%d %H:%M} UTC"
     note = f"Preemptions by tier from {period}, and whether values and policies permit them. {FORBIDDEN} marks others."
-    return PostureSection(
+    return Section(
         title="Observed preemptions",
         sentences=(note, *observed.sentences),
         head=("preemptor \\ victim", *victims),
@@ -157,21 +138,21 @@ def _cell(pair: TierPair) -> str:
     return f"{pair.observed}, {permitted}" if pair.observed else permitted
 
 
-def _class_changes(changes: tuple[ClassChange, ...]) -> PostureSection:
+def _class_changes(changes: tuple[ClassChange, ...]) -> Section:
     title = "Changes of PriorityClasses"
     if not changes:
-        return PostureSection(title=title, sentences=("No class was created, changed or deleted in that time.",))
+        return Section(title=title, sentences=("No class was created, changed or deleted in that time.",))
     rows = tuple((f"{each.at:%Y-%m-%d %H:%M:%S}", each.name, each.what) for each in changes)
-    return PostureSection(title=title, head=("UTC", "class", "change"), rows=rows)
+    return Section(title=title, head=("UTC", "class", "change"), rows=rows)
 
 
-def _quotas(posture: Posture) -> PostureSection:
+def _quotas(posture: Posture) -> Section:
     title = "GPU quotas by namespace and class"
     if posture.quotas is None:
-        return PostureSection(title=title, sentences=(f"The quotas are {UNKNOWN}.", *_capacity(posture)))
+        return Section(title=title, sentences=(f"The quotas are {UNKNOWN}.", *_capacity(posture)))
     if not posture.quotas:
-        return PostureSection(title=title, sentences=("No ResourceQuota limits GPUs.", *_capacity(posture)))
-    return PostureSection(
+        return Section(title=title, sentences=("No ResourceQuota limits GPUs.", *_capacity(posture)))
+    return Section(
         title=title,
         sentences=tuple(_capacity(posture)),
         head=("namespace", "quota", "counts pods of", "resource", "hard", "used", "headroom"),
@@ -202,9 +183,9 @@ def gpus(micro: int) -> str:
     return f"{(Decimal(micro) / GPU).normalize():f}"
 
 
-def _findings(posture: Posture) -> PostureSection:
+def _findings(posture: Posture) -> Section:
     found = f"{summary(posture)}." if posture.findings else "No check has found anything."
-    return PostureSection(title="Findings", sentences=(found,), findings=finding_groups(posture.findings))
+    return Section(title="Findings", sentences=(found,), entries=finding_entries(posture.findings))
 
 
 def _unchecked(each: Unchecked) -> str:
@@ -223,24 +204,21 @@ def _ignored(posture: Posture) -> Iterator[str]:
         yield f"Pods of these objects were not checked, as their kinds are not modelled: {names}."
 
 
-def write_posture(file: TextIO, posture: Posture, *, output: str) -> None:
-    """Write the document in this format."""
-    if output == "json":
-        write_document(file, document_of(posture))
-    elif output == "html":
-        file.write(
-            html_template("gputally.output", "posture.html").render(
-                title=TITLE, source=printable(posture.source), sections=_printable(posture)
-            )
-        )
-    elif output == "markdown":
-        file.write(f"# {TITLE}\n\n{markdown(posture.source)}: {summary(posture)}.\n")
-        for each in _printable(posture):
-            file.writelines(_markdown(each))
-    else:
-        file.write(f"{TITLE} of {printable(posture.source)}: {summary(posture)}\n")
-        for each in _printable(posture):
-            _write_plain(file, each)
+def posture_answer(posture: Posture) -> Answer:
+    """All sections; CSV has the findings."""
+    return Answer(
+        title=TITLE,
+        about=f"{posture.source}: {summary(posture)}.",
+        heading=f"{TITLE} of {posture.source}: {summary(posture)}",
+        is_about_apart=True,
+        sections=sections(posture),
+        columns=_FINDING,
+        records=(
+            (each.severity.value, each.check, str(each.object), each.what, each.why, each.remedy)
+            for each in posture.findings
+        ),
+        document=lambda: document_of(posture),
+    )
 
 
 def document_of(posture: Posture) -> dict[str, Any]:
@@ -252,58 +230,3 @@ def document_of(posture: Posture) -> dict[str, Any]:
     if posture.capacity:
         document["capacity"]["physical"] = Decimal(gpus(posture.capacity.physical))
     return {"version": VERSION} | document
-
-
-def _printable(posture: Posture) -> list[PostureSection]:
-    """The sections without control characters: what a cluster or a file contains must not control the terminal."""
-    return [convert(_clean(to_builtins(each)), PostureSection) for each in sections(posture)]
-
-
-def _clean(value: Any) -> Any:  # noqa: ANN401 - plain values
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, dict):
-        return {name: _clean(each) for name, each in value.items()}
-    return [_clean(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _write_plain(file: TextIO, section: PostureSection) -> None:
-    file.write(f"\n{section.title}\n\n")
-    file.writelines(_wrapped(each, "  ") for each in section.sentences)
-    if section.rows:
-        file.write("\n" if section.sentences else "")
-        write_rows(file, section.head, section.rows, output="table")
-    for finding in section.findings:
-        name = f"{finding.severity.upper()} {finding.check}: {finding.objects}"
-        file.write(f"\n{name}\n")
-        file.writelines(_wrapped(f"{label}: {text}", "  ") for label, text in _parts(finding))
-
-
-def _parts(finding: FindingGroup) -> tuple[tuple[str, str], ...]:
-    return ("what", finding.what), ("why", finding.why), ("do", finding.remedy)
-
-
-def _wrapped(text: str, indent: str) -> str:
-    wrapped = textwrap.fill(
-        text,
-        _WIDTH,
-        initial_indent=indent,
-        subsequent_indent=2 * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return f"{wrapped}\n"
-
-
-def _markdown(section: PostureSection) -> Iterator[str]:
-    yield f"\n## {section.title}\n\n"
-    for each in section.sentences:
-        yield f"- {markdown(each)}\n"
-    if section.rows:
-        yield "\n" if section.sentences else ""
-        yield from markdown_table(section.head, section.rows)
-    for finding in section.findings:
-        yield f"\n### {finding.severity.capitalize()}: {markdown(finding.objects)}\n\n"
-        yield f"`{finding.check}`\n\n"
-        for label, text in _parts(finding):
-            yield f"- {label}: {markdown(text)}\n"

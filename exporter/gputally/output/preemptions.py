@@ -1,18 +1,18 @@
-"""Lists preemptions and other disruptions, by pod or by job: tables for people, CSV and JSON."""
+"""Preemptions and other disruptions, by pod or by job."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from gputally.formatting.tables import write_document, write_rows
+from gputally.formatting.tables import Row
 from gputally.model.disruptions import Cause
-from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND, duration_text
-from gputally.output.scope import Scope, document_head, write_notes
+from gputally.output.answer import Answer, Section
+from gputally.output.scope import Scope, document_head
 from gputally.reports.disruptions import PLACES, DisruptionLine, PreemptionRow, TierTotal, preemption_row, tier_totals
 from gputally.reports.job_preemptions import JobPreemption, total_loss
 from gputally.reports.preemption_records import JobPreemptionRow, record_row
@@ -29,29 +29,33 @@ _JOB_HEAD: Final = ("decided", "job", "tier", "pods", "gpus", "by tier", "permit
 _PERMITTED: Final = {True: "yes", False: "no", None: ""}
 
 
-def write_preemptions(
-    file: TextIO, lines: Sequence[DisruptionLine], scope: Scope, *, output: str, tiers_only: bool
-) -> None:
-    """Write them; with `tiers_only` without names of preemptors."""
-    zone = scope.query.calendar.zone
-    rows = [preemption_row(line, zone, tiers_only=tiers_only) for line in lines]
+def preemptions_answer(lines: Sequence[DisruptionLine], scope: Scope, *, tiers_only: bool) -> Answer:
+    """Disrupted pods, with the cascades and the totals of tiers; with `tiers_only` without names of preemptors."""
+    rows = [preemption_row(line, scope.query.calendar.zone, tiers_only=tiers_only) for line in lines]
     if tiers_only:
         rows = list(_linked_among(rows))
     totals = tier_totals(lines, tiers_only=tiers_only)
-    if output == "json":
-        write_document(file, document(rows, scope) | {"totals": totals})
-    elif output == "csv":
-        write_rows(file, PreemptionRow.__struct_fields__, map(_plain, rows), output="csv")
-    else:
-        file.write(f"Disrupted pods from {printable(scope.about)}\n\n")
-        if rows:
-            write_rows(file, _HEAD, map(_cells, rows), output="table")
-        file.write(f"\n{_total(rows)}\n{lost_total(lines, scope)}" if rows else f"{scope.nothing}\n")
-        file.writelines(_cascades(rows))
-        if totals:
-            file.write("\n")
-            write_rows(file, _TOTAL_HEAD, map(_total_cells, totals), output="table")
-        write_notes(file, scope)
+    return Answer(
+        title="Disrupted pods",
+        about=f"From {scope.about}",
+        heading=f"Disrupted pods from {scope.about}",
+        sections=[
+            _section(_HEAD, map(_cells, rows), [_total(rows), *lost_notes(lines, scope)], scope),
+            *_cascades(rows),
+            *([Section(head=_TOTAL_HEAD, rows=[*map(_total_cells, totals)])] if totals else []),
+        ],
+        notes=scope.notes,
+        columns=PreemptionRow.__struct_fields__,
+        records=map(_plain, rows),
+        document=lambda: document(rows, scope) | {"totals": totals},
+    )
+
+
+def _section(head: Sequence[str], rows: Iterable[Row], notes: Sequence[str], scope: Scope) -> Section:
+    """The list with what it sums up to, or that it is empty."""
+    if found := list(rows):
+        return Section(head=head, rows=found, notes=["\n".join(notes)])
+    return Section(notes=[scope.nothing])
 
 
 def _linked_among(rows: Sequence[PreemptionRow]) -> Iterator[PreemptionRow]:
@@ -65,20 +69,23 @@ def _linked_among(rows: Sequence[PreemptionRow]) -> Iterator[PreemptionRow]:
         )
 
 
-def _cascades(rows: Sequence[PreemptionRow]) -> Iterator[str]:
-    """A line for each preemption by a pod that replaces a victim."""
+def _cascades(rows: Sequence[PreemptionRow]) -> Iterator[Section]:
+    """The preemptions by pods that replace a victim, if there are any."""
     by_id = {row.id: row for row in rows}
     linked = [(by_id[row.follows], row) for row in rows if row.follows in by_id]
-    if linked:
-        yield "\nCascades: preemptions by pods that replace a victim\n"
-    for before, row in linked[:_MOST_CASCADES]:
-        to = f"to {before.preemptor_tier}" if before.preemptor_tier else f"({before.cause})"
-        yield (
-            f"  {before.decided:%m-%d %H:%M:%S} {before.namespace}/{before.pod} ({before.tier}) lost its GPUs {to}; "
-            f"{row.decided:%m-%d %H:%M:%S} its replacement preempted {row.namespace}/{row.pod} ({row.tier})\n"
-        )
+    texts = [_cascade(before, row) for before, row in linked[:_MOST_CASCADES]]
     if len(linked) > _MOST_CASCADES:
-        yield f"  {len(linked) - _MOST_CASCADES} more; --output json has all of them\n"
+        texts.append(f"{len(linked) - _MOST_CASCADES} more; --output json has all of them")
+    if texts:
+        yield Section(title="Cascades: preemptions by pods that replace a victim", lines=texts)
+
+
+def _cascade(before: PreemptionRow, row: PreemptionRow) -> str:
+    to = f"to {before.preemptor_tier}" if before.preemptor_tier else f"({before.cause})"
+    return (
+        f"{before.decided:%m-%d %H:%M:%S} {before.namespace}/{before.pod} ({before.tier}) lost its GPUs {to}; "
+        f"{row.decided:%m-%d %H:%M:%S} its replacement preempted {row.namespace}/{row.pod} ({row.tier})"
+    )
 
 
 def document(rows: Sequence[Struct], scope: Scope) -> dict[str, Any]:
@@ -105,11 +112,11 @@ def _total_pods(rows: Sequence[PreemptionRow]) -> str:
     return text + (f", {violating:,} against a disruption budget" if violating else "")
 
 
-def lost_total(lines: Iterable[DisruptionLine], scope: Scope) -> str:
-    """What all of them lost, and would have lost with other checkpoint intervals; "" if none of it is known."""
+def lost_notes(lines: Iterable[DisruptionLine], scope: Scope) -> list[str]:
+    """What all of them lost, and would have lost with other checkpoint intervals; empty if none of it is known."""
     known = [line.lost for line in lines if line.lost]
     if not known:
-        return ""
+        return []
     loss = total_loss(known)
     text = f"lost {'up to ' if loss.is_upper_bound else ''}{_hours(loss.gpu_time)} GPU-h"
     others = [
@@ -117,7 +124,7 @@ def lost_total(lines: Iterable[DisruptionLine], scope: Scope) -> str:
         for every_us, amount in sorted(loss.at_intervals.items(), reverse=True)
     ]
     with_checkpoints = f"; with checkpoints {', '.join(others)}" if others else ""
-    return f"{text}{with_checkpoints}\n{scope.lost_note}\n"
+    return [f"{text}{with_checkpoints}", scope.lost_note]
 
 
 def _hours(gpu_time: int) -> str:
@@ -175,23 +182,21 @@ def plain(value: object) -> object:
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
 
 
-def write_job_preemptions(
-    file: TextIO, found: Sequence[JobPreemption], scope: Scope, *, output: str, tiers_only: bool
-) -> None:
-    """Write them; with `tiers_only` without names and priorities of preemptors."""
+def job_preemptions_answer(found: Sequence[JobPreemption], scope: Scope, *, tiers_only: bool) -> Answer:
+    """Preempted jobs; with `tiers_only` without names and priorities of preemptors."""
     zone, now_us = scope.query.calendar.zone, scope.state.accounted_us
     rows = [record_row(each, zone, now_us=now_us, tiers_only=tiers_only) for each in found]
-    if output == "json":
-        write_document(file, document(rows, scope))
-    elif output == "csv":
-        write_rows(file, JobPreemptionRow.__struct_fields__, map(_plain_job, rows), output="csv")
-    else:
-        file.write(f"Preempted jobs from {printable(scope.about)}\n\n")
-        if rows:
-            write_rows(file, _JOB_HEAD, map(_job_cells, rows), output="table")
-        lines = (line for each in found for line in each.victims)
-        file.write(f"\n{_job_total(rows)}\n{lost_total(lines, scope)}" if rows else f"{scope.nothing}\n")
-        write_notes(file, scope)
+    notes = [_job_total(rows), *lost_notes((line for each in found for line in each.victims), scope)]
+    return Answer(
+        title="Preempted jobs",
+        about=f"From {scope.about}",
+        heading=f"Preempted jobs from {scope.about}",
+        sections=[_section(_JOB_HEAD, map(_job_cells, rows), notes, scope)],
+        notes=scope.notes,
+        columns=JobPreemptionRow.__struct_fields__,
+        records=map(_plain_job, rows),
+        document=lambda: document(rows, scope),
+    )
 
 
 def _job_total(rows: Sequence[JobPreemptionRow]) -> str:

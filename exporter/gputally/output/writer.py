@@ -45,7 +45,7 @@ def _plain(answer: Answer) -> Iterator[Iterable[str]]:
 
 def _plain_section(section: Section) -> Iterator[Iterable[str]]:
     if section.title:
-        yield [f"{printable(section.title)}\n"]
+        yield [f"{printable(section.title)}\n", *(f"  {printable(each)}\n" for each in section.lines)]
     if section.sentences:
         yield map(_wrapped, section.sentences)
     if section.head:
@@ -98,8 +98,8 @@ def _markdown(answer: Answer) -> Iterator[Iterable[str]]:
 def _markdown_section(section: Section) -> Iterator[Iterable[str]]:
     if section.title:
         yield [f"## {markdown(section.title)}\n"]
-    if section.sentences:
-        yield (f"- {markdown(each)}\n" for each in section.sentences)
+    if listed := (*section.sentences, *section.lines):
+        yield (f"- {markdown(each)}\n" for each in listed)
     if section.head:
         yield markdown_table(section.head, section.rows)
     for entry in section.entries:

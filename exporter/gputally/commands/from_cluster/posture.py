@@ -13,7 +13,8 @@ from gputally.config.rules_file import default_rules, read_rules
 from gputally.errors import ConfigError, Problem
 from gputally.kube.connection import Choice, connect
 from gputally.model.rules import Rules
-from gputally.output.posture import write_posture
+from gputally.output.posture import posture_answer
+from gputally.output.writer import write_answer
 from gputally.posture.document import posture_of
 from gputally.posture.objects import PostureInput
 from gputally.posture.preemptions import PreemptionHistory
@@ -40,7 +41,7 @@ def posture(options: PostureOptions) -> int:
     rules = read_rules(options.configuration) if options.configuration else default_rules()
     read = read_manifests(options.files) if options.files else asyncio.run(_read_cluster(options, rules))
     found = posture_of(read, rules, _history(options))
-    write_posture(sys.stdout, found, output=options.output)
+    write_answer(sys.stdout, posture_answer(found), output=options.output)
     sys.stdout.flush()
     return int(found.fails and not options.exit_zero)
 

@@ -11,7 +11,8 @@ from gputally.commands.scope_flags import ScopeOptions
 from gputally.errors import ConfigError, Problem
 from gputally.ledger.records import Records
 from gputally.model.disruptions import Cause
-from gputally.output.preemptions import write_job_preemptions, write_preemptions
+from gputally.output.preemptions import job_preemptions_answer, preemptions_answer
+from gputally.output.writer import write_answer
 from gputally.reports.choices import VICTIM_FILTERED
 from gputally.reports.disruptions import read_disruptions
 from gputally.reports.job_preemptions import read_job_preemptions
@@ -40,13 +41,13 @@ def list_preemptions(options: PreemptionOptions) -> int:
         until_us = period.state.accounted_us
         if options.by == "job":
             jobs = list(read_job_preemptions(reader, period.query, until_us=until_us))
-            write, is_empty = partial(write_job_preemptions, sys.stdout, jobs), not jobs
+            answer, is_empty = partial(job_preemptions_answer, jobs), not jobs
         else:
             lines = list(read_disruptions(reader, period.query, options.causes, until_us=until_us))
-            write, is_empty = partial(write_preemptions, sys.stdout, lines), not lines
+            answer, is_empty = partial(preemptions_answer, lines), not lines
         scope = matched(reader, period, is_empty=is_empty)
         progress("")
-        write(scope, output=options.output, tiers_only=options.tiers_only)
+        write_answer(sys.stdout, answer(scope, tiers_only=options.tiers_only), output=options.output)
         sys.stdout.flush()
         if options.output == "csv":
             sys.stderr.writelines(f"gputally: {note}\n" for note in scope.warnings)

@@ -10,6 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.sqlite.writer import SqliteLedger
+from gputally.output.answer import FORMATS
+from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
 from tests.unit.commands.sample import CLUSTER, Runner, names
 
@@ -217,3 +219,10 @@ def test_a_ledger_in_which_nothing_is_accounted_yet_is_an_error(run: Runner, tmp
 
     assert result.status == 4
     assert "contains no accounting yet; wait until its aggregator is ready" in result.err
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_budgets_are_as_recorded(budgets: Budgets, golden: Golden, output: str) -> None:
+    budgets("tenant: red, period: month, gpu_hours: 250", "tenant: blue, period: year, amount: 999", output=output)
+
+    golden.check(f"budgets.{output}", budgets.result.out)

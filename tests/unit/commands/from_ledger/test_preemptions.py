@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.disruptions import Cause, Preemptor
 from gputally.model.units import COST_UNIT, GPU_HOUR
+from gputally.output.answer import FORMATS
 from tests.conftest import Golden
 from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, pod, segment, step, us
 from tests.unit.commands.sample import CLUSTER, Runner
@@ -84,7 +85,7 @@ RESTARTED = replace(
 )
 
 
-@pytest.mark.parametrize("output", ["table", "csv", "json"])
+@pytest.mark.parametrize("output", FORMATS)
 @pytest.mark.parametrize("by", ["pod", "job"])
 def test_restarts_of_containers_are_no_disrupted_pods_and_named_in_plain_words_where_they_are_listed(
     path: Path, run: Runner, by: str, output: str
@@ -260,7 +261,7 @@ def jobs(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("output", ["table", "csv", "json"])
+@pytest.mark.parametrize("output", FORMATS)
 @pytest.mark.parametrize("by", ["pod", "job"])
 def test_preemptions_are_as_recorded(path: Path, jobs: Path, run: Runner, golden: Golden, by: str, output: str) -> None:
     ledger = path if by == "pod" else jobs

@@ -23,6 +23,7 @@ from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import State
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO, US_PER_HOUR, to_datetime, to_us
+from gputally.output.answer import FORMATS
 from gputally.reports.choices import COLUMNS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
@@ -50,7 +51,6 @@ USAGE = [
     hour(SECOND_DAY, SECOND_DAY + HOUR, of=replace(WHOLE, pod_uid="b"), since=2, used=1800),
     hour(SECOND_DAY + HOUR, SECOND_DAY + 2 * HOUR, of=replace(WHOLE, pod_uid="d"), since=3),
 ]
-FORMATS = ("table", "markdown", "html", "csv", "json")
 
 
 @pytest.fixture

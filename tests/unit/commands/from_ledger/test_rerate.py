@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.price import Asset, Price, Purchase
 from gputally.model.units import PICO
+from gputally.output.answer import FORMATS
 from tests.conftest import Golden
 from tests.contract.records import FACTS, PRICE, pod, segment, step
 from tests.contract.test_unallocated import HOUR, node
@@ -105,7 +106,7 @@ def by_tenant(found: dict[str, Any], *fields: str) -> dict[str, tuple[float | No
     return {row["tenant"]: tuple(row[name] for name in fields) for row in found["rows"]}
 
 
-@pytest.mark.parametrize("output", ["table", "markdown", "csv", "json"])
+@pytest.mark.parametrize("output", FORMATS)
 def test_a_comparison_is_as_recorded(
     run: Runner, ledger: Path, books: dict[str, Path], golden: Golden, output: str
 ) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from gputally.output.answer import FORMATS
 from tests.conftest import Golden
 from tests.fakes.waits_ledger import waits_ledger
 from tests.unit.commands.sample import Runner
-
-FORMATS = ("table", "markdown", "html", "csv", "json")
 
 
 @pytest.fixture

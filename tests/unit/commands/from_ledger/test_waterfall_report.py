@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from gputally.ledger.sqlite.writer import SqliteLedger
+from gputally.output.answer import FORMATS
 from tests.conftest import Golden
 from tests.contract.test_waterfall import fill
 from tests.unit.commands.sample import CLUSTER, Runner
-
-FORMATS = ("table", "markdown", "html", "csv", "json")
 
 
 @pytest.fixture
