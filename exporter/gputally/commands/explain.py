@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
+from gputally.commands.output_flags import add_output_flag
 from gputally.commands.scope_flags import PERIODS, ScopeOptions, add_rows_flags, add_scope_flags
 from gputally.process.settings import add_epilog, add_flags
 
@@ -29,7 +30,7 @@ def add_explain_flags(command: ArgumentParser) -> None:
     add_flags(command, (LEDGER,))
     add_scope_flags(command)
     add_rows_flags(command, top="pods with the highest cost, the highest first")
-    command.add_argument("--output", choices=("table", "csv", "json"), default="table", help="[default: table]")
+    add_output_flag(command)
 
 
 def _explain(parsed: Namespace) -> int:

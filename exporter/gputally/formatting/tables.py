@@ -122,12 +122,13 @@ def _json_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
         yield json.encode(dict(zip(columns, values, strict=True))).decode() + "\n"
 
 
-def table_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-    """The lines of a table for people, with numbers to the right."""
+def table_lines(columns: Sequence[str], rows: Iterable[Row], *, widths: Sequence[int] = ()) -> Iterator[str]:
+    """The lines of a table for people, with numbers to the right; its columns have at least these `widths`."""
     remaining = iter(rows)
     first = list(islice(remaining, _MEASURED))
     texts = [[printable(each) for each in _texts(row)] for row in first]
-    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+    needed = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+    widths = [max(pair) for pair in zip(needed, widths, strict=True)] if widths else needed
     numeric = [
         bool(first) and all(isinstance(each, int | float | Decimal | None) for each in column)
         for column in zip(*first, strict=True)

@@ -1,6 +1,6 @@
 """What a command answers, stated once for all formats."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -34,7 +34,9 @@ class Entry(Struct, frozen=True, kw_only=True):
 class Section(Struct, frozen=True, kw_only=True):
     """A part of an answer: a title, a table whose last rows are totals, what was found, and notes below.
 
-    Between title and table stand `sentences`, which tables wrap and Markdown lists, or `lines` that follow the title.
+    Between title and table stand `sentences`, which are wrapped, or `lines`; Markdown lists both. As text, lines and
+    their table follow the title at once, and a section that `continues` follows the one above. Columns of text have at
+    least these `widths`.
 
     The rows but totals have `bars`, which tables draw with `bar_width` characters, and not at all if that is 0.
     """
@@ -45,17 +47,19 @@ class Section(Struct, frozen=True, kw_only=True):
     head: Sequence[str] = ()
     rows: Sequence[Row] = ()
     totals: int = 0
+    widths: Sequence[int] = ()
     bars: Sequence[Bar] = ()
     bar_width: int = 0
     entries: Sequence[Entry] = ()
     notes: Sequence[str] = ()
+    continues: bool = False
 
 
 class Answer(Struct, frozen=True, kw_only=True):
     """What a command says: sections and notes for people, records for CSV, and a document for JSON.
 
     HTML begins with the `title` and `about`, tables with the `heading`, if any, and Markdown with either of them. Only
-    the parts of the chosen format are read.
+    the parts of the chosen format are read. A document that may be longer than memory comes as lines.
     """
 
     title: str
@@ -64,6 +68,6 @@ class Answer(Struct, frozen=True, kw_only=True):
     sections: Iterable[Section]
     columns: Sequence[str]
     records: Iterable[Row]
-    document: Callable[[], Mapping[str, Any]]
+    document: Callable[[], Mapping[str, Any] | Iterator[str]]
     notes: Sequence[str] = ()
     is_about_apart: bool = False

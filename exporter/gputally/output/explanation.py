@@ -1,20 +1,20 @@
-"""Explains a number of a report by its allocations, prices and dates: a table for people, CSV and JSON."""
+"""Explains a number of a report by its allocations, prices and dates."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import tzinfo
 from decimal import Decimal
 from itertools import groupby
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from msgspec import Struct, json, structs
 
 from gputally.accounting.prices.book import PriceKey
-from gputally.formatting.tables import write_rows
 from gputally.ledger.records import AllocationRecord, GapSubject, ObservationGap, Window
 from gputally.model.allocation import End, Segment
 from gputally.model.price import Price
 from gputally.model.printable import printable
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
+from gputally.output.answer import Answer, Section
 from gputally.output.scope import Scope, document_head, times
 from gputally.reports.bill_rows import OTHERS
 from gputally.reports.explanation import ExplainedPod, ExplainedSegment, ExplainedSums
@@ -31,6 +31,8 @@ _ENDS: Final = {
 _GAPS: Final = 10
 """Gaps that a table names; JSON has all of them."""
 _ALWAYS: Final = "always"
+_WIDTHS: Final = (19, 19, 11, 4, 9, 8)
+"""Columns of one width in the tables of all pods, which fit 80 characters if names and amounts are short."""
 VERSION: Final = 1
 """Raised when a field of the JSON is removed or changes its meaning; new fields do not change it."""
 _ENCODER: Final = json.Encoder(decimal_format="number")
@@ -207,42 +209,58 @@ def _time(us: int | None, zone: tzinfo) -> str | None:
     return None if us is None else to_datetime(us).astimezone(zone).isoformat().replace("+00:00", "Z")
 
 
-def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """The lines of the table, which fit 80 columns if names and amounts are short."""
+def _sections(explanation: Explanation) -> Iterator[Section]:
+    """What each pod was, with a table for each of its prices, then the totals."""
     query, amounts = explanation.scope.query, Amounts(explanation.places)
-    yield f"Allocations from {printable(explanation.scope.about)}\n"
     for pod in explanation.pods:
         explanation.sums.add(pod)
-        yield from _pod(pod, query.calendar.zone)
-        for group in _by_terms(pod.segments):
-            yield from _segments(group, amounts, query.calendar.zone)
+        yield from _pod(pod, amounts, query.calendar.zone)
     if explanation.others.pods:
-        yield f"\n{explanation.others.pods:,} other pods\n"
-        for total in explanation.others.totals():
-            yield _sum(amounts.hours(total.gpu_time), amounts.cost(total.currency, total.cost), total.currency)
+        yield Section(
+            title=f"{explanation.others.pods:,} other pods",
+            lines=[
+                _sum(amounts.hours(total.gpu_time), amounts.cost(total.currency, total.cost), total.currency)
+                for total in explanation.others.totals()
+            ],
+        )
     explanation.sums.include(explanation.others)
-    yield from _total(explanation)
+    yield _total(explanation)
 
 
-def _pod(pod: ExplainedPod, zone: tzinfo) -> Iterator[str]:
-    """What it was, and why it ended."""
+def _pod(pod: ExplainedPod, amounts: Amounts, zone: tzinfo) -> Iterator[Section]:
+    """What it was, why it ended, and its segments by their terms and prices."""
     of, allocation = pod.of, pod.allocation
-    job = f", {of.job_kind} {of.job}" if of.job_kind else ""
-    yield f"\n{printable(f'{of.namespace}/{of.name} on {of.node}{job}')}\n"
-    revised = _shown_time(allocation.recorded_us, zone)
-    yield f"  UID {printable(of.pod_uid)}, recorded {revised}, {allocation.outcome.value}\n"
-    yield f"  allocated {_life(allocation, zone)}\n"
+    title = f"{of.namespace}/{of.name} on {of.node}{f', {of.job_kind} {of.job}' if of.job_kind else ''}"
+    recorded = _shown_time(allocation.recorded_us, zone)
+    lines = [f"UID {of.pod_uid}, recorded {recorded}, {allocation.outcome.value}", *_life(allocation, zone)]
+    for group in _by_terms(pod.segments):
+        first = group[0].segment
+        yield Section(
+            title=title,
+            lines=[*lines, *_terms(first), *price_words(first.price)],
+            head=("from", "to", "state", "GPUs", "GPU-hours", f"cost {group[0].currency}".rstrip()),
+            rows=[_cells(each, amounts, zone) for each in group],
+            widths=_WIDTHS,
+            continues=not title,
+        )
+        title, lines = "", []
 
 
-def _life(allocation: AllocationRecord, zone: tzinfo) -> str:
+def _cells(each: ExplainedSegment, amounts: Amounts, zone: tzinfo) -> Sequence[object]:
+    start, end = _shown_time(each.segment.start_us, zone), _shown_time(each.segment.end_us or 0, zone)
+    hours, cost = amounts.hours(each.gpu_time), amounts.cost(each.currency, each.cost)
+    return start, end, each.segment.state.value, gpus(each.segment.quantity), hours, cost
+
+
+def _life(allocation: AllocationRecord, zone: tzinfo) -> list[str]:
     start, end, gap = _shown_time(allocation.scheduled_us, zone), allocation.end_us, allocation.gap
     if end is None:
-        return f"since {start}, and still so"
+        return [f"allocated since {start}, and still so"]
     why = _ENDS[allocation.end_by] if allocation.end_by else "unknown why"
     if gap:
         until = f"between {_shown_time(gap.from_us, zone)} and {_shown_time(gap.to_us, zone)}"
-        return f"from {start}; {why},\n  {until}: charged up to the first"
-    return f"{start} to {_shown_time(end, zone)}: {why}"
+        return [f"allocated from {start}; {why},", f"{until}: charged up to the first"]
+    return [f"allocated {start} to {_shown_time(end, zone)}: {why}"]
 
 
 def _by_terms(segments: Sequence[ExplainedSegment]) -> Iterator[list[ExplainedSegment]]:
@@ -258,22 +276,6 @@ def _terms(segment: Segment) -> tuple[str, str]:
     return whose, f"{segment.gpu_model}{pool}, {segment.resource}"
 
 
-def _segments(group: Sequence[ExplainedSegment], amounts: Amounts, zone: tzinfo) -> Iterator[str]:
-    first = group[0].segment
-    yield from (f"  {printable(each)}\n" for each in (*_terms(first), *price_words(first.price)))
-    yield _line("from", "to", "state", "GPUs", "GPU-hours", f"cost {group[0].currency}".rstrip())
-    for each in group:
-        hours, cost = amounts.hours(each.gpu_time), amounts.cost(each.currency, each.cost)
-        start, end = _shown_time(each.segment.start_us, zone), _shown_time(each.segment.end_us or 0, zone)
-        shown = "" if cost is None else f"{cost:f}"
-        yield _line(start, end, each.segment.state.value, f"{gpus(each.segment.quantity)}", f"{hours:f}", shown)
-
-
-def _line(*cells: str) -> str:
-    start, end, state, count, hours, cost = cells
-    return f"{start:<19}  {end:<19}  {state:<11}  {count:>4}  {hours:>9}  {cost:>8}".rstrip() + "\n"
-
-
 def price_words(price: Price | None) -> tuple[str, ...]:
     """A price and its origin, for people."""
     if price is None:
@@ -287,33 +289,35 @@ def price_words(price: Price | None) -> tuple[str, ...]:
     return f"{text}{times}", f"rule {key.rule}{since}, price book {key.book}"
 
 
-def _total(explanation: Explanation) -> Iterator[str]:
+def _total(explanation: Explanation) -> Section:
     scope, sums = explanation.scope, explanation.sums
-    yield f"\ntotal of {sums.pods:,} pod{'' if sums.pods == 1 else 's'}\n"
+    lines = list[str]()
     for total in totals_of(explanation):
-        yield _sum(total.gpu_hours, total.cost, total.currency)
+        lines.append(_sum(total.gpu_hours, total.cost, total.currency))
         if total.unpriced:
-            yield f"  {total.unpriced:f} of these GPU-hours have no price and cost nothing\n"
-    yield f"\n{scope.accounted[0].upper()}{scope.accounted[1:]}.\n"
+            lines.append(f"{total.unpriced:f} of these GPU-hours have no price and cost nothing")
+    notes = [f"{scope.accounted[0].upper()}{scope.accounted[1:]}."]
     if sums.unobserved:
-        yield (
+        notes.append(
             f"{sums.unobserved:,} of the pods ended while nobody watched, and had at most "
-            f"{uncharged(explanation):f} GPU-hours more.\n"
+            f"{uncharged(explanation):f} GPU-hours more."
         )
-    yield from _gaps(explanation.gaps, scope)
+    notes += _gaps(explanation.gaps, scope)
+    title = f"total of {sums.pods:,} pod{'' if sums.pods == 1 else 's'}"
+    return Section(title=title, lines=lines, notes=["\n".join(notes)])
 
 
 def _sum(hours: Decimal, cost: Decimal | None, currency: str) -> str:
-    return f"  {hours:f} GPU-hours{'' if cost is None else f', {cost:f} {currency}'}\n"
+    return f"{hours:f} GPU-hours{'' if cost is None else f', {cost:f} {currency}'}"
 
 
 def _gaps(gaps: Sequence[ObservationGap], scope: Scope) -> Iterator[str]:
     for gap in gaps[:_GAPS]:
         period = scope.period(Window(gap.start_us, gap.end_us))
         what = f"{gap.name} were not watched" if gap.subject is GapSubject.WATCH else f"node {gap.name} ended"
-        yield f"Observation gap: {printable(what)}, {period}.\n"
+        yield f"Observation gap: {printable(what)}, {period}."
     if len(gaps) > _GAPS:
-        yield f"{len(gaps) - _GAPS:,} more observation gaps; --output json has all.\n"
+        yield f"{len(gaps) - _GAPS:,} more observation gaps; --output json has all."
 
 
 def _shown_time(us: int, zone: tzinfo) -> str:
@@ -323,15 +327,17 @@ def _shown_time(us: int, zone: tzinfo) -> str:
 _COLUMNS: Final = ExplainRow.__struct_encode_fields__
 
 
-def write_explanation(file: TextIO, explanation: Explanation, *, output: str) -> None:
-    """Write it in bounded memory: pods are printed as they are read."""
-    if output == "csv":
-        rows = (structs.astuple(each) for each in rows_of_explanation(explanation))
-        write_rows(file, _COLUMNS, rows, output="csv")
-    elif output == "json":
-        file.writelines(_document(explanation))
-    else:
-        file.writelines(explanation_lines(explanation))
+def explanation_answer(explanation: Explanation) -> Answer:
+    """Pods are read as they are written, and in memory one after the other."""
+    return Answer(
+        title="Allocations",
+        about=f"From {explanation.scope.about}",
+        heading=f"Allocations from {explanation.scope.about}",
+        sections=_sections(explanation),
+        columns=_COLUMNS,
+        records=(structs.astuple(each) for each in rows_of_explanation(explanation)),
+        document=lambda: _document(explanation),
+    )
 
 
 def _document(explanation: Explanation) -> Iterator[str]:

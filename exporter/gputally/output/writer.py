@@ -4,8 +4,9 @@ Sections and records are read as they are written, so an answer may be longer th
 """
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TextIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final, NamedTuple, TextIO
 
 from gputally.formatting.tables import Row, markdown, markdown_table, table_lines, write_document, write_rows
 from gputally.model.printable import printable
@@ -15,10 +16,21 @@ from gputally.output.html_writer import html_lines
 _WIDTH: Final = 100
 
 
+class _Block(NamedTuple):
+    """Lines with an empty line before them, unless they continue the block above."""
+
+    lines: Iterable[str]
+    continues: bool = False
+
+
 def write_answer(file: TextIO, answer: Answer, *, output: str) -> None:
     """Write the answer in one of the `FORMATS`. CSV has no totals, so that its columns can be summed."""
     if output == "json":
-        write_document(file, answer.document())
+        document = answer.document()
+        if isinstance(document, Mapping):
+            write_document(file, document)
+        else:
+            file.writelines(document)
     elif output == "csv":
         write_rows(file, answer.columns, answer.records, output="csv")
     elif output == "html":
@@ -27,33 +39,37 @@ def write_answer(file: TextIO, answer: Answer, *, output: str) -> None:
         file.writelines(_separated(_markdown(answer) if output == "markdown" else _plain(answer)))
 
 
-def _separated(blocks: Iterable[Iterable[str]]) -> Iterator[str]:
+def _separated(blocks: Iterable[_Block]) -> Iterator[str]:
     """The lines of the blocks, with an empty line between two."""
     for place, block in enumerate(blocks):
-        if place:
+        if place and not block.continues:
             yield "\n"
-        yield from block
+        yield from block.lines
 
 
-def _plain(answer: Answer) -> Iterator[Iterable[str]]:
-    if answer.heading:
-        yield [f"{printable(answer.heading)}\n"]
+def _paragraphs(texts: Iterable[str]) -> Iterator[_Block]:
+    return (_Block([f"{text}\n"]) for text in texts)
+
+
+def _plain(answer: Answer) -> Iterator[_Block]:
+    yield from _paragraphs([printable(answer.heading)] if answer.heading else [])
     for section in answer.sections:
         yield from _plain_section(section)
-    yield from ([f"{note}\n"] for note in answer.notes)
+    yield from _paragraphs(answer.notes)
 
 
-def _plain_section(section: Section) -> Iterator[Iterable[str]]:
-    if section.title:
-        yield [f"{printable(section.title)}\n", *(f"  {printable(each)}\n" for each in section.lines)]
-    if section.sentences:
-        yield map(_wrapped, section.sentences)
-    if section.head:
-        yield table_lines(*_drawn(section))
+def _plain_section(section: Section) -> Iterator[_Block]:
+    table = table_lines(*_drawn(section), widths=section.widths) if section.head else ()
+    title = [f"{printable(section.title)}\n"] if section.title else []
+    if section.lines:
+        lines = (f"  {printable(each)}\n" for each in section.lines)
+        yield _Block(chain(title, lines, table), continues=section.continues)
+    else:
+        yield from (_Block(each) for each in (title, [*map(_wrapped, section.sentences)], table) if each)
     for entry in section.entries:
         name = printable(f"{entry.severity.upper()} {entry.rule}: {entry.about}")
-        yield [f"{name}\n", *(_wrapped(f"{name}: {fact}") for name, fact in entry.facts)]
-    yield from ([f"{note}\n"] for note in section.notes)
+        yield _Block([f"{name}\n", *(_wrapped(f"{name}: {fact}") for name, fact in entry.facts)])
+    yield from _paragraphs(section.notes)
 
 
 def _drawn(section: Section) -> tuple[Sequence[str], Iterable[Row]]:
@@ -84,26 +100,22 @@ def _wrapped(text: str) -> str:
     return f"{wrapped}\n"
 
 
-def _markdown(answer: Answer) -> Iterator[Iterable[str]]:
+def _markdown(answer: Answer) -> Iterator[_Block]:
     heading = answer.title if answer.is_about_apart else answer.heading
-    if heading:
-        yield [f"# {markdown(heading)}\n"]
-    if answer.is_about_apart:
-        yield [f"{markdown(answer.about)}\n"]
+    yield from _paragraphs([f"# {markdown(heading)}"] if heading else [])
+    yield from _paragraphs([markdown(answer.about)] if answer.is_about_apart else [])
     for section in answer.sections:
         yield from _markdown_section(section)
-    yield from ([f"{note}\n"] for note in answer.notes)
+    yield from _paragraphs(answer.notes)
 
 
-def _markdown_section(section: Section) -> Iterator[Iterable[str]]:
-    if section.title:
-        yield [f"## {markdown(section.title)}\n"]
+def _markdown_section(section: Section) -> Iterator[_Block]:
+    yield from _paragraphs([f"## {markdown(section.title)}"] if section.title else [])
     if listed := (*section.sentences, *section.lines):
-        yield (f"- {markdown(each)}\n" for each in listed)
+        yield _Block(f"- {markdown(each)}\n" for each in listed)
     if section.head:
-        yield markdown_table(section.head, section.rows)
+        yield _Block(markdown_table(section.head, section.rows))
     for entry in section.entries:
-        yield [f"### {entry.severity.capitalize()}: {markdown(entry.about)}\n"]
-        yield [f"`{entry.rule}`\n"]
-        yield (f"- {name}: {markdown(fact)}\n" for name, fact in entry.facts)
-    yield from ([f"{note}\n"] for note in section.notes)
+        yield from _paragraphs([f"### {entry.severity.capitalize()}: {markdown(entry.about)}", f"`{entry.rule}`"])
+        yield _Block(f"- {name}: {markdown(fact)}\n" for name, fact in entry.facts)
+    yield from _paragraphs(section.notes)

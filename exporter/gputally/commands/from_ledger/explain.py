@@ -12,8 +12,9 @@ from gputally.commands.scope_flags import ScopeOptions
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import GapSubject, Records
 from gputally.output.answer import PLACES
-from gputally.output.explanation import Explanation, write_explanation
+from gputally.output.explanation import Explanation, explanation_answer
 from gputally.output.scope import Scope
+from gputally.output.writer import write_answer
 from gputally.reports.explanation import ExplainedPod, ExplainedSums, costliest, explain
 from gputally.reports.query import unmatched
 
@@ -36,7 +37,7 @@ def explain_numbers(options: ExplainOptions) -> int:
     with ending_at_once(), ProgressLine() as progress, reading as (reader, scope):
         progress("reading the ledger ...")
         explanation = _explanation(reader, scope, options, progress)
-        write_explanation(sys.stdout, explanation, output=options.output)
+        write_answer(sys.stdout, explanation_answer(explanation), output=options.output)
         sys.stdout.flush()
         progress("")
         if not explanation.sums.pods:

@@ -16,6 +16,7 @@ from gputally.model.kube.kinds import Kind
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO
+from gputally.output.answer import FORMATS
 from gputally.reports.choices import COLUMNS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step, us
@@ -72,7 +73,7 @@ def ledger(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("output", ["table", "csv", "json"])
+@pytest.mark.parametrize("output", FORMATS)
 def test_an_explanation_is_as_recorded(run: Runner, ledger: Path, golden: Golden, output: str) -> None:
     found = run("explain", "--ledger", ledger, "--window", "all", "--output", output)
 
