@@ -38,6 +38,8 @@ class Accountant:
         self.fleet = fleet
         self.changed = asyncio.Event()
         """Set after each observation; the ledger writer clears it."""
+        self.reconciled = asyncio.Event()
+        """Wakes its waiters after updates were accounted; it never stays set. So nobody has to look now and then."""
         self.is_sound = True
         self._health = health
         self._updated = asyncio.Event()
@@ -82,6 +84,8 @@ class Accountant:
             self._continue_judging()
             self._warn_of_unaccounted()
             then()
+            self.reconciled.set()
+            self.reconciled.clear()
 
     def advance(self, *, now_us: int) -> None:
         """Account everything up to `now_us`, also if nothing changed since."""

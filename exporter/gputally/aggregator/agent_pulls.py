@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final
 
 from gputally.aggregator.agent_client import AgentClient, PullFailed
 from gputally.aggregator.intake import Intake
@@ -18,12 +17,12 @@ from gputally.process.log import Once
 
 logger = logging.getLogger(__name__)
 
-_NO_TARGETS_SECONDS: Final = 1.0
-"""How often to check for targets while there are none."""
-
 
 class Puller:
-    """Pulls the current `targets`, and puts their reports into `intake`, with the time (µs) from `clock`."""
+    """Pulls the current `targets`, and puts their reports into `intake`, with the time (µs) from `clock`.
+
+    While there are none, `changed` wakes it when there may be some.
+    """
 
     def __init__(
         self,
@@ -31,12 +30,14 @@ class Puller:
         intake: Intake,
         *,
         targets: Callable[[], Iterable[Target]],
+        changed: asyncio.Event,
         health: AgentsHealth,
         clock: Callable[[], int],
     ) -> None:
         self._client = client
         self._intake = intake
         self._targets = targets
+        self._changed = changed
         self._health = health
         self._clock = clock
         self._busy: set[str] = set()
@@ -54,7 +55,7 @@ class Puller:
                         tasks.create_task(self.pull(target), name=f"pull {target.node}")
                     await asyncio.sleep(interval_s / len(targets))
                 if not targets:
-                    await asyncio.sleep(min(_NO_TARGETS_SECONDS, interval_s))
+                    await self._changed.wait()
 
     async def pull(self, target: Target) -> None:
         """Pull one agent once."""
@@ -95,8 +96,8 @@ class Puller:
 
 def puller(client: AgentClient, pipeline: Pipeline, choice: AgentOptions, *, clock: Clock) -> Puller:
     """A puller for the agents in `choice` and those found by the pod watch; it puts their reports into the intake."""
-    found = partial(_targets, pipeline, choice)
-    return Puller(client, pipeline.intake, targets=found, health=pipeline.health.agents, clock=clock)
+    found, changed = partial(_targets, pipeline, choice), pipeline.accountant.reconciled
+    return Puller(client, pipeline.intake, targets=found, changed=changed, health=pipeline.health.agents, clock=clock)
 
 
 def _targets(pipeline: Pipeline, choice: AgentOptions) -> list[Target]:

@@ -26,7 +26,6 @@ from gputally.shares.request import holds_gpu
 
 logger = logging.getLogger(__name__)
 
-_LOOK_SECONDS: Final = 0.25
 _MOST_NODES: Final = 20
 """Late nodes that are listed one by one; for more, one list of all pods takes less."""
 _PRESENT: Final = "status.phase!=Succeeded,status.phase!=Failed"
@@ -39,6 +38,7 @@ class RoomLister:
         self._api = api
         self._intake = pipeline.intake
         self._fleet = pipeline.fleet
+        self._reconciled = pipeline.accountant.reconciled
         self._clock = clock
         self._backoff = Backoff()
         self._log = Once(logger, "explanation of waits")
@@ -48,9 +48,8 @@ class RoomLister:
         for kind in (Kind.NODES, Kind.PODS, Kind.NAMESPACES):
             await self._intake.listed[kind].wait()
         while True:
-            if not self._live.needs_list:
-                await asyncio.sleep(_LOOK_SECONDS)
-                continue
+            while not self._live.needs_list:
+                await self._reconciled.wait()
             try:
                 await self._list()
                 self._backoff.reset()

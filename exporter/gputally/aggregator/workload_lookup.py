@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
@@ -21,7 +22,6 @@ from gputally.process.log import Once
 
 logger = logging.getLogger(__name__)
 
-_LOOK_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.05
 """Between two lookups: whoever creates Events must not make the aggregator send many requests."""
 _AGAIN_SECONDS: Final = 20.0
@@ -34,6 +34,7 @@ class WorkloadLookup:
         self._api = api
         self._intake = pipeline.intake
         self._uncreated = pipeline.fleet.uncreated
+        self._reconciled = pipeline.accountant.reconciled
         self._clock = clock
         self._now = asyncio.get_running_loop().time
         self._queue = OwnerQueue()
@@ -47,7 +48,9 @@ class WorkloadLookup:
                 self._queue.put(wanted)
             owner = self._queue.take(self._now())
             if owner is None:
-                await asyncio.sleep(_LOOK_SECONDS)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(self._queue.due_s):
+                        await self._reconciled.wait()
                 continue
             self._queue.done(owner, again_s=await self._again_s(owner))
             await asyncio.sleep(_PAUSE_SECONDS)

@@ -164,7 +164,6 @@ async def accepting(
         for listener in listeners:
             listener.settimeout(0)
             acceptor.watch(listener)
-        acceptor.sweep()
         yield
     finally:
         await acceptor.close(listeners)
@@ -183,9 +182,16 @@ class _Acceptor:
         self._timers.pop(listener, None)
         self._loop.add_reader(listener, self._accept, listener)
 
-    def sweep(self) -> None:
-        self._timers[self] = self._loop.call_later(_SWEEP_SECONDS, self.sweep)
+    def _sweep(self) -> None:
+        """Close expired connections, and look again while there are any connections."""
+        del self._timers[self]
         self._idle.close_expired(tls=self._policy_source().tls)
+        if self._server.connections or self._opening:
+            self._sweep_later()
+
+    def _sweep_later(self) -> None:
+        if self not in self._timers:
+            self._timers[self] = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
 
     async def close(self, listeners: Sequence[socket.socket]) -> None:
         for listener in listeners:
@@ -209,6 +215,7 @@ class _Acceptor:
         task = self._loop.create_task(self._open(accepted, client_address(address)), name="connection")
         self._opening.add(task)
         task.add_done_callback(lambda task: self._opened(task, accepted))
+        self._sweep_later()
 
     def _opened(self, task: asyncio.Task[None], accepted: socket.socket) -> None:
         self._opening.discard(task)

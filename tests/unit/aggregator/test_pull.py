@@ -43,10 +43,28 @@ class Pulling:
     """A puller with what it told."""
 
     def __init__(self, client: AgentClient) -> None:
-        self.targets: list[Target] = []
+        self.changed = asyncio.Event()
+        self._targets: list[Target] = []
         self.health = AgentsHealth()
         self.intake = Received()
-        self.puller = Puller(client, self.intake, targets=lambda: self.targets, health=self.health, clock=lambda: AT_US)
+        self.puller = Puller(
+            client,
+            self.intake,
+            targets=lambda: self.targets,
+            changed=self.changed,
+            health=self.health,
+            clock=lambda: AT_US,
+        )
+
+    @property
+    def targets(self) -> list[Target]:
+        return self._targets
+
+    @targets.setter
+    def targets(self, targets: list[Target]) -> None:
+        self._targets = targets
+        self.changed.set()
+        self.changed.clear()
 
     @property
     def told(self) -> list[UsageReported]:
