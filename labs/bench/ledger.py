@@ -193,8 +193,10 @@ FROM pods WHERE id <= {COPIED}
 
 def add_to_balance(connection: sqlite3.Connection, times: int) -> None:
     """Update the balance for the copied allocations, all of which have ended."""
-    [balance] = connection.execute("SELECT value FROM meta WHERE key = 'balance_a'").fetchone()
-    connection.execute("UPDATE meta SET value = ? WHERE key = 'balance_a'", (str(int(balance) * (1 + times)),))
+    [balance] = connection.execute("SELECT value FROM meta WHERE key = 'balance_allocated_a'").fetchone()
+    connection.execute(
+        "UPDATE meta SET value = ? WHERE key = 'balance_allocated_a'", (str(int(balance) * (1 + times)),)
+    )
 
 
 def start(path: Path) -> Iterator[Figure]:

@@ -122,7 +122,6 @@ def test_a_closed_period_of_any_time_zone_is_compared_after_its_details_are_roll
     ledger.write(step(at=2 * DAY + START, live=None))
     close(ledger, reader, first)
     ledger.write(step(at=9 * DAY, live=None))
-    ledger.prepare_retention()
     assert list(ledger.roll_up(2 * US_PER_DAY))[-1] == 1
 
     closed = close(ledger, reader, second)

@@ -124,16 +124,3 @@ def test_a_row_that_something_else_changed_shows_as_a_difference(
     with back_end.open() as ledger:
         found = differences(ledger, {}, **{name: dict.fromkeys(each) for name, each in rows.items()})
     assert {total for total, line in found.items() if line != (0, 0)} == differs
-
-
-def test_sums_that_an_earlier_version_did_not_keep_begin_with_those_of_the_counters(back_end: BackEnd) -> None:
-    with back_end.open() as ledger:
-        ledger.write(step(live=None, waits=row("a", to_us=us(1200))))
-    back_end.tamper("DELETE FROM meta WHERE key LIKE 'balance_pending%'")
-
-    counted = {Total.PENDING: (77, 0)}  # whatever it charged
-    with back_end.open() as ledger:
-        assert differences(ledger, counted) == ALL_0
-        more = {Total.PENDING: (77 + 3 * GPU * us(5), 0), Total.PENDING_COST: (3 * GPU * us(5) * PRICE.rate, 0)}
-        assert differences(ledger, more, waits=row("b", to_us=us(1105))) == ALL_0
-        assert differences(ledger, counted)[Total.PENDING] == (-3 * GPU * us(5), 0)

@@ -32,9 +32,6 @@ from tests.contract.test_measured_time import WHOLE, hour
 from tests.contract.test_usage import UNALLOCATED_HOUR, reported
 from tests.fakes.waits_ledger import QUOTA
 
-FORGET = "DELETE FROM meta WHERE key IN ('waits_from_us', 'disruptions_from_us')"
-"""Makes a ledger one that an older version wrote."""
-
 
 def starts(reader: LedgerReader) -> dict[Records, int | None]:
     return {each: reader.state().records_from_us(each) for each in Records}
@@ -50,29 +47,6 @@ def test_a_new_ledger_has_all_records_from_its_accounting_start_on(ledger: Ledge
     ledger.write(step(at=OPENED_S + 600, waits=waits(OPENED_S + 550)))
 
     assert set(starts(reader).values()) == {us(OPENED_S)}
-
-
-def test_records_of_an_older_ledger_begin_with_its_upgrade_unless_it_has_some(back_end: BackEnd) -> None:
-    with back_end.open() as ledger:
-        ledger.write(step(at=2000, disruptions={"v": replace(DISRUPTION, decided_us=us(1800))}))
-    back_end.tamper(FORGET)
-    with back_end.read() as reader:
-        assert starts(reader) == {
-            Records.ALLOCATIONS: us(OPENED_S),
-            Records.PODS: us(OPENED_S),
-            Records.DISRUPTIONS: us(1800),
-            Records.WAITS: us(2000),
-        }
-    with back_end.open() as ledger, back_end.read() as reader:
-        ledger.write(step(at=3000, waits=waits(2990)))
-        ledger.write(step(at=4000, waits=waits(3990)))
-
-        assert starts(reader) == {
-            Records.ALLOCATIONS: us(OPENED_S),
-            Records.PODS: us(OPENED_S),
-            Records.DISRUPTIONS: us(1800),
-            Records.WAITS: us(3000),
-        }
 
 
 def test_waits_begin_anew_after_a_time_without_the_feature(ledger: Ledger, reader: LedgerReader) -> None:

@@ -8,12 +8,12 @@ from tests.docs.pages import TEXTS
 NEWEST = max(version for version, _ in migrations())
 
 
-def test_pages_name_the_copy_that_an_upgrade_leaves_with_the_current_version() -> None:
+def test_pages_name_the_copy_that_the_next_upgrade_leaves() -> None:
     named = {page: re.findall(r"\.before-(\d+)", text) for page, text in TEXTS.items()}
 
     found = {page: versions for page, versions in named.items() if versions}
     assert found.keys() >= {"docs/install.md", "docs/accounting.md"}
-    assert {version for versions in found.values() for version in versions} == {f"{NEWEST:04}"}
+    assert {version for versions in found.values() for version in versions} == {f"{NEWEST + 1:04}"}
 
 
 def test_the_changelog_names_the_current_schema_version() -> None:

@@ -1,7 +1,7 @@
 """Starts of a ledger that are killed at every file operation and SQL statement: `python -m ... FOLDER [LEDGER]`.
 
-They start with a copy of the closed LEDGER, or with none. Each killed start leaves its own folder, numbered; the last
-one runs to its end. Writes how many there are.
+They start with a copy of the closed LEDGER, which they upgrade, or with none. Each killed start leaves its own folder,
+numbered; the last one runs to its end. Writes how many there are.
 """
 
 import os
@@ -14,15 +14,20 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step
 from tests.fakes.killed_restores import CHANGES
+from tests.unit.ledger.next_schema import begin_next_version
 
 CONNECT = sqlite3.connect
 
 
 def main() -> None:
     folder, *ledgers = map(Path, sys.argv[1:])
+    if ledgers:
+        begin_next_version(pytest.MonkeyPatch())
     for number in count():
         place = folder / str(number)
         place.mkdir()

@@ -138,8 +138,6 @@ async def aggregate(
             patience_s = CONFIRMED_US / US_PER_SECOND + settings.api_patience_s
             await wait_until_confirmed(server_time, request, patience_s=patience_s)
             ledger.bind(cluster)
-            if settings.retention_days:
-                await asyncio.to_thread(ledger.prepare_retention)
             saved = _saved(ledger, now_us=clock())
             zero_us, explains_waits = settings.zero_s * US_PER_SECOND, settings.explains_waits
             fleet = Fleet(rules=rules, book=book, saved=saved, zero_us=zero_us, explains_waits=explains_waits)

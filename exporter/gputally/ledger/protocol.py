@@ -59,8 +59,7 @@ class Ledger(Protocol):
     def write(self, changes: "Changes") -> "Lines":
         """Write all of `changes` or none of them; writing the same changes again has no effect.
 
-        Returns: each of the live sums of `changes` minus that of the ledger's own rows, which must be (0, 0). A ledger
-        of an earlier version did not keep some of its sums: these begin with the live ones.
+        Returns: each of the live sums of `changes` minus that of the ledger's own rows, which must be (0, 0).
         Raises: LedgerUnwritable if the ledger cannot be written now; the same changes may be written later.
         """
 
@@ -80,12 +79,6 @@ class Ledger(Protocol):
         """Check the whole ledger in small steps, the newest rows first; writes may continue in between.
 
         Each step may run in another thread. Raises: LedgerDamaged, LedgerUnwritable if it cannot be read now.
-        """
-
-    def prepare_retention(self) -> None:
-        """Make the storage able to give space back, which may rebuild all of it once. Call it before the accounting.
-
-        Raises: LedgerUnwritable.
         """
 
     def roll_up(self, before_us: int) -> Iterator[int]:

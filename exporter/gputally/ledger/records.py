@@ -151,7 +151,7 @@ class JobSet(Struct, frozen=True, gc=False):
     """The different jobs of all segments with the same `labels` and `price`, in one `period`.
 
     A job is a number, which is the same in all sets of one read. `bound` is how many of their pods were bound in the
-    period, and `wait_us` how long these had waited since their creation, together; without pods of older schemas.
+    period, and `wait_us` how long these had waited since their creation, together.
     """
 
     labels: tuple[str, ...]
@@ -197,9 +197,9 @@ class CapacityRecord(Struct, frozen=True, kw_only=True, gc=False):
     """The capacity of one node in [start_us, end_us).
 
     `physical` are its GPUs, `covered` is the sum of its resources, and `allocatable` the allocatable part of these;
-    `divided` if any unit is a part of a GPU, or if the node has never offered its GPUs. `price` is that of a GPU-hour;
-    None if it is unpriced, or not recorded (by older versions). The node `continues` an earlier one of the same
-    machine, if any: allocations on that are on this one from its first record on.
+    `divided` if any unit is a part of a GPU, or if the node has never offered its GPUs. `price` is that of a GPU-hour,
+    None if it is unpriced. The node `continues` an earlier one of the same machine, if any: allocations on that are on
+    this one from its first record on.
     """
 
     node_uid: str

@@ -79,7 +79,7 @@ class OfferedNodes:
 
 
 class NodeAsset(NamedTuple):
-    """A node's asset and the price of its capacity (None if unpriced, or of an older schema), from `from_us` on."""
+    """A node's asset and the price of its capacity (None if unpriced), from `from_us` on."""
 
     from_us: int
     asset: Asset

@@ -60,9 +60,6 @@ class SlowLedger:
         self.written.append(changes)
         return {}
 
-    def prepare_retention(self) -> None:
-        raise NotImplementedError
-
     def finish_delivery(self, job_preemption: str, result: str, *, at_us: int) -> None:
         raise NotImplementedError
 

@@ -29,7 +29,7 @@ from tests.unit.commands.sample import (
     names,
     pods,
 )
-from tests.unit.ledger.older_ledger import NEWEST, written_by
+from tests.unit.ledger.next_schema import TODAY, begin_next_version, written
 
 ROOT = Path(__file__).parents[3]
 
@@ -72,7 +72,7 @@ def test_the_ledger_is_the_backup_and_the_previous_one_is_kept(
 
     assert (status, out) == (0, "")
     assert err == (
-        f"{path}: restored, schema {NEWEST}, accounted until 1970-01-01 01:40:00 UTC; the previous ledger is kept as "
+        f"{path}: restored, schema {TODAY}, accounted until 1970-01-01 01:40:00 UTC; the previous ledger is kept as "
         f"{kept(home)}\n"
     )
     assert names(home) == {"l.db", "l.db.begun", "l.db.lock", kept(home).name}
@@ -159,17 +159,19 @@ def test_a_backup_of_a_newer_schema_is_refused(run: Runner, home: Path, backup: 
     change(backup, "PRAGMA user_version = 99")
 
     assert (
-        f"has schema 99, this gputally reads up to {NEWEST}; use the newer gputally; nothing"
+        f"has schema 99, this gputally reads up to {TODAY}; use the newer gputally; nothing"
         in refused(run, home, "--force", backup).err
     )
 
 
-def test_a_backup_of_an_older_schema_is_restored_for_its_version(run: Runner, home: Path, tmp_path: Path) -> None:
+def test_a_backup_of_an_older_schema_is_restored_for_its_version(
+    run: Runner, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = closed(home / "l.db", "uid-1")
-    older = tmp_path / "older.db"
-    written_by(6, older)
+    written(older := tmp_path / "older.db")
+    begin_next_version(monkeypatch)
 
-    assert "restored, schema 6" in run("restore", "--ledger", path, older).err
+    assert f"restored, schema {TODAY}" in run("restore", "--ledger", path, older).err
     assert dump(path) == dump(older)
 
 

@@ -22,7 +22,7 @@ from gputally.ledger.sqlite.restore import restore
 from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step
 from tests.core.ledgers import segments_in
-from tests.unit.ledger.older_ledger import NEWEST, PODS, written_by
+from tests.unit.ledger.next_schema import NEXT, PODS, begin_next_version, written
 
 ROOT = Path(__file__).parents[3]
 REMEDY = (
@@ -104,11 +104,11 @@ def test_a_file_without_the_accounting_that_it_had_stops_the_start(path: Path) -
     assert "contains no accounting, but ledger.db.begun says that it did" in refusal(path)
 
 
-@pytest.mark.parametrize("version", [1, 6, NEWEST - 1])
-def test_a_replaced_file_of_an_older_schema_is_not_upgraded(path: Path, version: int) -> None:
+def test_a_replaced_file_of_an_older_schema_is_not_upgraded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.unlink()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        schema.migrate(connection, schema.migrations()[:version])
+        schema.migrate(connection, schema.migrations())
+    begin_next_version(monkeypatch)
 
     assert refusal(path).endswith(f"it or its WAL was replaced, and nothing was changed. {REMEDY}")
 
@@ -135,7 +135,7 @@ def test_who_removes_the_marker_starts_at_0(path: Path) -> None:
     assert not has_begun(path)
 
 
-def test_a_ledger_of_an_older_version_is_marked_when_it_is_opened(path: Path) -> None:
+def test_a_ledger_without_a_marker_is_marked_when_it_is_opened(path: Path) -> None:
     marker_of(path).unlink()
 
     with SqliteLedger(path):
@@ -205,8 +205,8 @@ def test_a_start_that_is_killed_at_any_step_is_followed_by_one_that_works(tmp_pa
 
 
 def test_an_upgrade_that_is_killed_at_any_step_loses_no_accounting(tmp_path: Path) -> None:
-    """Between its commit and its marker, too: a ledger of an older version has none."""
-    written_by(NEWEST - 1, older := tmp_path / "older.db")
+    """Between its commit and its marker, too: a copy of a ledger has none."""
+    written(older := tmp_path / "older.db")
     (folder := tmp_path / "killed").mkdir()
     command = [sys.executable, "-m", "tests.fakes.killed_starts", str(folder), str(older)]
     count = int(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
@@ -215,9 +215,11 @@ def test_an_upgrade_that_is_killed_at_any_step_loses_no_accounting(tmp_path: Pat
     for number in range(count + 1):
         path = folder / str(number) / "l.db"
         with closing(sqlite3.connect(path)) as connection:
-            is_upgraded = schema.version_of(connection) == NEWEST
+            is_upgraded = schema.version_of(connection) == NEXT
         unmarked += is_upgraded and not marker_of(path).exists()
-        with SqliteLedger(path):
-            assert {each.pod_uid for each in segments_in(path)} >= set(PODS)
+        with pytest.MonkeyPatch.context() as patch:
+            begin_next_version(patch)
+            with SqliteLedger(path):
+                assert {each.pod_uid for each in segments_in(path)} >= set(PODS)
             assert marker_of(path).exists()
     assert unmarked

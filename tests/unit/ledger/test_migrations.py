@@ -16,6 +16,7 @@ from gputally.errors import LedgerError
 from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import BALANCED, pod, segment, step
+from tests.unit.ledger.next_schema import NEXT, TODAY, begin_next_version
 
 ROOT = Path(__file__).parents[3]
 ONE, TWO = "CREATE TABLE one (a); INSERT INTO one VALUES (1);", "ALTER TABLE one ADD COLUMN b DEFAULT 2;"
@@ -45,7 +46,7 @@ def test_a_new_ledger_has_the_newest_schema_and_our_mark(tmp_path: Path) -> None
 
     header = (tmp_path / "ledger.db").read_bytes()
     assert int.from_bytes(header[60:64], "big") == schema.migrations()[-1][0]
-    assert header[68:72] == b"gput"
+    assert header[68:72] == b"gtly"
 
 
 def test_only_the_missing_steps_are_taken(connection: sqlite3.Connection) -> None:
@@ -73,9 +74,7 @@ def test_a_failing_step_leaves_a_ledger_as_it_was(tmp_path: Path, monkeypatch: p
     with SqliteLedger(path) as ledger:
         ledger.write(step(pod("a", segment(1000, None))))
     before = path.read_bytes()
-    newest = schema.migrations()[-1][0] + 1
-    steps = [*schema.migrations(), (newest, "DELETE FROM pod_segments; SELECT missing;")]
-    monkeypatch.setattr(schema, "migrations", lambda: steps)
+    begin_next_version(monkeypatch, "DELETE FROM pod_segments; SELECT missing;")
 
     with pytest.raises(LedgerError, match="no such column: missing"), SqliteLedger(path):
         pass
@@ -107,9 +106,10 @@ def test_what_a_killed_process_left_half_done_outside_wal_mode_is_undone(tmp_pat
         assert ledger.write(step(record)) == BALANCED
 
 
-@pytest.mark.parametrize("version", [1, 9, len(schema.migrations())])
-def test_whatever_a_ledger_of_any_schema_lacks_is_named(version: int) -> None:
+@pytest.mark.parametrize("version", [TODAY, NEXT])
+def test_whatever_a_ledger_of_any_schema_lacks_is_named(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each table, view and index that can be dropped, in turn; views first, since they may need each other."""
+    begin_next_version(monkeypatch, "CREATE TABLE added (id INTEGER PRIMARY KEY)")
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.migrate(connection, [step for step in schema.migrations() if step[0] <= version])
         assert schema.missing_part(connection) is None

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import LedgerError
+from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step
 from tests.core.ledgers import segments_in
@@ -58,6 +59,12 @@ def make_foreign(path: Path) -> None:
         connection.executescript("PRAGMA journal_mode = WAL; CREATE TABLE bookmarks (url);")
 
 
+def make_old(path: Path) -> None:
+    """As a development version wrote it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA application_id = {schema.DEVELOPMENT_ID}")
+
+
 def make_newer(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 999")
@@ -70,6 +77,7 @@ def make_newer(path: Path) -> None:
         (truncate, "is corrupt"),
         (make_text, "is not an SQLite file"),
         (make_foreign, "is a database of another program"),
+        (make_old, "was written by a development version before 0.1.0"),
         (make_newer, "has schema 999, this gputally reads up to"),
     ],
 )
@@ -82,6 +90,15 @@ def test_a_file_that_is_refused_is_left_untouched(path: Path, spoil: Callable[[P
     assert message.startswith(f"{path}: {reason}")
     assert "left untouched" in message
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_a_ledger_of_a_development_version_names_its_last_reader_and_how_to_start_again(path: Path) -> None:
+    make_old(path)
+
+    assert refusal(path).endswith(
+        "and was left untouched; the last commit that reads it is 2e81ba83. To start a new accounting, move away "
+        "ledger.db, ledger.db-wal and ledger.db.begun"
+    )
 
 
 def test_what_was_refused_can_be_opened_by_its_owner_afterwards(path: Path) -> None:

@@ -84,7 +84,7 @@ def test_what_is_no_ledger_cannot_be_read(path: Path) -> None:
 
 
 def test_a_ledger_of_another_schema_is_not_read_by_guesses(path: Path) -> None:
-    newest = schema.migrations()[-1][0]
+    newest = schema.newest_schema()
     with SqliteLedger(path):
         pass
     for version, remedy in ((newest - 1, "start its aggregator, which upgrades it"), (newest + 1, "run the newer")):

@@ -1,8 +1,5 @@
 """A ledger gives space back when allocations are rolled up, whichever version created it."""
 
-import logging
-import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -20,7 +17,6 @@ from gputally.ledger.sqlite import free_pages
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import US_PER_DAY
 from tests.contract.records import pod, segment, step
-from tests.unit.ledger.older_ledger import written_by
 
 PODS = 3_000
 
@@ -45,7 +41,6 @@ def filled(path: Path) -> Path:
 
 def rolled(path: Path) -> None:
     with SqliteLedger(path) as ledger:
-        ledger.prepare_retention()
         for _ in ledger.roll_up(US_PER_DAY):
             pass
 
@@ -62,13 +57,6 @@ def count(path: Path, table: str) -> int:
     return int(found)
 
 
-def make_unable_to_shrink(path: Path) -> None:
-    """As older versions created it."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA auto_vacuum = 0")
-        connection.execute("VACUUM")
-
-
 def test_the_file_shrinks_and_the_sums_stay(tmp_path: Path) -> None:
     path = filled(tmp_path / "ledger.db")
     size, before = path.stat().st_size, total(path)
@@ -77,68 +65,6 @@ def test_the_file_shrinks_and_the_sums_stay(tmp_path: Path) -> None:
 
     assert (total(path), count(path, "pods"), count(path, "daily_rows")) == (before, 0, 1)
     assert path.stat().st_size < 0.6 * size
-
-
-def test_a_file_of_an_older_version_is_rebuilt_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = filled(tmp_path / "ledger.db")
-    make_unable_to_shrink(path)
-    size, before = path.stat().st_size, total(path)
-
-    with caplog.at_level(logging.INFO):
-        rolled(path)
-        rolled(path)
-
-    assert total(path) == before
-    assert path.stat().st_size < 0.6 * size
-    assert [each.getMessage() for each in caplog.records] == [
-        f"{path}: is rebuilt once, so that --ledger.retention can reduce its size ({size >> 20} MiB)"
-    ]
-
-
-def test_without_the_space_to_rebuild_it_the_space_is_reused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = filled(tmp_path / "ledger.db")
-    make_unable_to_shrink(path)
-    size = path.stat().st_size
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: DiskUsage(2 * size - 1))
-
-    rolled(path)
-
-    assert "the space that --ledger.retention frees is reused; free some space and restart" in caplog.text
-    assert (path.stat().st_size, count(path, "pods")) == (size, 0)
-
-
-def test_a_file_that_cannot_be_rebuilt_does_not_prevent_a_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = filled(tmp_path / "ledger.db")
-    make_unable_to_shrink(path)
-    monkeypatch.setenv("SQLITE_TMPDIR", "/as before")
-    with SqliteLedger(path) as ledger, closing(sqlite3.connect(path)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        ledger._connection.execute("PRAGMA busy_timeout = 1")
-        ledger.prepare_retention()
-        other.rollback()
-        assert os.environ["SQLITE_TMPDIR"] == "/as before"
-        assert [0, *ledger.roll_up(US_PER_DAY)][-1] == PODS
-
-    assert "cannot be rebuilt: database is locked; until that works at a start" in caplog.text
-
-
-@pytest.mark.parametrize("version", [1, 3])
-def test_allocations_of_older_schemas_are_rolled_up_too(tmp_path: Path, version: int) -> None:
-    path = tmp_path / "ledger.db"
-    written_by(version, path)
-    with SqliteLedger(path):
-        pass
-    before = total(path)
-    older = count(path, "old_allocations")
-
-    rolled(path)
-
-    assert older > count(path, "old_allocations") == 0
-    assert total(path) == before > 0
 
 
 KILLED = """

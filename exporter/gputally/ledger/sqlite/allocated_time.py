@@ -7,13 +7,12 @@ from typing import Any, Final, NamedTuple
 from msgspec import json
 
 from gputally.ledger.preemption_records import LostTime
-from gputally.ledger.price_columns import price_of
 from gputally.ledger.records import AllocatedTime, JobSet, MeasuredTime, pieces
 from gputally.ledger.sqlite.daily_sums import daily_allocated
 from gputally.ledger.sqlite.dictionary import TERMS, Names
 from gputally.ledger.sqlite.jobs import JobSets
 from gputally.ledger.sqlite.rows import Key, Row, Rows
-from gputally.ledger.sqlite.segment_pages import grouped_pages, older_segments, segment_pages
+from gputally.ledger.sqlite.segment_pages import grouped_pages, segment_pages
 
 Sums = dict[Key, int]
 """GPU-time (µs·µGPU) by key."""
@@ -51,9 +50,7 @@ def read_sums(rows: Rows, bounds: Mapping[str, Any], sums_by: SumsBy, plan: Read
         for groups in grouped_pages(readers, bounds, own, page=plan.page, with_jobs=with_jobs):
             sums.add_groups(groups)
     sums.add_daily(daily_allocated(rows, bounds, own, plan.cuts, with_jobs=with_jobs))
-    found = sums.found()
-    sums.add_older(found, older_segments(rows, bounds, sums_by.by))
-    return found, sums.jobs.found() if sums.jobs else []
+    return sums.found(), sums.jobs.found() if sums.jobs else []
 
 
 class _AllocatedSums:
@@ -107,20 +104,6 @@ class _AllocatedSums:
         for row, gpu_time in self._sums.items():
             found[self._names.key(row, self._by.by)] += gpu_time
         return dict(found)
-
-    def add_older(self, sums: Sums, found: Iterable[Row]) -> None:
-        """Add the rows of older schemas to `sums` and the jobs."""
-        by, jobs_by = self._by.by, self._by.jobs_by or ()
-        for row in found:
-            labels, rest = row[: len(by)], row[len(by) :]
-            job, (*price, quantity, from_us, to_us) = rest[:3], rest[3:]
-            values = dict(zip(by, labels, strict=True))
-            for piece in pieces(from_us, to_us, self._cuts):
-                paid = price_of(*price) if price[0] else None
-                key = labels, paid, piece.period
-                sums[key] = sums.get(key, 0) + quantity * (piece.end_us - piece.start_us)
-                if self.jobs is not None:
-                    self.jobs.add_older((tuple(values[each] for each in jobs_by), paid, piece.period), job)
 
 
 def allocated_times(sums: Sums) -> list[AllocatedTime]:

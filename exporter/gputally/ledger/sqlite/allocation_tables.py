@@ -58,15 +58,6 @@ INSERT INTO job_progress VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET micro = excluded.micro, unit = excluded.unit, at_us = excluded.at_us
 WHERE excluded.micro > micro
 """
-_OLD: Final = """
-SELECT a.pod_uid, a.revision, s.start_us, s.end_us, s.quantity,
-       (SELECT id FROM prices WHERE price_key = s.price_key)
-FROM json_each(?) AS wanted
-CROSS JOIN old_allocations a ON a.pod_uid = wanted.value
- AND a.revision = (SELECT max(revision) FROM old_allocations WHERE pod_uid = wanted.value)
-LEFT JOIN old_segments s ON s.pod_uid = a.pod_uid AND s.revision = a.revision
-"""
-"""The last revision and segments of allocations that ended before the file was upgraded to this schema."""
 _WORKING: Final = """
 SELECT p.uid, s.start_us, s.end_us, s.quantity, s.terms, s.price
 FROM working w
@@ -107,7 +98,6 @@ class AllocationTables:
         self._dictionaries = (self._texts, self._terms, self._prices)
         self.ignored = 0
         """Revisions of allocations that are rolled up."""
-        self._has_old = connection.execute("SELECT 1 FROM old_allocations LIMIT 1").fetchone() is not None
 
     def append(self, changes: Changes) -> Lines:
         """Add the missing revisions, and return the increase of the sums of all current segments, from the rows."""
@@ -120,19 +110,17 @@ class AllocationTables:
 
     def _append(self, revisions: Mapping[str, PodRecord], changes: Changes, sums: "PricedLine") -> None:
         known = self._known(revisions)
-        unknown = revisions.keys() - known.keys()
-        old, late = self._old(unknown), self._rolled_up(unknown)
+        late = self._rolled_up(revisions.keys() - known.keys())
         plans = []
         for uid, record in revisions.items():
             if uid in late:
                 continue
-            pod, number, revision, previous = known.get(uid, (0, 0, max(old.get(uid, {0: []})), 0))
+            pod, number, revision, previous = known.get(uid, (0, 0, 0, 0))
             if record.revision > revision:
                 unchanged = min(changes.known.get(uid, UNKNOWN).segments, previous)
                 plans.append(_Plan(record, pod or self._new_pod(record), number + 1, unchanged, previous))
         plans.sort(key=lambda plan: plan.pod)  # in table order, each page is visited once
-        replaced = [span for plan in plans for spans in old.get(plan.record.uid, {}).values() for span in spans]
-        replaced += self._replaced(plans)
+        replaced = list(self._replaced(plans))
         self._insert("pod_revisions", (self._revision(plan, changes.at_us) for plan in plans), columns=20)
         self._insert("pod_segments", (row for plan in plans for row in self._segments(plan)), columns=8)
         sums.add((s.start_us, s.end_us, s.quantity, s.price) for plan in plans for s in plan.added)
@@ -168,15 +156,6 @@ class AllocationTables:
         """Pod, number, revision and how many segments of the last revision that is there, by UID."""
         found = self._connection.execute(_LAST, (json.dumps(tuple(uids)),))
         return {uid: (pod, number, revision, previous) for uid, pod, number, revision, previous in found}
-
-    def _old(self, uids: Iterable[str]) -> dict[str, dict[int, list[PricedSpan]]]:
-        """The spans of allocations in the tables of an older schema, by their last revision."""
-        found: dict[str, dict[int, list[PricedSpan]]] = {}
-        rows = self._connection.execute(_OLD, (json.dumps(tuple(uids)),)) if self._has_old else ()
-        for uid, revision, start_us, end_us, quantity, price in rows:
-            spans = found.setdefault(uid, {revision: []})[revision]
-            spans += [(start_us, end_us, quantity, self._price(price))] if start_us is not None else []
-        return found
 
     def _rolled_up(self, uids: Collection[str]) -> set[str]:
         """Pods that are rolled up: nothing may add their time again, or correct it."""

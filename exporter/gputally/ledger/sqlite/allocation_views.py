@@ -1,4 +1,4 @@
-"""Allocations and their segments as records, by the views that include the rows of older schemas.
+"""Allocations and their segments as records, by the views.
 
 Parameters are the window [:start, :end), the end of accounting :accounted, and pods with UIDs in (:after, :upto].
 """

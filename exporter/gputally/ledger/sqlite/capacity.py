@@ -15,7 +15,7 @@ from gputally.ledger.records import CapacityRecord, NodeSteps, pieces
 from gputally.ledger.sqlite import dictionary
 from gputally.ledger.sqlite.allocation_views import CLIP_FROM, CLIP_TO, IN_PAGE
 from gputally.ledger.sqlite.rows import Row, Rows, insert_or
-from gputally.ledger.sqlite.segment_pages import older_segments, segment_pages
+from gputally.ledger.sqlite.segment_pages import segment_pages
 from gputally.model.price import Asset, Price, Purchase
 
 if TYPE_CHECKING:  # of the writer alone
@@ -77,8 +77,8 @@ WITH facts AS (
     ) AS end_us
     FROM capacity c
 )
-SELECT node_uid, node, {CLIP_FROM}, {CLIP_TO}, physical, covered, allocatable, ifnull(divided, 0), ready, cordoned,
-       instance_type, gpu_model, pool, purchase, ifnull(price_labels, '{{}}'),
+SELECT node_uid, node, {CLIP_FROM}, {CLIP_TO}, physical, covered, allocatable, divided, ready, cordoned,
+       instance_type, gpu_model, pool, purchase, price_labels,
        ifnull((SELECT continues FROM reregistrations r WHERE r.node_uid = facts.node_uid), '')
 FROM facts
 WHERE {CLIP_FROM} < {CLIP_TO}
@@ -182,8 +182,6 @@ def read_steps(rows: Rows, bounds: Mapping[str, Any], page: int) -> Iterator[Nod
     texts: dict[int, str] = dict(rows(dictionary.TEXTS, {"ids": msgspec.json.encode(list(numbered)).decode()}))
     for uid, steps in numbered.items():
         named[texts[uid]] = steps
-    for uid, *_, quantity, from_us, to_us in older_segments(rows, bounds, ("node_uid",)):
-        _hold(named[uid], quantity, from_us, to_us)
     for uid in sorted(named):
         yield NodeSteps(uid, sorted(zip(*named[uid], strict=True)))
 

@@ -9,7 +9,7 @@ from msgspec import json
 
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.sqlite.rows import Key, Row, Rows
-from gputally.model.allocation import Outcome, Segment, State
+from gputally.model.allocation import Segment, State
 from gputally.model.price import Price
 
 Span = tuple[int, int | None, int]
@@ -29,7 +29,6 @@ POD_NAME: Final = "name"
 """The only dimension of pods and revisions that is stored as a text."""
 _ALL_TERMS: Final = f"SELECT id, {', '.join(TERMS)} FROM terms"  # noqa: S608 (literals only)
 _ALL_PRICES: Final = f"SELECT id, price_key, {', '.join(PRICE)} FROM prices"  # noqa: S608 (literals only)
-_NUMBERS: Final = "SELECT text, id FROM texts WHERE text IN (SELECT value FROM json_each(:texts))"
 
 
 def segment_of(span: Span, terms: Sequence[str], price: Price | None) -> Segment:
@@ -113,6 +112,7 @@ class Names:
 
     def __init__(self, rows: Rows, own: Sequence[str]) -> None:
         self.own = own
+        self._places = {each: place for place, each in enumerate(own)}
         self._rows = rows
         self._terms: dict[int, Mapping[str, str]] = {}
         self._texts: dict[int, str] = {}
@@ -124,20 +124,19 @@ class Names:
             self._terms = {each: dict(zip(TERMS, row, strict=True)) for each, *row in self._rows(_ALL_TERMS, {})}
         return self._terms[number]
 
-    def numbers(self, texts: Iterable[str]) -> dict[str, int]:
-        """The numbers of those texts that have one."""
-        return dict(self._rows(_NUMBERS, {"texts": json.encode(list(texts)).decode()}))
-
     def load(self, rows: Iterable[Row]) -> None:
         """Load the texts and prices of these rows."""
         places = [place for place, each in enumerate(self.own) if each != POD_NAME]
         ids = json.encode(list({row[place] for row in rows for place in places})).decode()
-        self._texts = {0: Outcome.UNKNOWN.value, **dict(self._rows(TEXTS, {"ids": ids}))}
+        self._texts = dict(self._rows(TEXTS, {"ids": ids}))
         self._prices = {number: price_of(*price) for number, *price in self._rows(_ALL_PRICES, {})}
 
     def key(self, row: Row, by: Sequence[str]) -> Key:
         """The labels `by`, price and period of a row; its names are loaded."""
         *values, term, price, period = row
-        texts, terms = self._texts, self.term(term)
-        own = {each: v if each == POD_NAME else texts[v] for each, v in zip(self.own, values, strict=True)}
-        return tuple(own[each] if each in own else terms[each] for each in by), self._prices.get(price), period
+        texts, terms, places = self._texts, self.term(term), self._places
+        labels = [
+            values[places[each]] if each == POD_NAME else texts[values[places[each]]] if each in places else terms[each]
+            for each in by
+        ]
+        return tuple(labels), self._prices.get(price), period

@@ -24,7 +24,7 @@ WHERE pod = (SELECT min(id) FROM pods WHERE id > :after) ORDER BY number LIMIT 1
 """
 _PODS: Final = f"""
 SELECT p.id, p.uid, p.namespace_text, r.job_kind_text, r.job_text, r.node_text, r.node_uid_text,
-       ifnull(r.outcome_text, 0), coalesce({_JOB}, r.outcome_text, 0), max(r.scheduled_us - p.created_us, 0)
+       r.outcome_text, ifnull({_JOB}, r.outcome_text), max(r.scheduled_us - p.created_us, 0)
 FROM pods p CROSS JOIN pod_revisions r ON r.pod = p.id AND r.{_CURRENT.format(pod="p.id")}
 WHERE p.id > :after AND p.id <= :upto AND r.end_us <= :before AND ifnull(r.recorded_us, r.revision) <= :before
   AND NOT EXISTS (SELECT 1 FROM working WHERE kind IN ('pod', 'departed') AND uid = p.uid)
@@ -41,22 +41,6 @@ FROM json_each(:pods) AS wanted CROSS JOIN {_SEGMENTS}
 WHERE r.pod = wanted.value AND r.{_CURRENT.format(pod="wanted.value")}
 ORDER BY r.pod, s.start_us, s.ordinal
 """  # noqa: S608 (literals only)
-_OLD_PODS: Final = """
-SELECT a.pod_uid FROM old_allocations a
-WHERE a.revision = (SELECT max(revision) FROM old_allocations WHERE pod_uid = a.pod_uid) AND a.pod_uid > :after
-  AND a.end_us <= :before AND NOT EXISTS (SELECT 1 FROM pods WHERE uid = a.pod_uid)
-  AND NOT EXISTS (SELECT 1 FROM old_segments s WHERE s.pod_uid = a.pod_uid AND s.revision = a.revision
-                  AND ifnull(s.end_us, :before + 1) > :before)
-  AND NOT EXISTS (SELECT 1 FROM usage_assignments u CROSS JOIN usage_hours h ON h.assignment = u.assignment
-                  WHERE u.pod_uid = a.pod_uid AND (h.open OR h.to_us - u.ahead_us > :before))
-ORDER BY a.pod_uid LIMIT :pods
-"""
-_OLD_SEGMENTS: Final = f"""
-SELECT pod_uid, namespace, job_kind, job, node, node_uid, start_us, end_us, quantity, price_key, {", ".join(TERMS)}
-FROM allocation_segments WHERE pod_uid IN (SELECT value FROM json_each(:pods))
-ORDER BY pod_uid, start_us, ordinal
-"""  # noqa: S608 (literals only)
-_PRICE: Final = "SELECT id FROM prices WHERE price_key = ?"
 _FOUND: Final = """
 SELECT uid_hash FROM json_each(?) AS wanted CROSS JOIN rolled_pods ON uid_hash = wanted.value
 """
@@ -73,7 +57,7 @@ END
 class EndedSegment(NamedTuple):
     """A segment of the last revision. `labels` are the numbers of names, outcomes, terms and price of a daily row.
 
-    `wait_us` is how long its pod had waited when it was bound; None but for its first segment, and for older schemas.
+    `wait_us` is how long its pod had waited when it was bound; None but for its first segment.
     """
 
     uid: str
@@ -96,7 +80,7 @@ class EndedPods(NamedTuple):
 
     uids: Sequence[str]
     segments: Sequence[EndedSegment]
-    after: int | str
+    after: int
     is_last: bool
 
 
@@ -107,12 +91,11 @@ class EndedPodsReader:
         self._execute = connection.execute
         self._before = {"before": before_us, "pods": pods}
         self._terms = Dictionary(connection, "terms", TERMS)
-        self._texts = Dictionary(connection, "texts", ("text",))
         self._page = page
         self._pods = pods
 
     def batch(self, after: int) -> EndedPods:
-        """Pods of the current schema with a number above `after`.
+        """Pods with a number above `after`.
 
         A pod that was recorded after the retention began stays: its revisions may be as late, and so all later ones.
         """
@@ -133,20 +116,6 @@ class EndedPodsReader:
         ]
         uids, is_full = [uid for uid, *_ in labels.values()], len(found) == self._pods
         return EndedPods(uids, segments, found[-1][0] if is_full else upto, is_last=not (is_full or end))
-
-    def older_batch(self, after: str) -> EndedPods:
-        """Pods of older schemas with a UID above `after`."""
-        uids = [uid for (uid,) in self._execute(_OLD_PODS, {**self._before, "after": after})]
-        segments = [self._older(row) for row in self._execute(_OLD_SEGMENTS, _json(uids))]
-        return EndedPods(uids, segments, uids[-1] if uids else after, is_last=len(uids) < self._pods)
-
-    def _older(self, row: Row) -> EndedSegment:
-        uid, *names, start_us, end_us, quantity, key = row[:10]
-        terms = row[10:]
-        price = self._execute(_PRICE, (key,)).fetchone() if key else None
-        numbers = [self._texts.number((name,)) for name in names]
-        labels = (*numbers, 0, 0, self._terms.number(terms), price[0] if price else 0)
-        return EndedSegment(uid, terms[0], start_us, end_us, quantity, labels, wait_us=None)
 
 
 def _json(values: Iterable[object]) -> dict[str, str]:

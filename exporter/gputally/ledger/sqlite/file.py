@@ -12,14 +12,13 @@ from typing import Final
 from gputally.errors import LedgerError
 from gputally.ledger.sqlite import integrity, schema
 from gputally.ledger.sqlite.copies import back_up, usable_backups
-from gputally.ledger.sqlite.integrity import converted_errors, expect_not_lost, expect_unmarked, remedy
+from gputally.ledger.sqlite.integrity import converted_errors, expect_not_lost, expect_unmarked, remedy, starting_again
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER = 100
 _CACHE_KIB = 512
 """Half a MiB instead of two: whole pages are cached by the operating system anyway."""
-_ACCOUNTING_START = "SELECT value FROM meta WHERE key IN ('accounting_start_us', 'opened_us')"
-"""In any schema: the second key is that of schemas before 7."""
+_ACCOUNTING_START = "SELECT value FROM meta WHERE key = 'accounting_start_us'"
 BUSY_S = 5
 """How long to wait for another process that holds SQLite's own locks."""
 _WAL_FORMAT = 2
@@ -94,7 +93,7 @@ def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
 def _examine(path: Path) -> None:
     """Reject a file that must not be written, by its header and its newest rows."""
     expect_ours(path)
-    newest = schema.migrations()[-1][0]
+    newest = schema.newest_schema()
     try:
         with closing(_reader(path)) as connection:
             version = schema.version_of(connection)
@@ -133,7 +132,13 @@ def expect_ours(path: Path) -> None:
         raise LedgerError(f"{path}: {error.strerror}; it must be readable and writable") from None
     if not header.startswith(_MAGIC):
         raise LedgerError(f"{path}: is not an SQLite file; it was left untouched, choose another path")
-    if int.from_bytes(header[68:72], "big") != schema.APPLICATION_ID:
+    application = int.from_bytes(header[68:72], "big")
+    if application == schema.DEVELOPMENT_ID:
+        raise LedgerError(
+            f"{path}: was written by a development version before 0.1.0 and was left untouched; the last commit that "
+            f"reads it is {schema.LAST_READER}. To start a new accounting, {starting_again(path)}"
+        )
+    if application != schema.APPLICATION_ID:
         raise LedgerError(f"{path}: is a database of another program; it was left untouched, choose another path")
 
 

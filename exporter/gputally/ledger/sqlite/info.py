@@ -21,12 +21,6 @@ _PODS: Final = """
 SELECT count(*), ifnull(sum(end_us IS NULL), 0), ifnull(sum(segments), 0) FROM pod_revisions r
 WHERE number = (SELECT max(number) FROM pod_revisions WHERE pod = r.pod)
 """
-_OLD_PODS: Final = "SELECT count(DISTINCT pod_uid) FROM old_allocations WHERE pod_uid NOT IN (SELECT uid FROM pods)"
-_OLD_SEGMENTS: Final = """
-SELECT count(*) FROM old_segments s
-WHERE revision = (SELECT max(revision) FROM old_allocations WHERE pod_uid = s.pod_uid)
-  AND pod_uid NOT IN (SELECT uid FROM pods)
-"""
 _PREEMPTIONS: Final = "SELECT count(DISTINCT victim_uid) FROM preemptions"
 _USAGE: Final = "SELECT (SELECT count(*) FROM usage_hours) + (SELECT count(*) FROM unallocated_usage)"
 
@@ -117,8 +111,8 @@ def contents_of(connection: sqlite3.Connection) -> LedgerContents:
         accounted_us=accounted_us(connection),
         detail_start_us=detail_start[0] if detail_start else None,
         open_allocations=still_open,
-        ended_allocations=pods - still_open + count(_OLD_PODS),
-        segments=segments + count(_OLD_SEGMENTS),
+        ended_allocations=pods - still_open,
+        segments=segments,
         preemptions=count(_PREEMPTIONS),
         usage_rows=count(_USAGE),
         daily_rows=count(_DAILY_ROWS),

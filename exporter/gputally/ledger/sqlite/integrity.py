@@ -32,7 +32,7 @@ LIMIT 1
 """
 """A pod whose last revision lacks segments."""
 _OPEN: Final = """
-SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'balance_b') - ifnull(sum(s.quantity), 0)
+SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'balance_allocated_b') - ifnull(sum(s.quantity), 0)
 FROM working w
 CROSS JOIN pods p ON p.uid = w.uid
 CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
@@ -215,8 +215,13 @@ def remedy(path: Path) -> str:
     """What to do about a lost or corrupt ledger at `path`: with the marker left, no new accounting would start."""
     return (
         "Stop the aggregator and restore a backup with 'gputally restore'; to start a new accounting on purpose, "
-        f"move away {path.name}, {path.name}-wal and {marker_of(path).name}"
+        f"{starting_again(path)}"
     )
+
+
+def starting_again(path: Path) -> str:
+    """What to do so that a new accounting starts at `path`."""
+    return f"move away {path.name}, {path.name}-wal and {marker_of(path).name}"
 
 
 @contextmanager

@@ -30,14 +30,6 @@ CROSS JOIN daily_rows r ON r.period = d.id
 CROSS JOIN job_progress j
   ON j.namespace_text = r.namespace_text AND j.job_kind_text = r.job_kind_text AND j.job_text = r.job_text
 WHERE d.start_us < :start
-UNION
-SELECT j.namespace_text, j.job_kind_text, j.job_text
-FROM old_allocations a
-CROSS JOIN texts n ON n.text = a.namespace
-CROSS JOIN texts k ON k.text = a.job_kind
-CROSS JOIN texts t ON t.text = a.job
-CROSS JOIN job_progress j ON j.namespace_text = n.id AND j.job_kind_text = k.id AND j.job_text = t.id
-WHERE a.scheduled_us < :start
 """
 
 
@@ -50,11 +42,9 @@ class JobSets:
         self._own = [each in by for each in names.own]
         self._terms = [each for each in by if each in TERMS]
         self._spaces: dict[tuple[int, int], int] = {}
-        self._older: dict[tuple[str, ...], int] = {}
         self._same_terms: dict[tuple[str, ...], int] = {}
         self._by_row: dict[Row, set[int]] = {}
         self._grouped: dict[Row, set[int]] = {}
-        self._named: dict[Key, set[int]] = {}
         self.waits: defaultdict[Row, list[int]] = defaultdict(lambda: [0, 0])
         """How many pods were bound, and how long they had waited (µs), which callers add: a call would take longer."""
 
@@ -66,21 +56,16 @@ class JobSets:
         """Add many jobs of one kind in a namespace."""
         self._jobs_of(row).update(map(self._first_number(namespace, kind).__add__, jobs))
 
-    def add_older(self, key: Key, job: tuple[str, ...]) -> None:
-        """Add a job of an older schema, by the texts of its names."""
-        if job not in self._older:
-            self._older[job] = self._number_of_older(job)
-        self._named.setdefault(key, set()).add(self._older[job])
-
     def found(self) -> list[JobSet]:
         """All jobs, by labels; the names are loaded."""
+        named: defaultdict[Key, set[int]] = defaultdict(set)
         for row, jobs in self._grouped.items():
-            self._named.setdefault(self._names.key(row, self._by), set()).update(jobs)
+            named[self._names.key(row, self._by)] |= jobs
         waits: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0])
         for row, own in self.waits.items():
             found = waits[self._names.key(self._group(row), self._by)]
             found[:] = map(int.__add__, found, own)
-        return [JobSet(*key[:2], jobs, key[2], *waits[key]) for key, jobs in self._named.items()]
+        return [JobSet(*key[:2], jobs, key[2], *waits[key]) for key, jobs in named.items()]
 
     def _jobs_of(self, row: Row) -> set[int]:
         """Rows with the same values of `by` share one set."""
@@ -98,14 +83,6 @@ class JobSets:
     def _first_number(self, namespace: int, kind: int) -> int:
         """To which the number of a job's name is added: one number for the three."""
         return self._spaces.setdefault((namespace, kind), len(self._spaces) * _SPACE)
-
-    def _number_of_older(self, job: tuple[str, ...]) -> int:
-        """The number of a job in the current schema; negative for a job with a name that is only in the older one."""
-        numbers = self._names.numbers(job)
-        if len(numbers) < len(set(job)):
-            return -1 - len(self._older)
-        namespace, kind, name = (numbers[each] for each in job)
-        return self._first_number(namespace, kind) + name
 
 
 def read_progress(rows: Callable[..., list[Row]], bounds: Mapping[str, Any]) -> Iterator[ReachedProgress]:

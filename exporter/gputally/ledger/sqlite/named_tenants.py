@@ -41,7 +41,7 @@ def _sources(column: str) -> list[str]:
         if column in columns
     ]
     if column in _OF_TERMS:
-        sources += [f"SELECT tenant FROM {table} WHERE {column} GLOB :glob" for table in ("terms", "old_segments")]  # noqa: S608 (literals only)
+        sources.append(f"SELECT tenant FROM terms WHERE {column} GLOB :glob")  # noqa: S608 (literals only)
     elif column in _OF_REVISIONS or column in ("namespace", "pod"):
         sources += _of_pods(column)
     return sources
@@ -49,12 +49,11 @@ def _sources(column: str) -> list[str]:
 
 def _of_pods(column: str) -> list[str]:
     table, pod = ("pod_revisions", "pod") if column in _OF_REVISIONS else ("pods", "id")
-    name, texts = ("name", "name") if column == "pod" else (f"{column}_text", column)
+    name = "name" if column == "pod" else f"{column}_text"
     matches = "GLOB :glob" if column == "pod" else "IN (SELECT id FROM texts WHERE text GLOB :glob)"
     segments = "pod_segments s JOIN terms t ON t.id = s.terms"
     found = [
         f"SELECT t.tenant FROM {segments} JOIN {table} p ON p.{pod} = s.pod WHERE p.{name} {matches}",  # noqa: S608 (literals only)
-        f"SELECT s.tenant FROM old_segments s JOIN old_allocations a USING (pod_uid) WHERE a.{texts} GLOB :glob",  # noqa: S608 (literals only)
     ]
     if column != "pod":
         found.append(f"SELECT tenant FROM daily_allocations WHERE {column} GLOB :glob")  # noqa: S608 (literals only)

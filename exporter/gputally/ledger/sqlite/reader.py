@@ -46,10 +46,9 @@ from gputally.ledger.sqlite.lost_time import read_lost
 from gputally.ledger.sqlite.named_tenants import NAMED, tenants_named
 from gputally.ledger.sqlite.priority_classes import CLASS_VERSIONS
 from gputally.ledger.sqlite.rows import Row, record_of, records_of
-from gputally.ledger.sqlite.schema import later_records
 from gputally.ledger.sqlite.segment_pages import page_readers
 from gputally.ledger.sqlite.usage import read_measured
-from gputally.ledger.sqlite.waits import read_pending_times, read_waits
+from gputally.ledger.sqlite.waits import later_records, read_pending_times, read_waits
 from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay
@@ -59,11 +58,7 @@ from gputally.model.usage import AssignmentHour, UnallocatedHour
 META: Final = "SELECT key, value FROM meta"
 ROLL_UPS: Final = "SELECT value FROM meta WHERE key = 'roll_ups'"
 """Changes whenever allocations are rolled up."""
-NEXT_PAGE: Final = """
-SELECT uid FROM pods WHERE uid > :after
-UNION SELECT pod_uid FROM old_allocations WHERE pod_uid > :after
-ORDER BY uid LIMIT 1 OFFSET :pods
-"""
+NEXT_PAGE: Final = "SELECT uid FROM pods WHERE uid > :after ORDER BY uid LIMIT 1 OFFSET :pods"
 """The last UID of a page of :pods + 1 pods, if there are that many."""
 UNACCOUNTED_DAYS: Final = """
 SELECT document FROM working WHERE kind = 'unaccounted-day' AND uid >= :first AND uid < :last ORDER BY uid
@@ -116,7 +111,7 @@ class SqliteRows:
             accounting_start_us=int(meta["accounting_start_us"]),
             accounted_us=accounted_us,
             detail_start_us=int(meta["detail_start_us"]) if "detail_start_us" in meta else None,
-            later=later_records(meta, self._rows, accounted_us=accounted_us),
+            later=later_records(meta),
         )
 
     def _bounds(self, window: Window) -> dict[str, int]:

@@ -63,18 +63,17 @@ def minus(lines: Lines, others: Lines) -> Lines:
 
 
 def stored_sums(connection: sqlite3.Connection) -> Lines:
-    """The sums as of the last write; all are 0 in a new ledger, and those that an earlier version lacks are missing."""
+    """The sums as of the last write; all are 0 in a new ledger."""
     meta = dict(connection.execute("SELECT key, value FROM meta"))
     if "accounting_start_us" not in meta:
         return dict.fromkeys(RECONCILED, (0, 0))
     names = {total: _names(total) for total in RECONCILED}
-    return {total: (int(meta[a]), int(meta[b])) for total, (a, b) in names.items() if a in meta and b in meta}
+    return {total: (int(meta[a]), int(meta[b])) for total, (a, b) in names.items()}
 
 
-def increased(stored: Lines, more: Lines, *, live: Lines) -> Lines:
-    """The sums after a write that added `more`; those that are not stored yet begin with the `live` ones."""
-    known = {total: (a + more[total][0], b + more[total][1]) for total, (a, b) in stored.items() if total in more}
-    return stored | known | {total: line for total, line in live.items() if total not in stored}
+def increased(stored: Lines, more: Lines) -> Lines:
+    """The sums after a write that added `more`."""
+    return stored | {total: (stored[total][0] + a, stored[total][1] + b) for total, (a, b) in more.items()}
 
 
 def sum_rows(sums: Lines) -> Iterator[tuple[str, str]]:
@@ -83,9 +82,8 @@ def sum_rows(sums: Lines) -> Iterator[tuple[str, str]]:
 
 
 def _names(total: Total) -> tuple[str, str]:
-    """The keys of a and b in `meta`; those of the allocated time are older than all others."""
-    of = "" if total is Total.ALLOCATED else f"_{total.value}"
-    return f"balance{of}_a", f"balance{of}_b"
+    """The keys of a and b in `meta`."""
+    return f"balance_{total.value}_a", f"balance_{total.value}_b"
 
 
 def _keys(changed: Iterable[str | tuple[str | int, ...]]) -> dict[str, str]:

@@ -56,8 +56,6 @@ _DELETE: Final = (
     f"DELETE FROM pod_segments WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
     f"DELETE FROM pod_revisions WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
     f"DELETE FROM pods WHERE uid IN {_UIDS}",  # noqa: S608 (literals only)
-    f"DELETE FROM old_segments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
-    f"DELETE FROM old_allocations WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
 )
 _REMEMBER: Final = "INSERT OR IGNORE INTO rolled_pods VALUES (?)"
 
@@ -106,14 +104,7 @@ class RollUp:
             with self._transaction():
                 found = self._reader.batch(after)
                 if self._roll_up(found):
-                    after, is_last = int(found.after), found.is_last
-            yield
-        older, is_last = "", False
-        while not is_last:
-            with self._transaction():
-                found = self._reader.older_batch(older)
-                if self._roll_up(found):
-                    older, is_last = str(found.after), found.is_last
+                    after, is_last = found.after, found.is_last
             yield
         yield from roll_up_unallocated(self._connection, self._transaction, before_us=self._before_us)
         yield from delete_old_waits(self._connection, self._transaction, before_us=self._before_us)

@@ -1,15 +1,12 @@
-"""The schema of ledger files: its migrations, what a file lacks, and since when it has records of later schemas."""
+"""The schema of ledger files: its migrations, and what a file lacks."""
 
 import sqlite3
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from gputally.errors import LedgerError
-from gputally.ledger.records import IMPORTED, Records
-from gputally.ledger.sqlite.rows import Row
 
 INCREMENTAL: Final = 2
 SHRINKABLE: Final = f"PRAGMA auto_vacuum = {INCREMENTAL}"
@@ -17,33 +14,12 @@ SHRINKABLE: Final = f"PRAGMA auto_vacuum = {INCREMENTAL}"
 header, which does not identify the file as a ledger yet, if the process is killed then."""
 
 
-APPLICATION_ID = 0x67707574  # "gput": identifies our files among SQLite databases
-_KEYS: Final = {Records.DISRUPTIONS: "disruptions_from_us", Records.WAITS: "waits_from_us"}
-"""In the table `meta`."""
-_FIRST: Final = {
-    Records.DISRUPTIONS: "(SELECT min(decided_us) FROM disruptions)",
-    Records.WAITS: "(SELECT min(from_us) FROM waits)",
-}
-_OFF: Final = ""
-"""The value of a kind that is not recorded at present."""
-_KEEP: Final = {
-    records: (
-        f"INSERT INTO meta SELECT '{key}', ifnull(min(:start, {_FIRST[records]}), :start) "  # noqa: S608 (literals)
-        f"WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = '{key}' AND value <> '{_OFF}') "
-        "ON CONFLICT (key) DO UPDATE SET value = :start"
-    )
-    for records, key in _KEYS.items()
-}
-"""`start`, or the time of the first record of an older version, which kept no start.
-
-Only the first write looks for that record, in all of them.
-"""
-_NOT_RECORDED: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
-MOVE_WAITS: Final = f"""
-INSERT INTO meta VALUES ('{_KEYS[Records.WAITS]}', CAST(:before AS TEXT))
-ON CONFLICT (key) DO UPDATE SET value = CAST(max(CAST(value AS INTEGER), :before) AS TEXT) WHERE value <> '{_OFF}'
-"""  # noqa: S608 (literals only)
-"""In the transaction that deletes waits which ended before :before (µs)."""
+APPLICATION_ID: Final = 0x67746C79
+"""Identifies ledgers among SQLite files: "gtly"."""
+DEVELOPMENT_ID: Final = 0x67707574
+"""Identifies the ledgers that development versions before 0.1.0 wrote."""
+LAST_READER: Final = "2e81ba83"
+"""The last commit that reads those."""
 
 
 def newest_schema() -> int:
@@ -60,7 +36,7 @@ def migrations() -> list[tuple[int, str]]:
 
 def expect_current(path: Path, version: int) -> None:
     """Raises: LedgerError if `version` is not the schema that this version reads."""
-    newest = migrations()[-1][0]
+    newest = newest_schema()
     if version != newest:
         remedy = (
             "start its aggregator, which upgrades it, and copy it again if this is a copy"
@@ -128,41 +104,3 @@ def _columns(connection: sqlite3.Connection, kind: str, name: str) -> list[tuple
     if kind == "index":
         return [(column, place) for place, _, column in connection.execute(f"PRAGMA index_info({name})")]
     return [column[1:] for column in connection.execute(f"PRAGMA table_info({name})")] if kind != "trigger" else []
-
-
-def keep_starts(connection: sqlite3.Connection, *, start_us: int, has_waits: bool) -> None:
-    """Keep that each kind of records begins at `start_us`, unless it began before; or that waits are not recorded.
-
-    This comes before the first ones are written.
-    """
-    for records, statement in _KEEP.items():
-        if records is Records.WAITS and not has_waits:
-            connection.execute(_NOT_RECORDED, (_KEYS[records], _OFF))
-        else:
-            connection.execute(statement, {"start": start_us})
-
-
-def later_records(
-    meta: Mapping[str, str], rows: Callable[[str], list[Row]], *, accounted_us: int
-) -> dict[Records, int | None]:
-    """The kinds that begin after the accounting start, with their first time (µs); None for those that are missing."""
-    if meta.get("cluster") == IMPORTED:
-        return dict.fromkeys(_KEYS)
-    start_us, found = int(meta["accounting_start_us"]), dict[Records, int | None]()
-    for records, key in _KEYS.items():
-        value = meta.get(key)
-        if value == _OFF:
-            found[records] = None
-        elif (from_us := _first(records, rows, accounted_us) if value is None else int(value)) > start_us:
-            found[records] = from_us
-    if "detail_start_us" in meta:  # the retention deletes single pods and waits
-        detail_us = int(meta["detail_start_us"])
-        waits_us = found.get(Records.WAITS, start_us)
-        found |= {Records.PODS: detail_us, Records.WAITS: None if waits_us is None else max(waits_us, detail_us)}
-    return found
-
-
-def _first(records: Records, rows: Callable[[str], list[Row]], accounted_us: int) -> int:
-    """The first record of a ledger that only older versions wrote: it shows since when they kept such records."""
-    [(first_us,)] = rows(f"SELECT {_FIRST[records]}")
-    return accounted_us if first_us is None else int(first_us)

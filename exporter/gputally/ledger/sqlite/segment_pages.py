@@ -1,8 +1,7 @@
 """Reads the latest segments of a window in pages, if there are many by several connections at once.
 
-They are read by the numbers of texts, terms and prices: three times as fast as by the views. Rows of older schemas have
-their own query, on texts. Parameters are the window [:start, :end), the end of accounting :accounted, and pods numbered
-(:after, :upto].
+They are read by the numbers of texts, terms and prices: three times as fast as by the views. Parameters are the window
+[:start, :end), the end of accounting :accounted, and pods numbered (:after, :upto].
 """
 
 from collections import deque
@@ -12,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from gputally.ledger.price_columns import PRICE
 from gputally.ledger.records import JOB
 from gputally.ledger.sqlite.file import reading
 from gputally.ledger.sqlite.integrity import converted_errors
@@ -31,9 +29,9 @@ _NUMBERED: Final = {
     "node_uid": "r.node_uid_text",
     "job_kind": "r.job_kind_text",
     "job": "r.job_text",
-    "outcome": "ifnull(r.outcome_text, 0)",
+    "outcome": "r.outcome_text",
     "job_outcome": """ifnull(
-        (SELECT outcome_text FROM job_outcomes WHERE job_uid_text = p.job_uid_text), ifnull(r.outcome_text, 0)
+        (SELECT outcome_text FROM job_outcomes WHERE job_uid_text = p.job_uid_text), r.outcome_text
     )""",
 }
 """The dimensions of a pod or revision whose texts have numbers."""
@@ -41,7 +39,6 @@ _OF_POD: Final = {"name", "namespace", "job_outcome"}
 _FROM: Final = "max(start_us, :start) AS from_us"
 _TO: Final = "min(ifnull(end_us, :accounted), :end) AS to_us"
 _WAIT: Final = "CASE WHEN s.ordinal = 0 AND s.start_us >= :start THEN max(r.scheduled_us - p.created_us, 0) END"
-_OLD: Final = "SELECT EXISTS (SELECT 1 FROM old_allocations)"
 
 
 def last_pod(rows: Rows) -> int:
@@ -124,11 +121,6 @@ def _pages(readers: Sequence[Rows], bounds: Mapping[str, Any], sql: str, page: i
     return read_pages(readers, sql, ({**bounds, "after": after, "upto": after + page} for after in starts))
 
 
-def older_segments(rows: Rows, bounds: Mapping[str, Any], by: Sequence[str]) -> Sequence[Row]:
-    """The dimensions `by`, the names of the job, the columns of the price, quantity, start and end."""
-    return rows(_old_query(by), bounds) if rows(_OLD, {})[0][0] else ()
-
-
 def _query(own: Sequence[str], *, with_jobs: bool) -> str:
     """Each latest segment, with the dimensions `own` and its job; SQLite takes the other columns from max()'s row.
 
@@ -150,19 +142,6 @@ SELECT {key}, from_us, to_us, wait_us, {", ".join(f"of_{each}" for each in JOB)}
     CROSS JOIN pod_segments s ON s.pod = r.pod AND s.ordinal < r.segments {pods}
     WHERE r.latest = 1 OR NOT EXISTS (
         SELECT 1 FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal AND number > s.number
-    )
-)
-WHERE from_us < to_us
-"""  # noqa: S608 (dimensions only)
-
-
-def _old_query(by: Sequence[str]) -> str:
-    columns = ", ".join((*by, *JOB, "price_key", *PRICE, "quantity"))
-    return f"""
-SELECT {columns}, from_us, to_us
-FROM (
-    SELECT *, {_FROM}, {_TO} FROM allocation_segments WHERE pod_uid IN (
-        SELECT pod_uid FROM old_allocations EXCEPT SELECT uid FROM pods
     )
 )
 WHERE from_us < to_us

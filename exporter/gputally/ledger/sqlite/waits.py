@@ -7,9 +7,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from gputally.ledger.price_columns import PRICE, price_of
-from gputally.ledger.records import PendingTime, WaitRecord
+from gputally.ledger.records import IMPORTED, PendingTime, Records, WaitRecord
 from gputally.ledger.sqlite.rows import Row
-from gputally.ledger.sqlite.schema import MOVE_WAITS
 from gputally.model.price import Price
 from gputally.model.verdicts import Reason
 from gputally.model.waits import PendingSegmentRow, UncreatedPodsSegment, WaitCause
@@ -74,6 +73,40 @@ FROM uncreated_waits w {_PRICES}
 WHERE (w.namespace, w.workload_uid, w.from_us) > (:namespace, :uid, :from) AND {_OVERLAPS}
 ORDER BY w.namespace, w.workload_uid, w.from_us LIMIT {_PAGE}
 """  # noqa: S608 (literals only)
+_OFF: Final = ""
+"""The value of `waits_from_us` in the table `meta` while waits are not recorded."""
+_KEEP: Final = """
+INSERT INTO meta VALUES ('waits_from_us', :start) ON CONFLICT (key) DO UPDATE SET value = :start WHERE value = ''
+"""
+_NOT_RECORDED: Final = "INSERT OR REPLACE INTO meta VALUES ('waits_from_us', '')"
+_MOVE: Final = """
+UPDATE meta SET value = CAST(max(CAST(value AS INTEGER), :before) AS TEXT) WHERE key = 'waits_from_us' AND value <> ''
+"""
+"""In the transaction that deletes waits which ended before :before (µs)."""
+
+
+def keep_start_of_waits(connection: sqlite3.Connection, *, start_us: int, has_waits: bool) -> None:
+    """Keep that waits begin at `start_us`, unless they began before; or that they are not recorded.
+
+    This comes before the first ones are written.
+    """
+    if has_waits:
+        connection.execute(_KEEP, {"start": start_us})
+    else:
+        connection.execute(_NOT_RECORDED)
+
+
+def later_records(meta: Mapping[str, str]) -> dict[Records, int | None]:
+    """The kinds that begin after the accounting start, with their first time (µs); None for those that are missing."""
+    if meta.get("cluster") == IMPORTED:
+        return {Records.DISRUPTIONS: None, Records.WAITS: None}
+    start_us, waits = int(meta["accounting_start_us"]), meta["waits_from_us"]
+    waits_us = None if waits == _OFF else int(waits)
+    found = {} if waits_us == start_us else {Records.WAITS: waits_us}
+    if "detail_start_us" in meta:  # the retention deletes single pods and waits
+        detail_us = int(meta["detail_start_us"])
+        found |= {Records.PODS: detail_us, Records.WAITS: None if waits_us is None else max(waits_us, detail_us)}
+    return found
 
 
 def uncreated_waits(changes: "Changes") -> Iterator[Row]:
@@ -141,7 +174,7 @@ def delete_old_waits(
             with transaction():
                 deleted = connection.execute(query, {"before": before_us, "rows": _MOST_ROWS}).rowcount
                 if deleted:
-                    connection.execute(MOVE_WAITS, {"before": before_us})
+                    connection.execute(_MOVE, {"before": before_us})
             yield
 
 

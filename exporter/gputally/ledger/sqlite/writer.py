@@ -22,17 +22,18 @@ from gputally.ledger.sqlite.allocation_tables import AllocationTables
 from gputally.ledger.sqlite.closed_periods import append_period
 from gputally.ledger.sqlite.disruptions import FINISH_DELIVERY, INSERT_DELIVERY, deliveries
 from gputally.ledger.sqlite.file import Lock, connect
-from gputally.ledger.sqlite.free_pages import make_shrinkable, release_pages
+from gputally.ledger.sqlite.free_pages import release_pages
 from gputally.ledger.sqlite.integrity import converted_errors, mark
 from gputally.ledger.sqlite.priority_classes import INSERT_CLASS_VERSION, class_versions
 from gputally.ledger.sqlite.reconciled_sums import increased, minus, stored_sums, sum_rows, touched_sums
 from gputally.ledger.sqlite.retention import RollUp
-from gputally.ledger.sqlite.schema import keep_starts, missing_part
+from gputally.ledger.sqlite.schema import missing_part
 from gputally.ledger.sqlite.waits import (
     DELETE_UNCREATED,
     DELETE_WAIT,
     UPSERT_UNCREATED,
     UPSERT_WAIT,
+    keep_start_of_waits,
     prices_of_waits,
     uncreated_waits,
     waits,
@@ -100,10 +101,10 @@ class SqliteLedger:
         with converted_errors(self.path), self._transaction():
             is_first = self._meta("accounting_start_us") is None
             start_us = changes.accounting_start_us if is_first else changes.at_us
-            keep_starts(self._connection, start_us=start_us, has_waits=changes.has_waits)
+            keep_start_of_waits(self._connection, start_us=start_us, has_waits=changes.has_waits)
             sums = self._write(changes, is_first=is_first)
         self._is_marked = self._is_marked or mark(self.path)
-        return minus(changes.live, {total: sums[total] for total in changes.live if total in sums})
+        return minus(changes.live, {total: sums[total] for total in changes.live})
 
     def close_period(self, period: ClosedPeriod) -> None:
         """See `Ledger.close_period`."""
@@ -118,11 +119,6 @@ class SqliteLedger:
     def check(self) -> Iterator[None]:
         """See `Ledger.check`."""
         return integrity.slices(self.path, missing_part)
-
-    def prepare_retention(self) -> None:
-        """See `Ledger.prepare_retention`."""
-        with converted_errors(self.path):
-            make_shrinkable(self._connection, self.path)
 
     def roll_up(self, before_us: int) -> Iterator[int]:
         """See `Ledger.roll_up`."""
@@ -180,7 +176,7 @@ class SqliteLedger:
         allocated = self._allocations.append(changes)
         self._write_rows(changes)
         more = minus(touched_sums(self._connection, changes), before) | allocated
-        sums = increased(stored, more, live=changes.live)
+        sums = increased(stored, more)
         marks = [("evaluated_us", str(changes.evaluated_us)), ("at_us", str(changes.at_us))]
         marks += set(sum_rows(sums)) - (set() if is_first else set(sum_rows(stored)))  # most stay as they are
         many("INSERT OR REPLACE INTO meta VALUES (?, ?)", marks)

@@ -4,9 +4,7 @@ import fcntl
 import json
 import os
 import shutil
-import sqlite3
 import threading
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.file import Lock
 from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.unit.commands.sample import CLUSTER, Runner, abandoned, change, closed, in_use, names
-from tests.unit.ledger.older_ledger import written_by
+from tests.unit.ledger.next_schema import NEXT, TODAY, begin_next_version, written
 
 ROWS = {
     "open_allocations": 3,
@@ -95,33 +93,26 @@ def test_a_writer_waits_for_one_that_only_asks(tmp_path: Path) -> None:
         timer.join()
 
 
-def test_a_ledger_of_another_schema_has_its_schema_and_cluster(run: Runner, tmp_path: Path) -> None:
-    path = tmp_path / "l.db"
-    written_by(3, path)
+def test_a_ledger_of_another_schema_has_its_schema_and_cluster(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(path := tmp_path / "l.db")
+    begin_next_version(monkeypatch)
     found = json.loads(run("ledger", "info", "--ledger", path, "--output", "json").out)
 
-    assert (found["schema"], found["cluster"], found["rows"], found["accounted_until"]) == (3, "uid-1", None, None)
-    assert "; this gputally reads" in run("ledger", "info", "--ledger", path).out
+    assert (found["schema"], found["cluster"], found["rows"], found["accounted_until"]) == (TODAY, "uid-1", None, None)
+    assert f"; this gputally reads {NEXT}" in run("ledger", "info", "--ledger", path).out
 
 
-def test_allocations_of_older_schemas_count(run: Runner, tmp_path: Path) -> None:
-    path = tmp_path / "l.db"
-    written_by(3, path)
-    expected = _old_pods(path)
-    with in_use(path, "uid-1"):
+def test_copies_that_an_upgrade_left_are_named(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(path := tmp_path / "l.db")
+    begin_next_version(monkeypatch)
+    with SqliteLedger(path):
         pass
     found = json.loads(run("ledger", "info", "--ledger", path, "--output", "json").out)
 
-    assert found["rows"]["ended_allocations"] == 300 + expected == 303
-    assert found["rows"]["segments"] == 606 + 3
-    assert [Path(each["path"]).name for each in found["backups"]] == [f"l.db.before-{schema.newest_schema():04}"]
-    assert [each["schema"] for each in found["backups"]] == [3]
-
-
-def _old_pods(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as connection:
-        found: int = connection.execute("SELECT count(DISTINCT pod_uid) FROM allocations").fetchone()[0]
-        return found
+    assert [Path(each["path"]).name for each in found["backups"]] == [f"l.db.before-{NEXT:04}"]
+    assert [each["schema"] for each in found["backups"]] == [TODAY]
 
 
 def test_the_variable_of_the_aggregator_names_the_ledger(

@@ -1,2 +1,0 @@
--- The working state of a pod no longer holds its segments, which are those of its revision. A program that expects
--- them there would account everything twice, and refuses this file by its version.
