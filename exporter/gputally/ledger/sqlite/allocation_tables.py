@@ -18,6 +18,7 @@ from gputally.accounting.totals.total import Lines, Total
 from gputally.ledger.price_columns import PRICE, price_columns, price_of
 from gputally.ledger.sqlite.dictionary import TERMS, Dictionary, segment_of
 from gputally.ledger.sqlite.ended_pods import rolled_up
+from gputally.ledger.sqlite.pod_days import add_days
 from gputally.ledger.sqlite.rows import Row
 from gputally.model.allocation import Result, Segment
 from gputally.model.pod_record import PodRecord
@@ -121,8 +122,9 @@ class AllocationTables:
                 plans.append(_Plan(record, pod or self._new_pod(record), number + 1, unchanged, previous))
         plans.sort(key=lambda plan: plan.pod)  # in table order, each page is visited once
         replaced = list(self._replaced(plans))
-        self._insert("pod_revisions", (self._revision(plan, changes.at_us) for plan in plans), columns=20)
+        self._insert("pod_revisions", (self._revision(plan, changes.at_us) for plan in plans), columns=21)
         self._insert("pod_segments", (row for plan in plans for row in self._segments(plan)), columns=8)
+        add_days(self._connection, ((plan.pod, plan.number > 1, plan.record.segments) for plan in plans))
         sums.add((s.start_us, s.end_us, s.quantity, s.price) for plan in plans for s in plan.added)
         sums.add(replaced, sign=-1)
 
@@ -202,6 +204,7 @@ class AllocationTables:
             len(record.segments),
             text((outcome_of(record).value,)),
             *self._result(record.result),
+            plan.unchanged,
         )
 
     def _job(self, job: JobRecord) -> Row:

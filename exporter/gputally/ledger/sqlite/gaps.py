@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from gputally.ledger.price_columns import PRICE
 from gputally.ledger.records import AllocationRecord, GapSegment, GapSubject, ObservationGap, SegmentRecord, Window
 from gputally.ledger.sqlite import allocation_views
-from gputally.ledger.sqlite.allocation_views import IN_PAGE, POD_COLUMNS
+from gputally.ledger.sqlite.allocation_views import POD_COLUMNS
 from gputally.ledger.sqlite.dictionary import TERMS
 from gputally.ledger.sqlite.rows import Row, Rows, insert_or
 from gputally.model.allocation import Gap
@@ -25,21 +25,17 @@ WHERE a.gap_from_us < :end AND a.gap_to_us > :start
 ORDER BY s.pod_uid, s.start_us
 """  # noqa: S608 (literals only)
 WITH_GAPS: Final = """
-SELECT DISTINCT pod_uid FROM allocations WHERE gap_from_us < :end AND gap_to_us > :start ORDER BY pod_uid
+SELECT DISTINCT p.uid FROM pod_revisions r CROSS JOIN pods p ON p.id = r.pod
+WHERE r.gap_from_us < :end AND r.gap_to_us > :start
+ORDER BY p.uid
 """
-"""Pods with a revision that ended in a gap that overlaps the window: one scan without their names."""
+"""Pods with a revision that ended in a gap that overlaps the window."""
 
 WATCH_GAPS: Final = """
 SELECT '', kind, max(from_us, :start), min(to_us, :end) FROM interruptions
 WHERE max(from_us, :start) < min(to_us, :end)
 ORDER BY kind, from_us
 """
-ENDED_IN_GAP: Final = f"""
-SELECT DISTINCT pod_uid FROM allocations
-WHERE {IN_PAGE} AND max(gap_from_us, :start) < min(gap_to_us, :end)
-ORDER BY pod_uid
-"""  # noqa: S608 (literals only)
-"""Pods with a revision that ended in a gap of the window."""
 NODE_GAPS: Final = """
 SELECT node_uid, node, max(gone_us, :start), min(gone_by_us, :end) FROM node_ends
 WHERE max(gone_us, :start) < min(gone_by_us, :end)

@@ -303,12 +303,10 @@ class SqliteLedgerReader(SqliteRows):
         """See `LedgerReader.gaps`."""
         bounds = self._detailed(window)
         yield from (gaps.gap(GapSubject.WATCH, row) for row in self._rows(gaps.WATCH_GAPS, bounds))
-        for page in self._pages():
-            for (uid,) in self._rows(gaps.ENDED_IN_GAP, bounds, page):
-                for row in self._rows(allocation_views.ALLOCATION, {"uid": uid})[
-                    -1:
-                ]:  # it may just have been rolled up
-                    yield from gaps.gap_of(allocation_views.allocation(row), window)
+        for (uid,) in self._rows(gaps.WITH_GAPS, bounds):
+            revisions = self._rows(allocation_views.ALLOCATION, {"uid": uid})
+            if revisions:  # it may just have been rolled up
+                yield from gaps.gap_of(allocation_views.allocation(revisions[-1]), window)
         yield from (gaps.gap(GapSubject.NODE, row) for row in self._rows(gaps.NODE_GAPS, bounds))
         self._detailed(window)
 

@@ -8,6 +8,7 @@ from typing import Final
 from gputally.ledger.sqlite.daily_rows import DailyLost, DailyRows, hour_of
 from gputally.ledger.sqlite.ended_pods import MARK, EndedPods, EndedPodsReader, uid_hash
 from gputally.ledger.sqlite.free_pages import Transaction
+from gputally.ledger.sqlite.pod_days import delete_days
 from gputally.ledger.sqlite.usage import MEASURED
 from gputally.ledger.sqlite.waits import delete_old_waits
 from gputally.model.units import US_PER_DAY
@@ -132,6 +133,7 @@ class RollUp:
         return is_done
 
     def _delete(self, uids: Sequence[str]) -> None:
+        delete_days(self._connection, uids)
         for sql in _DELETE:
             self._connection.execute(sql, {"uids": json.dumps(uids)})
         self._connection.executemany(_REMEMBER, [(uid_hash(uid),) for uid in uids])

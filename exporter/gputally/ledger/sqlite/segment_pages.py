@@ -14,6 +14,7 @@ from typing import Any, Final
 from gputally.ledger.records import JOB
 from gputally.ledger.sqlite.file import reading
 from gputally.ledger.sqlite.integrity import converted_errors
+from gputally.ledger.sqlite.pod_days import IN_WINDOW
 from gputally.ledger.sqlite.rows import Row, Rows
 
 _LAST_POD: Final = "SELECT ifnull(max(id), 0) FROM pods"
@@ -124,7 +125,7 @@ def _pages(readers: Sequence[Rows], bounds: Mapping[str, Any], sql: str, page: i
 def _query(own: Sequence[str], *, with_jobs: bool) -> str:
     """Each latest segment, with the dimensions `own` and its job; SQLite takes the other columns from max()'s row.
 
-    A pod with one revision has no older segments: nothing is looked up for it.
+    A pod with one or two revisions shows by itself which segments are replaced: nothing is looked up for it.
     """
     inner = "".join(f"{_NUMBERED.get(each, 'p.name')} AS {each}, " for each in own)
     key = ", ".join((*own, "terms", "price", "quantity"))
@@ -135,14 +136,14 @@ def _query(own: Sequence[str], *, with_jobs: bool) -> str:
 SELECT {key}, from_us, to_us, wait_us, {", ".join(f"of_{each}" for each in JOB)} FROM (
     SELECT {inner}{job}, s.terms, s.price, s.quantity, {_FROM}, {_TO}, {wait} AS wait_us
     FROM (
-        SELECT pod, max(number) AS latest, segments, scheduled_us,
+        SELECT pod, max(number) AS latest, segments, unchanged, scheduled_us,
                node_text, node_uid_text, job_kind_text, job_text, outcome_text
-        FROM pod_revisions WHERE pod > :after AND pod <= :upto GROUP BY pod
+        FROM pod_revisions WHERE pod IN ({IN_WINDOW}) GROUP BY pod
     ) r
     CROSS JOIN pod_segments s ON s.pod = r.pod AND s.ordinal < r.segments {pods}
-    WHERE r.latest = 1 OR NOT EXISTS (
+    WHERE s.number = r.latest OR s.ordinal < r.unchanged AND (r.latest = 2 OR NOT EXISTS (
         SELECT 1 FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal AND number > s.number
-    )
+    ))
 )
 WHERE from_us < to_us
 """  # noqa: S608 (dimensions only)

@@ -46,7 +46,8 @@ CREATE TABLE pods (
 );
 
 -- Revisions of allocations, numbered from 1. recorded_us is NULL if it is the revision itself; segments is how many
--- segments the revision has. Never updated.
+-- segments the revision has, of which the first ones, as many as unchanged, are those of the revision before. Never
+-- updated.
 CREATE TABLE pod_revisions (
     pod           INTEGER NOT NULL,
     number        INTEGER NOT NULL,
@@ -68,8 +69,11 @@ CREATE TABLE pod_revisions (
     phase_text    INTEGER,
     reason_text   INTEGER,
     exit_code     INTEGER,
+    unchanged     INTEGER NOT NULL,
     PRIMARY KEY (pod, number)
 ) WITHOUT ROWID;
+
+CREATE INDEX pod_revisions_gap ON pod_revisions (gap_to_us) WHERE gap_from_us IS NOT NULL;
 
 -- A segment is current from the revision of its number on, until a later one has another at its place. Never updated.
 CREATE TABLE pod_segments (
@@ -83,6 +87,10 @@ CREATE TABLE pod_segments (
     price    INTEGER,
     PRIMARY KEY (pod, ordinal, number)
 ) WITHOUT ROWID;
+
+-- The days (UTC, since the epoch) of each pod's allocation, -1 while it lasts and for very long ones. A pod may have a row
+-- too many, for a day of an earlier revision.
+CREATE TABLE pod_days (day INTEGER NOT NULL, pod INTEGER NOT NULL, PRIMARY KEY (day, pod)) WITHOUT ROWID;
 
 -- Jobs of batch/v1 as last observed.
 CREATE TABLE job_outcomes (
