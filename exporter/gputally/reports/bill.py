@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -13,7 +12,7 @@ from gputally.model.allocation import State
 from gputally.reports.cells import Cell, LineJobs, LostCell, UnobservedCell, UsageCell
 from gputally.reports.choices import EVEN, ROWS, TIME_DIMENSIONS
 from gputally.reports.query import ReportQuery
-from gputally.reports.rounding import apportioned
+from gputally.reports.rounding import Column, apportioned
 
 TIMES: Final = (
     "gpu_time",
@@ -319,7 +318,7 @@ def _values(labels: tuple[str, ...], places: Sequence[int]) -> tuple[str, ...]:
 
 def _share(bill: Bill, weights: Mapping[tuple[str, ...], int], currency: str, cost: int) -> None:
     """Divide the cost among the lines with these labels, in proportion to their weights."""
-    parts = apportioned([Fraction(cost * each, sum(weights.values())) for each in weights.values()], total=cost)
+    parts = apportioned(Column([cost * each for each in weights.values()], sum(weights.values())), total=cost)
     shares = dict(zip(weights, parts, strict=True))
     for line in bill.lines:
         if line.currency == currency and line.labels in shares:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
@@ -11,12 +10,24 @@ from msgspec import Struct
 from gputally.model.units import COST_UNIT, GPU_HOUR, MICRO, US_PER_SECOND
 from gputally.reports.bill import COSTS, TIMES, Bill, Line
 from gputally.reports.cost_change import CAUSES, CostChange
-from gputally.reports.rounding import PERCENT_PLACES, apportioned, apportioned_within, decimal_of, rounded
+from gputally.reports.rounding import (
+    PERCENT_PLACES,
+    Column,
+    apportioned,
+    apportioned_within,
+    column_of,
+    decimal_of,
+    quotient,
+    rounded,
+    scaled,
+)
 from gputally.reports.time_dimensions import in_order_of_time
 
 _MJ_PER_KWH: Final = 3_600_000_000
 OTHERS: Final = "(others)"
 """Every label of the line that adds up those beyond a limit."""
+_UNITS: Final = {**dict.fromkeys(TIMES, GPU_HOUR), **dict.fromkeys(COSTS, COST_UNIT), "energy": _MJ_PER_KWH}
+"""The columns of amounts, in GPU-hours, in units of the currency and in kWh."""
 _NAMES: Final = {"gpu_time": "gpu_hours", "energy": "energy_kwh"}
 """What rows call the fields of lines otherwise."""
 
@@ -123,17 +134,11 @@ def rows_of(bill: Bill, choice: RowChoice, *, shown: Mapping[str, BillRow] | Non
 
 def _rows(lines: Sequence[Line], total: Line, choice: RowChoice, *, given: Mapping[str, BillRow] | None) -> BillRows:
     places, shown = choice.places, shown_lines(lines, choice, _others)
-    known = [field for field in (*TIMES, *COSTS, "energy") if getattr(total, field) is not None]
-    parts = {field: [_unit(line, field) for line in shown] for field in known}
-    sums = {field: _unit(total, field) for field in parts}
-    base = "cost" if sums["cost"] else "gpu_time"
-    parts["share"] = [100 * value / sums[base] if sums[base] else Fraction() for value in parts[base]]
-    sums["share"] = Fraction(100 if sums[base] else 0)
-    exact = {field: [value * 10 ** _places(field, places) for value in values] for field, values in parts.items()}
-    totals = _totals({field: value * 10 ** _places(field, places) for field, value in sums.items()})
+    known = [field for field in _UNITS if getattr(total, field) is not None]
+    totals = _totals(_exact([total], total, known, places))
     if given:
         totals |= _scaled_back(given[total.currency], known, places)
-    columns = _columns(exact, totals)
+    columns = _columns(_exact(shown, total, known, places), totals)
     return BillRows(
         tuple(
             _row(line, {field: column[place] for field, column in columns.items()}, places)
@@ -143,7 +148,18 @@ def _rows(lines: Sequence[Line], total: Line, choice: RowChoice, *, given: Mappi
     )
 
 
-def _columns(exact: Mapping[str, Sequence[Fraction]], totals: Mapping[str, int]) -> dict[str, list[int]]:
+def _exact(lines: Sequence[Line], total: Line, fields: Iterable[str], places: int) -> dict[str, Column]:
+    """The columns of these fields and of the shares in the total, in units of their last decimals."""
+    scale = 10**places
+    found = {field: Column([getattr(line, field) * scale for line in lines], _UNITS[field]) for field in fields}
+    base = "cost" if total.cost else "gpu_time"
+    whole = getattr(total, base)
+    percent = 100 * 10**PERCENT_PLACES * (1 if whole > 0 else -1)
+    shares = [percent * getattr(line, base) for line in lines] if whole else [0] * len(lines)
+    return found | {"share": Column(shares, abs(whole) or 1)}
+
+
+def _columns(exact: Mapping[str, Column], totals: Mapping[str, int]) -> dict[str, list[int]]:
     """All columns as integers that add up to their totals; a part of another column is nowhere more than that."""
     columns = dict[str, list[int]]()
     for field, values in exact.items():
@@ -155,28 +171,28 @@ def _columns(exact: Mapping[str, Sequence[Fraction]], totals: Mapping[str, int])
     return columns
 
 
-def _totals(exact: Mapping[str, Fraction]) -> dict[str, int]:
+def _totals(exact: Mapping[str, Column]) -> dict[str, int]:
     """Each total as an integer; a part is no more than what is left of its whole, and the last part is all of that."""
-    alone = {field: [value] for field, value in exact.items()}
     found = dict[str, list[int]]()
-    for field, value in exact.items():
-        found[field] = [rounded(value)]
+    for field, ([number], unit) in exact.items():
+        found[field] = [quotient(number, unit)]
         if part := _PART_OF.get(field):
-            limits = _limits(field, found, alone)
+            limits = _limits(field, found, exact)
             found[field] = limits if part.is_rest else [min(*found[field], *limits)]
     return {field: value for field, [value] in found.items()}
 
 
-def _limits(field: str, before: Mapping[str, list[int]], exact: Mapping[str, Sequence[Fraction]]) -> list[int]:
+def _limits(field: str, before: Mapping[str, list[int]], exact: Mapping[str, Column]) -> list[int]:
     """What is left for a part in each row: its whole without the parts beside it, the later of them rounded down.
 
     A part that is more than its whole, as corrections may be, is only rounded.
     """
     part = _PART_OF[field]
-    beside = [before[each] if each in before else [floor(value) for value in exact[each]] for each in part.beside]
+    beside = [before[each] if each in before else exact[each].floors() for each in part.beside]
     left = [whole - sum(others) for whole, *others in zip(before[part.whole], *beside, strict=True)]
-    amounts = zip(left, exact[field], exact[part.whole], strict=True)
-    return [limit if value <= whole else max(limit, ceil(value)) for limit, value, whole in amounts]
+    numbers, unit = exact[field]
+    amounts = zip(left, numbers, exact[part.whole].numbers, strict=True)  # a part has the unit of its whole
+    return [limit if value <= whole else max(limit, -(-value // unit)) for limit, value, whole in amounts]
 
 
 def _scaled_back(row: BillRow, fields: Iterable[str], places: int) -> dict[str, int]:
@@ -204,18 +220,12 @@ def _others(lines: Sequence[Line]) -> Line:
     return found
 
 
-def _unit(line: Line, field: str) -> Fraction:
-    """In GPU-hours, in units of the currency, or in kWh."""
-    unit = COST_UNIT if field in COSTS else _MJ_PER_KWH if field == "energy" else GPU_HOUR
-    return Fraction(getattr(line, field), unit)
-
-
 def _places(field: str, places: int) -> int:
     return PERCENT_PLACES if field == "share" else places
 
 
 def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
-    decimals = {field: Decimal(value).scaleb(-_places(field, places)) for field, value in values.items()}
+    decimals = {field: scaled(value, _places(field, places)) for field, value in values.items()}
     return BillRow(
         labels=line.labels,
         currency=line.currency,
@@ -229,7 +239,7 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
         used=decimals["used"],
         idle=decimals["idle"],
         lost=decimals["lost"],
-        utilisation=_tenths(Fraction(100 * line.used), line.measured),
+        utilisation=_tenths(100 * line.used, line.measured),
         energy_kwh=decimals["energy"],
         cost=decimals["cost"],
         idle_cost=decimals["idle_cost"],
@@ -238,7 +248,7 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
         share=decimals["share"],
         jobs=line.jobs,
         pods=line.bound,
-        mean_wait_seconds=_tenths(Fraction(line.wait_us, US_PER_SECOND), line.bound),
+        mean_wait_seconds=_tenths(line.wait_us, line.bound * US_PER_SECOND),
         progress=_decimal(line.progress.micro) if line.progress else None,
         progress_unit=line.progress.unit if line.progress else None,
         cost_per_unit=_cost_per_unit(line, places),
@@ -246,9 +256,9 @@ def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
     )
 
 
-def _tenths(whole: Fraction, count: int) -> Decimal | None:
+def _tenths(whole: int, count: int) -> Decimal | None:
     """`whole` divided by `count`; None if that is 0."""
-    return decimal_of(whole / count, PERCENT_PLACES) if count else None
+    return scaled(quotient(whole * 10**PERCENT_PLACES, count), PERCENT_PLACES) if count else None
 
 
 def _decimal(micro: int) -> Decimal:
@@ -284,7 +294,7 @@ def change_rows(changes: Sequence[CostChange], *, places: int, top: int | None =
     sums = [sum((getattr(each, field) for each in changes), Fraction()) for field in ("before", "after")]
     totals = [rounded(_scaled(each, places)) for each in sums]
     columns = [
-        apportioned([_scaled(getattr(each, field), places) for each in changes], total=total)
+        apportioned(column_of(_scaled(getattr(each, field), places) for each in changes), total=total)
         for field, total in zip(("before", "after"), totals, strict=True)
     ]
     rows = [_change(each, columns[0][place], columns[1][place], places) for place, each in enumerate(changes)]
@@ -298,7 +308,7 @@ def _scaled(cost: Fraction, places: int) -> Fraction:
 
 
 def _change(each: CostChange, before: int, after: int, places: int) -> ChangeRow:
-    causes = apportioned([_scaled(getattr(each, cause), places) for cause in CAUSES], total=after - before)
+    causes = apportioned(column_of(_scaled(getattr(each, cause), places) for cause in CAUSES), total=after - before)
     amounts = (Decimal(value).scaleb(-places) for value in (before, after, after - before, *causes))
     names = ("before", "after", "difference", *CAUSES)
     return ChangeRow(labels=each.labels, currency=each.currency, **dict(zip(names, amounts, strict=True)))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -43,7 +44,7 @@ class ReportQuery(Struct, frozen=True, kw_only=True):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that identify a line, each once."""
-        return tuple(dict.fromkeys(column for dimension in self.by for column in COLUMNS[dimension]))
+        return _columns_of(self.by)
 
     @property
     def times(self) -> tuple[str, ...]:
@@ -64,6 +65,12 @@ class ReportQuery(Struct, frozen=True, kw_only=True):
     def includes(self, values: Mapping[str, str]) -> bool:
         """Whether all filters include these values of columns."""
         return all(each.includes(values[each.column]) for each in self.filters)
+
+
+@lru_cache(maxsize=64)
+def _columns_of(by: tuple[str, ...]) -> tuple[str, ...]:
+    """They are looked up for each cell of a report."""
+    return tuple(dict.fromkeys(column for dimension in by for column in COLUMNS[dimension]))
 
 
 def unmatched(reader: LedgerReader, query: ReportQuery) -> list[str]:

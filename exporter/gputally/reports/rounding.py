@@ -1,10 +1,11 @@
 """Rounding by largest remainder: rounded parts add up to the rounded total."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from math import floor
-from typing import Final
+from functools import lru_cache
+from math import lcm
+from typing import Final, NamedTuple
 
 from gputally.model.units import GPU
 
@@ -17,34 +18,71 @@ def rounded(value: Fraction) -> int:
     return round(value)
 
 
+def quotient(number: int, unit: int) -> int:
+    """The integer nearest to `number` divided by `unit`, which is positive; of two, the even one."""
+    found, rest = divmod(number, unit)
+    return found + (2 * rest > unit or (2 * rest == unit and found % 2 == 1))
+
+
+@lru_cache(maxsize=4096)
+def scaled(units: int, places: int) -> Decimal:
+    """So many units of the last of `places` decimals; most amounts of large reports are the same 0."""
+    return Decimal(units).scaleb(-places)
+
+
 def decimal_of(value: Fraction, places: int) -> Decimal:
     """The value with so many decimals."""
     return Decimal(rounded(value * 10**places)).scaleb(-places)
 
 
-def apportioned(parts: Sequence[Fraction], *, total: int) -> list[int]:
+class Column(NamedTuple):
+    """Amounts with one denominator: each of `numbers` divided by `unit`, which is positive."""
+
+    numbers: Sequence[int]
+    unit: int
+
+    def floors(self) -> list[int]:
+        """Each amount rounded down."""
+        return [number // self.unit for number in self.numbers]
+
+    def by_remainder(self) -> list[int]:
+        """The places of the amounts, those with the largest remainders first, in their order if these are equal."""
+        remainders = [-(number % self.unit) for number in self.numbers]
+        return sorted(range(len(remainders)), key=remainders.__getitem__)
+
+
+def column_of(amounts: Iterable[Fraction]) -> Column:
+    """The amounts as a column."""
+    found = list(amounts)
+    unit = lcm(*(each.denominator for each in found))
+    return Column([each.numerator * (unit // each.denominator) for each in found], unit)
+
+
+def apportioned(parts: Column, *, total: int) -> list[int]:
     """Each of `parts` as an integer, so that they add up to `total`.
 
     Each is rounded down; the missing units go to the parts with the largest remainders, the first of equal ones. The
     method is Hamilton's. If `total` differs from the sum by more than the parts' remainders, it starts over.
     """
-    if not parts:
+    found = parts.floors()
+    if not found:
         return []
-    floors = [floor(part) for part in parts]
-    rounds, extra = divmod(total - sum(floors), len(parts))
-    order = sorted(range(len(parts)), key=lambda place: floors[place] - parts[place])
-    more = set(order[:extra])
-    return [each + rounds + (place in more) for place, each in enumerate(floors)]
+    rounds, extra = divmod(total - sum(found), len(found))
+    if rounds:
+        found = [each + rounds for each in found]
+    for place in parts.by_remainder()[:extra] if extra else ():
+        found[place] += 1
+    return found
 
 
-def apportioned_within(parts: Sequence[Fraction], *, total: int, limits: Sequence[int]) -> list[int]:
+def apportioned_within(parts: Column, *, total: int, limits: Sequence[int]) -> list[int]:
     """Each of `parts` as by `apportioned`, but none above its limit: the amount shown for what it is a part of.
 
     Where the limits leave too little for `total`, as those of negative amounts may, they do not count.
     """
-    found = [floor(part) for part in parts]
-    order = sorted(range(len(parts)), key=lambda place: found[place] - parts[place])
+    found = parts.floors()
     missing = total - sum(found)
+    order = parts.by_remainder() if missing > 0 else []
     while missing > 0 and (free := [place for place in order if found[place] < limits[place]]):
         for place in free[:missing]:
             found[place] += 1
@@ -68,7 +106,7 @@ class RunningSums:
         return Decimal(self._rounded(before + value) - self._rounded(before)).scaleb(-self._places)
 
     def _rounded(self, value: int) -> int:
-        return rounded(Fraction(value * 10**self._places, self._unit))
+        return quotient(value * 10**self._places, self._unit)
 
 
 def gpus(quantity: int) -> Decimal:

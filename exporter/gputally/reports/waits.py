@@ -17,7 +17,7 @@ from gputally.model.waits import NOBODY
 from gputally.reports.bill_rows import OTHERS
 from gputally.reports.choices import TIME_DIMENSIONS, WAIT_COLUMNS
 from gputally.reports.query import ReportQuery
-from gputally.reports.rounding import PERCENT_PLACES, apportioned, apportioned_within, rounded
+from gputally.reports.rounding import PERCENT_PLACES, apportioned, apportioned_within, column_of, rounded
 from gputally.reports.time_dimensions import Periods, in_order_of_time, periods_of
 
 OTHERS_TENANT: Final = "other"
@@ -275,7 +275,8 @@ def _decimals(amounts: Sequence[Fraction], places: int, limits: Sequence[int] | 
     """All but the last one add up to it."""
     *parts, total = (each * 10**places for each in amounts)
     whole = rounded(total)
-    found = apportioned_within(parts, total=whole, limits=limits[:-1]) if limits else apportioned(parts, total=whole)
+    column = column_of(parts)
+    found = apportioned_within(column, total=whole, limits=limits[:-1]) if limits else apportioned(column, total=whole)
     return [Decimal(each).scaleb(-places) for each in (*found, whole)]
 
 

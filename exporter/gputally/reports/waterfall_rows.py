@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from gputally.model.units import COST_UNIT, GPU_HOUR
-from gputally.reports.rounding import PERCENT_PLACES, apportioned, decimal_of, rounded
+from gputally.reports.rounding import PERCENT_PLACES, apportioned, column_of, decimal_of, rounded
 from gputally.reports.waterfall import (
     ALLOCATED,
     CAUSES,
@@ -112,7 +112,7 @@ def waterfall_rows(found: Sequence[Waterfall], places: int) -> list[WaterfallRow
         columns = {field: _rounded(whole, lines, field, places) for field in Amount.__struct_fields__}
         more = [_amount(each.billed - each.level(ALLOCATED).cost, COST_UNIT, places) for each in lines]
         differences = rounded(_amount(whole.billed, COST_UNIT, places)) - columns["cost"][0].total(ALLOCATED)
-        for place, difference in enumerate((differences, *apportioned(more, total=differences))):
+        for place, difference in enumerate((differences, *apportioned(column_of(more), total=differences))):
             chosen = {field: column[place] for field, column in columns.items()}
             rows.append(_rows(group[place], chosen, Decimal(difference).scaleb(-places)))
     return rows
@@ -126,7 +126,7 @@ def _rounded(whole: Waterfall, lines: Sequence[Waterfall], field: str, places: i
     columns += [_Measure(places, {}) for _ in lines]
     for key in KEYS:
         if any(each[key] for each in parts):
-            shares = apportioned([each[key] for each in parts], total=columns[0].parts[key])
+            shares = apportioned(column_of(each[key] for each in parts), total=columns[0].parts[key])
         else:
             shares = [0] * len(lines)
         for column, share in zip(columns[1:], shares, strict=True):
@@ -147,7 +147,7 @@ def _whole(parts: dict[Key, Fraction], places: int) -> _Measure:
     integers = dict[Key, int]()
     for is_later, total in totals.items():
         keys = [key for key in signed if (key in later) is is_later]
-        for key, each in zip(keys, apportioned([signed[key] for key in keys], total=total), strict=True):
+        for key, each in zip(keys, apportioned(column_of(signed[key] for key in keys), total=total), strict=True):
             integers[key] = sign_of(key) * each
     return _Measure(places, integers)
 

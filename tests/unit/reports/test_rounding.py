@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputally.reports.rounding import RunningSums, apportioned, apportioned_within, rounded
+from gputally.reports.rounding import RunningSums, apportioned, apportioned_within, column_of, rounded
 
 FRACTIONS = st.lists(st.fractions(min_value=-1000, max_value=1000, max_denominator=97), min_size=1, max_size=30)
 
 
 @given(FRACTIONS)
 def test_the_parts_add_up_to_the_rounded_sum(parts: list[Fraction]) -> None:
-    found = apportioned(parts, total=rounded(sum(parts, Fraction())))
+    found = apportioned(column_of(parts), total=rounded(sum(parts, Fraction())))
 
     assert sum(found) == rounded(sum(parts, Fraction()))
     assert all(abs(each - part) < 1 for each, part in zip(found, parts, strict=True))
@@ -23,7 +23,7 @@ def test_the_parts_add_up_to_the_rounded_sum(parts: list[Fraction]) -> None:
 
 @given(FRACTIONS, st.integers(-5000, 5000))
 def test_they_add_up_to_any_total(parts: list[Fraction], total: int) -> None:
-    assert sum(apportioned(parts, total=total)) == total
+    assert sum(apportioned(column_of(parts), total=total)) == total
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_they_add_up_to_any_total(parts: list[Fraction], total: int) -> None:
     ],
 )
 def test_the_largest_remainders_are_rounded_up(parts: list[str], total: int, found: list[int]) -> None:
-    assert apportioned([Fraction(part) for part in parts], total=total) == found
+    assert apportioned(column_of(Fraction(part) for part in parts), total=total) == found
 
 
 @st.composite
@@ -54,9 +54,9 @@ def wholes_and_parts(draw: st.DrawFn) -> tuple[list[Fraction], list[Fraction]]:
 def test_a_part_never_exceeds_what_is_shown_for_its_whole(amounts: tuple[list[Fraction], list[Fraction]]) -> None:
     wholes, parts = amounts
     totals = [rounded(sum(each, Fraction())) for each in amounts]
-    limits = apportioned(wholes, total=totals[0])
+    limits = apportioned(column_of(wholes), total=totals[0])
 
-    found = apportioned_within(parts, total=totals[1], limits=limits)
+    found = apportioned_within(column_of(parts), total=totals[1], limits=limits)
 
     assert sum(found) == totals[1]
     assert all(each <= limit for each, limit in zip(found, limits, strict=True))
@@ -65,15 +65,15 @@ def test_a_part_never_exceeds_what_is_shown_for_its_whole(amounts: tuple[list[Fr
 
 @given(FRACTIONS, st.integers(-5000, 5000), st.integers(-10, 10))
 def test_parts_add_up_even_if_their_limits_leave_too_little(parts: list[Fraction], total: int, limit: int) -> None:
-    assert sum(apportioned_within(parts, total=total, limits=[limit] * len(parts))) == total
+    assert sum(apportioned_within(column_of(parts), total=total, limits=[limit] * len(parts))) == total
 
 
 def test_a_part_that_was_rounded_alone_would_exceed_its_whole() -> None:
     """Both rows have 0.5, of which the second is all idle: the last unit of cost is in the first row."""
     costs, idle = [Fraction(1, 2), Fraction(1, 2)], [Fraction(2, 5), Fraction(1, 2)]
 
-    assert (apportioned(costs, total=1), apportioned(idle, total=1)) == ([1, 0], [0, 1])
-    assert apportioned_within(idle, total=1, limits=[1, 0]) == [1, 0]
+    assert (apportioned(column_of(costs), total=1), apportioned(column_of(idle), total=1)) == ([1, 0], [0, 1])
+    assert apportioned_within(column_of(idle), total=1, limits=[1, 0]) == [1, 0]
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(-1000, 1000))), st.integers(1, 97), st.integers(0, 3))

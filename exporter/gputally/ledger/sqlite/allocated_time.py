@@ -71,31 +71,33 @@ class _AllocatedSums:
                 row = (*values, piece[0])
                 sums[row] += quantity * (piece[2] - piece[1])
                 if jobs is not None:
-                    jobs.add(row, namespace, kind, job)
+                    group = jobs.of(row)
+                    group.jobs.add(jobs.first_number(namespace, kind) + job)
                     if wait_us is not None:
-                        waits = jobs.waits[row]
-                        waits[0] += 1
-                        waits[1] += wait_us
+                        group.waits[0] += 1
+                        group.waits[1] += wait_us
                         wait_us = None  # noqa: PLW2901 - a pod is bound in one period
 
     def add_groups(self, found: Iterable[Row]) -> None:
         """Add a page of sums."""
-        for *values, namespace, kind, quantity, time_us, bound, wait_us, jobs in found:
+        sums, jobs = self._sums, self.jobs
+        for *values, namespace, kind, quantity, time_us, bound, wait_us, names in found:
             row = (*values, 0)
-            self._sums[row] += quantity * time_us
-            if self.jobs is not None:
-                self.jobs.add_all(row, namespace, kind, _NUMBERS.decode(jobs))
-                known = self.jobs.waits[row]
-                known[:] = known[0] + bound, known[1] + wait_us
+            sums[row] += quantity * time_us
+            if jobs is not None:
+                group = jobs.of(row)
+                group.jobs.update(map(jobs.first_number(namespace, kind).__add__, _NUMBERS.decode(names)))
+                group.waits[0] += bound
+                group.waits[1] += wait_us
 
     def add_daily(self, found: Iterable[tuple[Row, int, Row, Row]]) -> None:
         """Add daily rows."""
         for row, gpu_time, (namespace, kind, job), waits in found:
             self._sums[row] += gpu_time
             if self.jobs is not None:
-                self.jobs.add(row, namespace, kind, job)
-                known = self.jobs.waits[row]
-                known[:] = map(int.__add__, known, waits)
+                group = self.jobs.of(row)
+                group.jobs.add(self.jobs.first_number(namespace, kind) + job)
+                group.waits[:] = map(int.__add__, group.waits, waits)
 
     def found(self) -> Sums:
         """The sums by the texts of dimensions."""

@@ -1,8 +1,8 @@
 """The jobs of a window: which of them differ, and the progress that they reached."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import mul
+from typing import Any, Final, NamedTuple
 
 from gputally.ledger.records import JobSet, ReachedProgress
 from gputally.ledger.sqlite.dictionary import TERMS, Names
@@ -33,56 +33,55 @@ WHERE d.start_us < :start
 """
 
 
+class JobGroup(NamedTuple):
+    """The numbers of different jobs; and how many of their pods were bound, and how long these had waited (µs)."""
+
+    jobs: set[int]
+    waits: list[int]
+
+
 class JobSets:
     """Collects jobs by the dimensions `by`; those of pods and revisions in a row are `own`."""
 
     def __init__(self, names: Names, by: Sequence[str]) -> None:
         self._names = names
         self._by = by
-        self._own = [each in by for each in names.own]
+        self._used = [int(each in by) for each in names.own]
         self._terms = [each for each in by if each in TERMS]
         self._spaces: dict[tuple[int, int], int] = {}
-        self._same_terms: dict[tuple[str, ...], int] = {}
-        self._by_row: dict[Row, set[int]] = {}
-        self._grouped: dict[Row, set[int]] = {}
-        self.waits: defaultdict[Row, list[int]] = defaultdict(lambda: [0, 0])
-        """How many pods were bound, and how long they had waited (µs), which callers add: a call would take longer."""
+        self._same: dict[int, int] = {}
+        self._first: dict[tuple[str, ...], int] = {}
+        self._by_row: dict[Row, JobGroup] = {}
+        self._groups: dict[Row, JobGroup] = {}
 
-    def add(self, row: Row, namespace: int, kind: int, job: int) -> None:
-        """Add the job with these names, by number."""
-        self._jobs_of(row).add(self._first_number(namespace, kind) + job)
+    def of(self, row: Row) -> JobGroup:
+        """The group of the row, which callers add to: rows with the same values of `by` share it."""
+        found = self._by_row.get(row)
+        if found is None:
+            group = (*map(mul, row[:-3], self._used), self._same_term(row[-3]), *row[-2:])
+            found = self._by_row[row] = self._groups.get(group) or JobGroup(set(), [0, 0])
+            self._groups[group] = found
+        return found
 
-    def add_all(self, row: Row, namespace: int, kind: int, jobs: Iterable[int]) -> None:
-        """Add many jobs of one kind in a namespace."""
-        self._jobs_of(row).update(map(self._first_number(namespace, kind).__add__, jobs))
+    def first_number(self, namespace: int, kind: int) -> int:
+        """To which the number of a job's name is added: one number for the three."""
+        return self._spaces.setdefault((namespace, kind), len(self._spaces) * _SPACE)
 
     def found(self) -> list[JobSet]:
         """All jobs, by labels; the names are loaded."""
-        named: defaultdict[Key, set[int]] = defaultdict(set)
-        for row, jobs in self._grouped.items():
-            named[self._names.key(row, self._by)] |= jobs
-        waits: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0])
-        for row, own in self.waits.items():
-            found = waits[self._names.key(self._group(row), self._by)]
-            found[:] = map(int.__add__, found, own)
-        return [JobSet(*key[:2], jobs, key[2], *waits[key]) for key, jobs in named.items()]
+        found: dict[Key, JobGroup] = {}
+        for row, group in self._groups.items():
+            jobs, waits = found.setdefault(self._names.key(row, self._by), JobGroup(set(), [0, 0]))
+            jobs |= group.jobs
+            waits[:] = map(int.__add__, waits, group.waits)
+        return [JobSet(*key[:2], group.jobs, key[2], *group.waits) for key, group in found.items()]
 
-    def _jobs_of(self, row: Row) -> set[int]:
-        """Rows with the same values of `by` share one set."""
-        found = self._by_row.get(row)
-        if found is None:
-            found = self._by_row[row] = self._grouped.setdefault(self._group(row), set())
-        return found
-
-    def _group(self, row: Row) -> Row:
-        *own, term, price, period = row
-        values = self._names.term(term)
-        same = self._same_terms.setdefault(tuple(values[each] for each in self._terms), term)
-        return *(value if used else 0 for value, used in zip(own, self._own, strict=True)), same, price, period
-
-    def _first_number(self, namespace: int, kind: int) -> int:
-        """To which the number of a job's name is added: one number for the three."""
-        return self._spaces.setdefault((namespace, kind), len(self._spaces) * _SPACE)
+    def _same_term(self, term: int) -> int:
+        """The first number of terms with the same values of `by`."""
+        if term not in self._same:
+            values = self._names.term(term)
+            self._same[term] = self._first.setdefault(tuple(values[each] for each in self._terms), term)
+        return self._same[term]
 
 
 def read_progress(rows: Callable[..., list[Row]], bounds: Mapping[str, Any]) -> Iterator[ReachedProgress]:
