@@ -10,6 +10,7 @@ import pytest
 
 from tests.behaviour.product import Product
 from tests.chart.helm import CHART, IMAGED, Refused, run
+from tests.chart.test_recorded_charts import RECORDED
 from tests.cluster.api import Api
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.manifests import Json, namespace
@@ -81,6 +82,15 @@ async def test_an_upgrade_that_reuses_the_values_of_an_older_chart_works(
     arguments = await aggregator_arguments(api, place)
     assert "--log.level=debug" in arguments
     assert f"--agents.port={9000 if 'agent' in older_values else 9837}" in arguments
+
+
+@pytest.mark.parametrize("chart", RECORDED, ids=lambda chart: chart.stem)
+async def test_an_upgrade_from_a_recorded_chart_works(chart: Path, helm: Helm, api: Api, place: str) -> None:
+    helm("install", "gputally", str(chart), *IMAGED, "--set", "log.level=debug")
+
+    helm("upgrade", "gputally", str(CHART), "--reuse-values")
+
+    assert "--log.level=debug" in await aggregator_arguments(api, place)
 
 
 async def aggregator_arguments(api: Api, place: str) -> list[str]:

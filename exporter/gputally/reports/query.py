@@ -69,7 +69,7 @@ class ReportQuery(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=64)
 def _columns_of(by: tuple[str, ...]) -> tuple[str, ...]:
-    """They are looked up for each cell of a report."""
+    """The columns that identify a line: looked up for each cell of a report."""
     return tuple(dict.fromkeys(column for dimension in by for column in COLUMNS[dimension]))
 
 
