@@ -18,7 +18,18 @@ POSITIONAL: Final = 5
 """Maximum number of positional arguments; tests may have more, because pytest passes them by name."""
 PRODUCT: Final = "exporter/gputally/"
 SHAPELESS: Final = frozenset({"common.py", "helpers.py", "misc.py", "util.py", "utils.py"})
-_PURE: Final = ("model", "frameworks", "shares", "placement", "accounting", "metering", "catalog", "posture", "reports")
+_PURE: Final = (
+    "model",
+    "frameworks",
+    "shares",
+    "placement",
+    "accounting",
+    "metering",
+    "catalog",
+    "posture",
+    "questions",
+    "reports",
+)
 CORE: Final = tuple(f"exporter/gputally/{each}/" for each in _PURE)
 IMPURE: Final = frozenset({"input", "now", "open", "print", "today", "utcnow"})
 """Calls that access the clock or I/O without an import that import-linter would detect."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gputally.accounting.changes import Changes
 from gputally.cli import main
 from gputally.ledger.open_to_write import open_ledger
-from gputally.output.answer import FORMATS
+from gputally.reports.choices import FORMATS
 from tests.conftest import Golden
 from tests.contract.records import CLASS_VERSION, PREEMPTION
 from tests.core.manifests import us

@@ -28,8 +28,8 @@ BARE = {
     "gputally.process.settings",
 }
 """For the table of commands, their parser and an error."""
-MOST_FOR_FLAGS = {"waits": 25, "aggregator": 22}
-"""Their help names the causes of waits, and the resources that are watched on request."""
+MOST_FOR_FLAGS = {"waits": 28, "aggregator": 22, "preemptions": 21, "rerate": 21}
+"""Their help names causes, options of purchase, and the resources that are watched on request."""
 WRONG_LEVEL = "--log.level=wrong"
 """Is rejected after all modules of the aggregator or the agent are imported."""
 
@@ -124,6 +124,7 @@ def test_the_aggregator_loads_only_these_packages() -> None:
         "model",
         "placement",
         "process",
+        "questions",
         "reports",
         "shares",
         "web",

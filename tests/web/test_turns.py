@@ -16,6 +16,7 @@ from gputally.web import report_processes
 from gputally.web.access_policy import AccessPolicy, digest
 from gputally.web.connections import MAX_CONNECTIONS
 from gputally.web.filtered_routes import Filters, filtered_route
+from gputally.web.ledger_process import LedgerProcess
 from gputally.web.pending_routes import BODIES, PendingRoutes
 from gputally.web.report_processes import ReportRunner
 from gputally.web.report_routes import report_routes
@@ -47,10 +48,11 @@ def document(now: Now, filters: Filters, *, tenants: Collection[str] | None) -> 
 @pytest.fixture
 async def server(ledger: Path) -> AsyncIterator[str]:
     live = filtered_route("/api/v1/allocations", (), read=lambda: Now(1), document=document)
-    routes = (live, *PendingRoutes(state, Past()).routes(), *report_routes(ReportRunner(str(ledger)), version="1"))
-    what = replace(site(routes=routes, max_requests=4), bodies=BODIES)
-    async with serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: USERS) as [address]:
-        yield f"http://{address}"
+    async with ReportRunner(str(ledger)) as runner:
+        routes = (live, *PendingRoutes(state, Past()).routes(), *report_routes(runner, version="1"))
+        what = replace(site(routes=routes, max_requests=4), bodies=BODIES)
+        async with serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: USERS) as [address]:
+            yield f"http://{address}"
 
 
 @asynccontextmanager
@@ -124,9 +126,10 @@ async def test_of_more_clients_than_may_wait_each_is_answered_or_asked_to_try_ag
     """And the aggregator's own evaluation is made, though it needs a turn of the same kind."""
     many, refused, go_on, runner = WAITING + 20, asyncio.Semaphore(0), asyncio.Event(), ReportRunner(str(ledger))
 
-    async def output(command: tuple[str, ...], _limits: object) -> bytes:
+    async def output(by: object, _what: object) -> bytes:
         await go_on.wait()
-        return b"evaluated" if "budgets" in command else b'{"rows": [], "cut_off": "2026-07-01T00:00:00Z"}'
+        is_answer = isinstance(by, LedgerProcess)
+        return b'{"rows": [], "cut_off": "2026-07-01T00:00:00Z"}' if is_answer else b"evaluated"
 
     async def ask(number: int) -> tuple[int, str | None, str]:
         path = "/report" if number >= many - 10 else f"/api/v1/report?top={number + 1}"
@@ -135,6 +138,7 @@ async def test_of_more_clients_than_may_wait_each_is_answered_or_asked_to_try_ag
                 refused.release()
             return answer.status, answer.headers.get("Retry-After"), answer.content_type
 
+    monkeypatch.setattr(LedgerProcess, "answer", output)
     monkeypatch.setattr(report_processes, "_output", output)
     policy = AccessPolicy(tokens={digest(f"u{number}"): f"u{number}" for number in range(many)})
     what = site(routes=report_routes(runner, version="1"))

@@ -224,7 +224,7 @@ async def _run(
     """Serve and run all tasks; `background` holds further ones by name."""
     site = _site(running, settings, clock)
     serving = serve(site, addresses=settings.addresses, policy_source=running.policy_source)
-    async with serving as addresses, asyncio.TaskGroup() as tasks:
+    async with running.reports, serving as addresses, asyncio.TaskGroup() as tasks:
         running.addresses = addresses
         if started:
             started(running)

@@ -17,7 +17,8 @@ from gputally.errors import ConfigError, Problem
 from gputally.model.budgets import Budget, BudgetsHealth, BudgetValues
 from gputally.model.periods import PeriodLength
 from gputally.model.units import to_datetime
-from gputally.web.report_processes import ReportRunner, ReportUnavailable
+from gputally.web.ledger_process import ReportUnavailable
+from gputally.web.report_processes import ReportRunner
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,8 @@ from gputally.model.periods import Closing
 from gputally.process.clock import Clock, zone_named
 from gputally.process.log import Once
 from gputally.reports.closing import NextPeriod, next_period, period_in, unclosable
-from gputally.web.report_processes import ReportUnavailable, preview_period
+from gputally.web.ledger_process import ReportUnavailable
+from gputally.web.report_processes import preview_period
 
 logger = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
-from gputally.commands.output_flags import add_output_flag
-from gputally.commands.scope_flags import PERIODS, ScopeOptions, add_rows_flags, add_scope_flags
+from gputally.commands.question_flags import PERIODS, add_history_flag, add_question_flags, asked
 from gputally.process.settings import add_epilog, add_flags
+from gputally.questions.explain import Explain
 
 _EXAMPLES: Final = f"""\
 Use the flags of 'gputally report', and one --where for each column of the row that you ask about, such as tenant or
@@ -28,13 +28,12 @@ def add_explain_flags(command: ArgumentParser) -> None:
     command.set_defaults(run=_explain)
     add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER,))
-    add_scope_flags(command)
-    add_rows_flags(command, top="pods with the highest cost, the highest first")
-    add_output_flag(command)
+    add_history_flag(command)
+    add_question_flags(command, Explain)
 
 
 def _explain(parsed: Namespace) -> int:
-    from gputally.commands.from_ledger.explain import ExplainOptions, explain_numbers  # noqa: PLC0415 - for --help the flags suffice
+    from gputally.commands.from_ledger.explain import explain_numbers  # noqa: PLC0415 - for --help the flags suffice
+    from gputally.commands.from_ledger.reading import LedgerFiles  # noqa: PLC0415 - as above
 
-    scope = ScopeOptions.of(parsed)
-    return explain_numbers(ExplainOptions(scope=scope, top=parsed.top, output=parsed.output, decimals=parsed.decimals))
+    return explain_numbers(asked(parsed, Explain), LedgerFiles(parsed.ledger, parsed.history))

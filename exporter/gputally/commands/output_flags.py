@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser
 
-from gputally.output.answer import FORMATS
+from gputally.reports.choices import FORMATS
 
 
 def add_output_flag(command: ArgumentParser) -> None:

@@ -1,15 +1,12 @@
 """`gputally report` reports GPU-hours and cost of a period."""
 
-import argparse
 from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
-from gputally.commands.scope_flags import PERIODS, ScopeOptions, add_dimensions_flag, add_rows_flags, add_scope_flags
+from gputally.commands.question_flags import PERIODS, add_history_flag, add_question_flags, asked
 from gputally.process.settings import add_epilog, add_flags
-from gputally.reports.choices import FOCUS_VERSIONS, ROWS, SHARINGS
-
-PRESETS: Final = ("team",)
+from gputally.questions.report import Report
 
 _EXAMPLES: Final = f"""\
 Works beside a running aggregator: it never blocks it and changes nothing. A report ends at the last time that the
@@ -39,69 +36,12 @@ def add_report_flags(command: ArgumentParser) -> None:
     command.set_defaults(run=_report)
     add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER,))
-    add_scope_flags(command)
-    add_dimensions_flag(command)
-    command.set_defaults(by=None)  # a waterfall is not divided by default, and a preset has its own rows
-    _add_content_flags(command)
-    _add_output_flags(command)
-
-
-def _add_content_flags(command: ArgumentParser) -> None:
-    add = command.add_argument
-    add("--compare", metavar="PERIOD", help="explain the change since this period; 'previous' is the one before")
-    add(
-        "--unallocated",
-        choices=SHARINGS,
-        nargs="?",
-        const=ROWS,
-        help="add the cost of capacity that nobody held: as rows of its own, or shared among the others, the same for "
-        "all (even) or in proportion to their cost (weighted)",
-    )
-    add(
-        "--waterfall",
-        action="store_true",
-        help="from capacity to what was used in jobs that succeeded, with the cause of each loss, at capacity prices",
-    )
-    add(
-        "--preset",
-        choices=PRESETS,
-        help="a ready report. team: GPU-hours, cost, utilisation and number of jobs of each tenant, with its five most "
-        "expensive jobs",
-    )
-
-
-def _add_output_flags(command: ArgumentParser) -> None:
-    add = command.add_argument
-    add("--page", action="store_true", help=argparse.SUPPRESS)  # of the aggregator: all tables of the page /report
-    add(
-        "--output",
-        choices=("table", "markdown", "html", "csv", "json", "focus"),
-        default="table",
-        help="focus: charges by hour and pod for FinOps tools, whatever --by says [default: table]",
-    )
-    add_rows_flags(command, top="rows with the highest cost, or the largest change")
-    add(
-        "--focus-version",
-        choices=FOCUS_VERSIONS,
-        default=FOCUS_VERSIONS[0],
-        help="of the FOCUS columns [default: %(default)s]",
-    )
+    add_history_flag(command)
+    add_question_flags(command, Report)
 
 
 def _report(parsed: Namespace) -> int:
-    from gputally.commands.from_ledger.report import ReportOptions, report  # noqa: PLC0415 - for --help the flags suffice
+    from gputally.commands.from_ledger.reading import LedgerFiles  # noqa: PLC0415 - as above
+    from gputally.commands.from_ledger.report import report  # noqa: PLC0415 - for --help the flags suffice
 
-    options = ReportOptions(
-        scope=ScopeOptions.of(parsed),
-        by=parsed.by,
-        preset=parsed.preset,
-        compare=parsed.compare,
-        top=parsed.top,
-        unallocated=parsed.unallocated,
-        waterfall=parsed.waterfall,
-        page=parsed.page,
-        output=parsed.output,
-        decimals=parsed.decimals,
-        focus_version=parsed.focus_version,
-    )
-    return report(options)
+    return report(asked(parsed, Report), LedgerFiles(parsed.ledger, parsed.history))

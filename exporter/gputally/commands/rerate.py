@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
-from gputally.commands.output_flags import add_output_flag
-from gputally.commands.scope_flags import PERIODS, ScopeOptions, add_dimensions_flag, add_rows_flags, add_scope_flags
+from gputally.commands.question_flags import PERIODS, add_history_flag, add_question_flags, asked
 from gputally.model.price import Purchase
 from gputally.process.settings import add_epilog, add_flags
+from gputally.questions.rerate import Rerate
 
 _EXAMPLES: Final = f"""\
 Writes nothing: the ledger keeps the prices that it recorded. Works beside a running aggregator.
@@ -46,14 +46,13 @@ def add_rerate_flags(command: ArgumentParser) -> None:
         metavar="OPTION",
         help="rate spot nodes by --prices as if they were bought on-demand or reserved",
     )
-    add_scope_flags(command)
-    add_dimensions_flag(command)
-    add_rows_flags(command, top="rows with the largest difference")
-    add_output_flag(command)
+    add_history_flag(command)
+    add_question_flags(command, Rerate)
 
 
 def _rerate(parsed: Namespace) -> int:
+    from gputally.commands.from_ledger.reading import LedgerFiles  # noqa: PLC0415 - as above
     from gputally.commands.from_ledger.rerate import RerateOptions, rerate  # noqa: PLC0415 - for --help the flags suffice
 
-    names = ("prices", "against", "purchase", "by", "top", "output", "decimals")
-    return rerate(RerateOptions(**{name: getattr(parsed, name) for name in names}, scope=ScopeOptions.of(parsed)))
+    options = RerateOptions(prices=parsed.prices, against=parsed.against, purchase=parsed.purchase)
+    return rerate(asked(parsed, Rerate), LedgerFiles(parsed.ledger, parsed.history), options)

@@ -4,14 +4,10 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.commands.in_pod import LEDGER, PLUGIN_HELP
-from gputally.commands.output_flags import add_output_flag
-from gputally.commands.scope_flags import PERIODS, ScopeOptions, add_dimensions_flag, add_rows_flags, add_scope_flags
+from gputally.commands.question_flags import PERIODS, add_question_flags, asked
 from gputally.model.waits import WaitCause
 from gputally.process.settings import add_epilog, add_flags
-from gputally.reports.choices import WAIT_COLUMNS, WAIT_FILTERED
-
-BY: Final = ("tenant", "cause", "occupying_tier")
-
+from gputally.questions.waits import Waits
 
 _EXAMPLES: Final = f"""\
 Sums up how long pods waited for GPUs in a period: for what, at what cost, and which tier and tenant held what they
@@ -33,26 +29,14 @@ examples:
 
 def add_waits_flags(command: ArgumentParser) -> None:
     """Add all flags, with examples."""
-    command.set_defaults(run=_waits, history=None)
+    command.set_defaults(run=_waits)
     add_epilog(command, _EXAMPLES)
     add_flags(command, (LEDGER,))
-    add_scope_flags(command, columns=WAIT_FILTERED, has_history=False)
-    add_dimensions_flag(command, columns=WAIT_COLUMNS, default=BY)
-    add = command.add_argument
-    add("--tiers-only", action="store_true", help="of other tenants that hold GPUs show only the tier")
-    add_output_flag(command)
-    add_rows_flags(command, top="rows with the highest cost")
+    add_question_flags(command, Waits)
 
 
 def _waits(parsed: Namespace) -> int:
-    from gputally.commands.from_ledger.waits import WaitOptions, report_waits  # noqa: PLC0415 - for --help the flags suffice
+    from gputally.commands.from_ledger.reading import LedgerFiles  # noqa: PLC0415 - for --help the flags suffice
+    from gputally.commands.from_ledger.waits import report_waits  # noqa: PLC0415 - as above
 
-    options = WaitOptions(
-        scope=ScopeOptions.of(parsed),
-        by=parsed.by,
-        tiers_only=parsed.tiers_only,
-        top=parsed.top,
-        decimals=parsed.decimals,
-        output=parsed.output,
-    )
-    return report_waits(options)
+    return report_waits(asked(parsed, Waits), LedgerFiles(parsed.ledger))

@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from gputally.formatting.tables import Row
 
-FORMATS: Final = ("table", "markdown", "html", "csv", "json")
-"""Each answer has all of them, the usual one first."""
 PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
 """The usual decimals of amounts, by format."""
 
@@ -71,3 +69,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     document: Callable[[], Mapping[str, Any] | Iterator[str]]
     notes: Sequence[str] = ()
     is_about_apart: bool = False
+
+
+def places(output: str, decimals: int | None) -> int:
+    """The decimals of amounts in this format, unless a number of them is asked for."""
+    return PLACES[output] if decimals is None else decimals

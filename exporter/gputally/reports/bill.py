@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gputally.ledger.records import JOB, ReachedProgress, Window
 from gputally.model.allocation import State
 from gputally.reports.cells import Cell, LineJobs, LostCell, UnobservedCell, UsageCell
-from gputally.reports.choices import EVEN, ROWS, TIME_DIMENSIONS
+from gputally.reports.choices import EVEN, OF_CAPACITY, ROWS
 from gputally.reports.query import ReportQuery
 from gputally.reports.rounding import Column, apportioned
 
@@ -32,8 +32,6 @@ COSTS: Final = ("cost", "idle_cost", "lost_cost", "unallocated_cost")
 TEAM_BY: Final = ("tenant", "job")
 """The dimensions by which the cells of a team bill are read: the tenant is the first column."""
 Part = TypeVar("Part", Cell, LineJobs, LostCell, UsageCell, UnobservedCell)
-OF_CAPACITY: Final = ("gpu_model", "pool", "purchase", *TIME_DIMENSIONS)
-"""The columns that also capacity has which nobody held."""
 _Group = tuple[tuple[str, ...], str]
 """The values of these columns, and the currency."""
 

@@ -29,6 +29,8 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 """The columns that identify a line, by each dimension of a report. A job or pod is unique only in its namespace."""
 FILTERED: Final = tuple(dict.fromkeys(column for columns in COLUMNS.values() for column in columns))
 """The columns that a filter can name."""
+OF_CAPACITY: Final = ("gpu_model", "pool", "purchase", *TIME_DIMENSIONS)
+"""The columns that also capacity has which nobody held."""
 _OF_WAITS: Final = ("tier", "tenant", "namespace", "cause", "reason", "occupying_tier", "occupying_tenant")
 WAIT_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     **{column: (column,) for column in _OF_WAITS},
@@ -47,6 +49,8 @@ EVEN: Final = "even"
 WEIGHTED: Final = "weighted"
 SHARINGS: Final = (ROWS, EVEN, WEIGHTED)
 """Rows of its own, the same share for every row with a cost, or shares in proportion to this cost."""
+FORMATS: Final = ("table", "markdown", "html", "csv", "json")
+"""Each answer has all of them, the usual one first."""
 FILE_FORMATS: Final = {"html": "html", "markdown": "md", "csv": "csv"}
 """Formats of files with the report of a tenant, with their extensions."""
 FOCUS_VERSIONS: Final = ("1.2", "1.3", "1.4")

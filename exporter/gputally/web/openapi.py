@@ -26,13 +26,25 @@ from gputally.model.api.paths import (
 from gputally.model.api.pending import PendingDocument
 from gputally.model.api.what_if import WhatIfDocument
 from gputally.model.api.why import WhyDocument
-from gputally.reports.choices import COLUMNS, SHARINGS, VICTIM_FILTERED, WAIT_COLUMNS
+from gputally.questions.ledger_question import LedgerQuestion
+from gputally.questions.parameter import Declared, InQuery, declared
+from gputally.questions.preemptions import Preemptions
+from gputally.questions.report import Report
+from gputally.questions.waits import Waits
 from gputally.reports.disruptions import PreemptionRow, TierTotal
 from gputally.reports.preemption_records import JobPreemptionRow
 from gputally.reports.unbilled import MostUnaccounted
 from gputally.reports.waits import WaitReportRow
-from gputally.web.report_requests import DEFAULT_LIMIT, FORMATS, MAX_LIMIT, REPORT_FILTERED, WAIT_FILTERED
+from gputally.web.report_requests import DEFAULT_LIMIT, MAX_LIMIT, filter_names, in_query
 
+MEDIA_TYPES: Final = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "markdown": "text/markdown",
+    "html": "text/html",
+    "table": "text/plain",
+}
+"""Media types by the values of `format`."""
 _TEXT: Final = {"type": "string"}
 SCHEMA_REF: Final = "#/components/schemas/{name}"
 _TIMES: Final = {
@@ -88,12 +100,6 @@ NOTHING_MORE: Final = Described()
 
 def openapi(version: str, *, more: Described = NOTHING_MORE) -> dict[str, Any]:
     """The document for this version of the program."""
-    content: dict[str, Any] = {media: {"schema": _TEXT} for media in FORMATS.values()}
-    content["application/json"] = {"schema": {"$ref": SCHEMA_REF.format(name="Report")}}
-    preemptions = {
-        "application/json": {"schema": {"$ref": SCHEMA_REF.format(name="Preemptions")}},
-        "text/csv": {"schema": _TEXT},
-    }
     allocations, at_risk = map(document_content, ("AllocationsDocument", "AtRiskDocument"))
     return {
         "openapi": "3.1.0",
@@ -105,18 +111,16 @@ def openapi(version: str, *, more: Described = NOTHING_MORE) -> dict[str, Any]:
                 filter_parameters(AT_RISK_FILTERS),
                 at_risk,
             ),
-            REPORT_PATH: operation(
-                "GPU-hours and cost of a period.", [*_report_parameters(), *filter_parameters(REPORT_FILTERED)], content
-            ),
-            PREEMPTIONS_PATH: operation(
+            REPORT_PATH: _question("GPU-hours and cost of a period.", Report, "Report"),
+            PREEMPTIONS_PATH: _question(
                 "Pods that were preempted, evicted or lost with their node; other tenants' pods only as tiers.",
-                [*_preemption_parameters(), *filter_parameters(VICTIM_FILTERED)],
-                preemptions,
+                Preemptions,
+                "Preemptions",
             ),
-            WAITS_PATH: operation(
+            WAITS_PATH: _question(
                 "How long pods waited for GPUs, for what and at what cost; other tenants that hold GPUs only as tiers.",
-                [*_wait_parameters(), *filter_parameters(WAIT_FILTERED)],
-                content | {"application/json": {"schema": {"$ref": SCHEMA_REF.format(name="Waits")}}},
+                Waits,
+                "Waits",
             ),
             **more.paths,
         },
@@ -163,43 +167,36 @@ def operation(summary: str, parameters: list[dict[str, Any]], content: dict[str,
     return {"get": {"summary": summary, "parameters": parameters, "responses": responses}}
 
 
-def _report_parameters() -> list[dict[str, Any]]:
-    dimensions = f"dimensions of the rows, separated by commas: {', '.join(COLUMNS)}"
+def _question(summary: str, question: type[LedgerQuestion], document: str) -> dict[str, Any]:
+    """The path of a question, with the named document as JSON and texts in the other formats."""
+    formats = next(each.parameter.query for each in declared(question) if each.name == "output")
+    assert formats
+    texts = {MEDIA_TYPES[each]: {"schema": _TEXT} for each in formats.choices}
+    return operation(summary, question_parameters(question), texts | document_content(document))
+
+
+def question_parameters(question: type[LedgerQuestion]) -> list[dict[str, Any]]:
+    """The parameters of a question: its own, those of the rows to send, and filters."""
     return [
-        parameter("window", "such as month, last-month, 7d, 2026-10 or 2026-10-01/2026-10-15", default="month"),
-        parameter("cut_off", "what 'now' is: nothing after it counts; by default the last time that is complete"),
-        parameter("by", f"{dimensions}; by default tenant, or for a waterfall none"),
-        parameter("compare", "a period, or previous: explain the change since then"),
-        parameter(
-            "unallocated", f"capacity that nobody held: {', '.join(SHARINGS)}; not for users restricted to tenants"
-        ),
-        parameter("waterfall", "true: from capacity to what was used in jobs that succeeded", default="false"),
-        parameter("top", "only the rows with the highest cost; one row adds up the others"),
-        parameter("time_zone", "of days and months, such as Europe/Berlin", default="UTC"),
-        parameter("hours", "what the dimension hours means", default="business=Mon-Fri 9-17"),
-        parameter("format", f"one of {', '.join(FORMATS)}", default="json"),
+        *(_described(each) for each in declared(question) if each.parameter.query and not each.parameter.columns),
         parameter("limit", f"rows of a page, up to {MAX_LIMIT} (JSON only)", default=str(DEFAULT_LIMIT)),
         parameter("offset", "rows to skip (JSON only)", default="0"),
+        *filter_parameters(filter_names(question)),
     ]
 
 
-def _preemption_parameters() -> list[dict[str, Any]]:
-    shared = ("window", "cut_off", "time_zone", "limit", "offset")
-    chosen = [each for each in _report_parameters() if each["name"] in shared]
-    by = "pod, or job: one record for each preemption of a job, with its rule, its cost and advice"
-    return [
-        parameter("by", by, default="pod"),
-        *filter_parameters(("cause",)),
-        *chosen,
-        parameter("format", "json, csv, or table: the text that the command prints", default="json"),
-    ]
-
-
-def _wait_parameters() -> list[dict[str, Any]]:
-    by = f"dimensions of the rows, separated by commas: {', '.join(WAIT_COLUMNS)}"
-    shared = ("window", "cut_off", "top", "time_zone", "hours", "format", "limit", "offset")
-    chosen = [each for each in _report_parameters() if each["name"] in shared]
-    return [parameter("by", by, default="tenant,cause,occupying_tier"), *chosen]
+def _described(each: Declared) -> dict[str, Any]:
+    """A parameter of a question."""
+    own, query = each.parameter, each.parameter.query or InQuery()
+    default = "false" if each.is_switch else query.default or each.default_text
+    text = query.description or own.help
+    text = f"{text}; by default {own.default}" if own.default and not default else text
+    found = parameter(in_query(each.name), text, default=default or None)
+    if choices := query.choices or own.choices:
+        found["schema"] |= {"enum": list(choices)}
+    if own.is_repeated:
+        found["schema"] = {"type": "array", "items": found["schema"]}
+    return found
 
 
 def parameter(name: str, description: str, *, default: str | None = None) -> dict[str, Any]:

@@ -13,13 +13,15 @@ from gputally.formatting.html_pages import html_template
 from gputally.ledger.records import Window
 from gputally.model.api.paths import REPORT_PATH, WAITS_PATH
 from gputally.model.units import to_us
+from gputally.questions.report import Report
 from gputally.reports.bill_rows import lost_note
 from gputally.reports.choices import COLUMNS
 from gputally.reports.cost_change import length_note
 from gputally.reports.unbilled import MostUnaccounted, note_of
 from gputally.reports.waterfall_rows import bars, name_of
-from gputally.web.report_processes import ReportRunner, ReportUnavailable
-from gputally.web.report_requests import ReportRequest
+from gputally.web.ledger_process import ReportUnavailable
+from gputally.web.report_processes import ReportRunner
+from gputally.web.report_requests import asked
 from gputally.web.turns import TooBusy
 
 FIELDS: Final = {
@@ -93,8 +95,8 @@ async def _reports(
 ) -> dict[str, dict[str, Any] | None]:
     """The documents of the page, all of one moment of the ledger; None without a comparison or a waterfall."""
     given = {name: [value] for name, value in form.items() if value} | {"top": [_MAX_ROWS]}
-    asked = ReportRequest.of(given, tenants=tenants)
-    found = _EXACT.decode(await runner.run((*asked.arguments, "--decimals=2", "--page")))
+    question = asked(Report, given, tenants=tenants, fields={"page": True, "decimals": 2}).question
+    found = _EXACT.decode(await runner.run(question))
     tables = {name: _waterfall(each) if name == "waterfall" else _document(each) for name, each in found.items()}
     return {"change": None, "waterfall": None} | tables
 

@@ -1,42 +1,31 @@
 """The routes of what the ledger answers: reports, preemptions, the page `/report` and the description of the API."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from aiohttp import web
+from msgspec import structs
 from yarl import URL
 
 from gputally.answers.parameters import InvalidRequest
 from gputally.formatting.html_pages import PAGE_HEADERS
 from gputally.model.api.paths import PREEMPTIONS_PATH, REPORT_PATH, WAITS_PATH
+from gputally.questions.preemptions import Preemptions
+from gputally.questions.report import Report
+from gputally.questions.waits import Waits
 from gputally.web.authentication import TENANTS
-from gputally.web.openapi import NOTHING_MORE, Described, openapi
+from gputally.web.ledger_process import ReportUnavailable
+from gputally.web.openapi import MEDIA_TYPES, NOTHING_MORE, Described, openapi
 from gputally.web.report_page import report_page
-from gputally.web.report_processes import ReportRunner, ReportUnavailable
-from gputally.web.report_requests import (
-    FORMATS,
-    PREEMPTIONS_COMMAND,
-    WAITS_COMMAND,
-    ReportRequest,
-    preemption_request,
-    wait_request,
-)
+from gputally.web.report_processes import ReportRunner
+from gputally.web.report_requests import Asked, asked
 from gputally.web.responses import kept_response, packed, wants_gzip
 from gputally.web.server import query_values
 from gputally.web.turns import RETRY_AFTER, try_again
 
+Served = Report | Waits | Preemptions
 PAGE_PATH: Final = "/report"
 OPENAPI_PATH: Final = "/api/v1/openapi.json"
-_MEDIA_TYPES: Final = {**FORMATS, "table": "text/plain"}
-"""Media types by the values of `format`; preemptions also have the table that the command prints."""
-
-
-class Parse(Protocol):
-    """Reads the parameters of a request."""
-
-    def __call__(self, query: Mapping[str, Sequence[str]], *, tenants: Collection[str] | None) -> ReportRequest:
-        """Raises: InvalidRequest."""
 
 
 def report_routes(
@@ -46,14 +35,11 @@ def report_routes(
     described = msgspec.json.encode(openapi(version, more=more))
     shorter = packed(described, gzipped=True)
 
-    async def report(request: web.Request) -> web.StreamResponse:
-        return await _served(request, runner, ReportRequest.of, command="report")
+    def route(path: str, question: type[Served]) -> web.AbstractRouteDef:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            return await _served(request, runner, question)
 
-    async def preemptions(request: web.Request) -> web.StreamResponse:
-        return await _served(request, runner, preemption_request, command=PREEMPTIONS_COMMAND)
-
-    async def waits(request: web.Request) -> web.StreamResponse:
-        return await _served(request, runner, wait_request, command=WAITS_COMMAND)
+        return web.get(path, answer)
 
     async def description(request: web.Request) -> web.StreamResponse:
         gzipped = wants_gzip(request)
@@ -65,48 +51,52 @@ def report_routes(
         return web.Response(status=found.status, text=found.html, content_type="text/html", headers=headers)
 
     return (
-        web.get(REPORT_PATH, report),
-        web.get(PREEMPTIONS_PATH, preemptions),
-        web.get(WAITS_PATH, waits),
+        route(REPORT_PATH, Report),
+        route(PREEMPTIONS_PATH, Preemptions),
+        route(WAITS_PATH, Waits),
         web.get(PAGE_PATH, page),
         web.get(OPENAPI_PATH, description),
     )
 
 
-async def _served(request: web.Request, runner: ReportRunner, parse: Parse, *, command: str) -> web.StreamResponse:
-    """What the command prints, JSON by pages. Raises: TooBusy."""
+async def _served(request: web.Request, runner: ReportRunner, kind: type[Served]) -> web.StreamResponse:
+    """What the command of a question prints, JSON by pages. Raises: TooBusy."""
     gzipped = wants_gzip(request)
     try:
-        asked = parse(query_values(request), tenants=TENANTS.get())
+        given = asked(kind, query_values(request), tenants=TENANTS.get())
+        question = given.question
 
         def finish(body: bytes) -> bytes:
-            if asked.format != "json":
-                return packed(body, gzipped=gzipped)
-            document: dict[str, Any] = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-            cut_off = msgspec.json.decode(document["cut_off"], type=str)
-            same = parse(query_values(request) | {"cut_off": [cut_off]}, tenants=TENANTS.get())
-            if same.arguments != asked.arguments:  # for its other pages, which name the cut-off
-                runner.keep(body, same.arguments, command=command)
-            return packed(_page(document, asked, request.rel_url.update_query(cut_off=cut_off)), gzipped=gzipped)
+            found = _rows(body, given, request, runner) if question.output == "json" else body
+            return packed(found, gzipped=gzipped)
 
-        body = await runner.run(asked.arguments, command=command, finish=finish)
+        body = await runner.run(question, finish=finish)
     except InvalidRequest as error:
         return web.Response(status=400, text=f"{error}\n")
     except ReportUnavailable as error:
         return try_again(str(error))
-    return _response(request, body, asked.format, gzipped=gzipped)
+    return _response(request, body, question.output, gzipped=gzipped)
 
 
-def _page(document: dict[str, Any], asked: ReportRequest, address: URL) -> bytes:
+def _rows(body: bytes, given: Asked[Served], request: web.Request, runner: ReportRunner) -> bytes:
+    """The page of rows that is asked for; its other pages, which name the cut-off, are of the same body."""
+    document: dict[str, Any] = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    cut_off = msgspec.json.decode(document["cut_off"], type=str)
+    if given.question.cut_off != cut_off:
+        runner.keep(body, structs.replace(given.question, cut_off=cut_off))
+    return _page(document, given, request.rel_url.update_query(cut_off=cut_off))
+
+
+def _page(document: dict[str, Any], given: Asked[Served], address: URL) -> bytes:
     """The document with some of its rows, their total number, and the address of the next ones."""
     rows = msgspec.json.decode(document["rows"], type=list[msgspec.Raw])
-    end = asked.offset + asked.limit
-    following = str(address.update_query(limit=asked.limit, offset=end)) if end < len(rows) else None
-    page = {"rows": rows[asked.offset : end], "row_count": len(rows), "next": following}
+    end = given.offset + given.limit
+    following = str(address.update_query(limit=given.limit, offset=end)) if end < len(rows) else None
+    page = {"rows": rows[given.offset : end], "row_count": len(rows), "next": following}
     return msgspec.json.format(msgspec.json.encode(document | page), indent=2)
 
 
 def _response(request: web.Request, body: bytes, chosen: str, *, gzipped: bool) -> web.StreamResponse:
     """The packed body in a format, or that the client has it already."""
     headers = PAGE_HEADERS if chosen == "html" else None
-    return kept_response(request, body, gzipped=gzipped, content_type=_MEDIA_TYPES[chosen], headers=headers)
+    return kept_response(request, body, gzipped=gzipped, content_type=MEDIA_TYPES[chosen], headers=headers)

@@ -17,7 +17,7 @@ from gputally.catalog.all import BUDGETS
 from gputally.errors import ConfigError
 from gputally.exposition.text_format import render
 from gputally.model.budgets import BudgetsHealth
-from gputally.web.report_processes import ReportUnavailable
+from gputally.web.ledger_process import ReportUnavailable
 from gputally_sim.cluster import SimCluster
 from tests.conftest import Golden
 from tests.fakes.aggregating import aggregating, until_ready

@@ -88,12 +88,12 @@ async def test_parameters_choose_the_rows(ledger: Path, asked: dict[str, str], u
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        ({"cause": "bad luck"}, "unknown cause 'bad luck'; use preemption, "),
-        ({"by": "tenant"}, "unknown by 'tenant'; use pod or job"),
-        ({"by": "job", "cause": "eviction"}, "cause: --by job lists only preemptions"),
-        ({"victim": "a"}, "unknown parameter victim; use by, window, "),
-        ({"format": "html"}, "unknown format 'html'; use json, csv, table"),
-        ({"window": "never"}, "window"),
+        ({"cause": "bad luck"}, "cause: 'bad luck' is not valid; use preemption, "),
+        ({"by": "tenant"}, "by: 'tenant' is not valid; use pod, job"),
+        ({"by": "job", "cause": "eviction"}, "cause: by job lists only preemptions"),
+        ({"victim": "a"}, "unknown parameter victim; use window, cut_off, "),
+        ({"format": "html"}, "format: 'html' is not valid; use json, csv, table"),
+        ({"window": "never"}, "window: 'never' is not a period; use today"),
     ],
 )
 async def test_a_wrong_parameter_is_named_with_its_remedy(ledger: Path, asked: dict[str, str], problem: str) -> None:

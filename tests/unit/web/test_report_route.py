@@ -20,12 +20,13 @@ from gputally.model.api.paths import PREEMPTIONS_PATH, REPORT_PATH, WAITS_PATH
 from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import US_PER_DAY
-from gputally.web import report_processes
+from gputally.questions.report import Report
+from gputally.web import ledger_process
 from gputally.web.access_policy import AccessPolicy, digest
 from gputally.web.report_processes import ReportRunner
-from gputally.web.report_requests import REPORT_PARAMETERS
+from gputally.web.report_requests import parameter_names
 from gputally.web.report_routes import OPENAPI_PATH, PAGE_PATH, report_routes
-from gputally.web.server import Site, serve
+from gputally.web.server import serve
 from tests.contract.records import LOST_WORK, step, us
 from tests.fakes.tenants_ledger import BLUE, HOUR, PODS, RED, tenants_ledger
 from tests.unit.web.test_server import site
@@ -42,11 +43,14 @@ def ledger(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def served(ledger: Path, policy: AccessPolicy | None = None) -> AsyncIterator[ClientSession]:
     """A client of the routes, with the token of the policy's only user, if there is one."""
-    routes = report_routes(ReportRunner(str(ledger)), version="1.2.3")
-    what: Site = site(routes=routes)
     headers = {"Authorization": "Bearer t"} if policy else {}
     async with (
-        serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: policy or AccessPolicy()) as [address],
+        ReportRunner(str(ledger)) as runner,
+        serve(
+            site(routes=report_routes(runner, version="1.2.3")),
+            addresses=["127.0.0.1:0"],
+            policy_source=lambda: policy or AccessPolicy(),
+        ) as [address],
         ClientSession(f"http://{address}", headers=headers) as client,
     ):
         yield client
@@ -166,6 +170,10 @@ async def test_csv_can_be_downloaded(ledger: Path) -> None:
         ({"window": "<b>"}, "window: '<b>' is not a period; use today"),
         ({"top": "--ledger=/x"}, "top: '--ledger=/x' is not valid"),
         ({"window": "1999"}, "window: nothing is accounted in '1999'"),
+        (
+            {"cut_off": "2000-01-01"},
+            "cut_off: the ledger accounts 1970-01-01 00:16:40 to 1970-01-01 05",
+        ),
     ],
 )
 async def test_a_wrong_parameter_is_named_with_its_remedy(ledger: Path, asked: dict[str, str], problem: str) -> None:
@@ -277,7 +285,7 @@ async def test_a_report_beyond_its_limits_ends_and_the_next_one_works(
 ) -> None:
     async with served(ledger) as client:
         with monkeypatch.context() as limited:
-            limited.setattr(report_processes, limit, value)
+            limited.setattr(ledger_process, limit, value)
             async with client.get(REPORT_PATH, params=ALL) as answer:
                 assert answer.status == 503
                 assert (await answer.text()).startswith(problem)
@@ -295,7 +303,7 @@ async def test_the_api_is_described(ledger: Path) -> None:
         described = json.loads(await answer.text())
 
     operation = described["paths"][REPORT_PATH]["get"]
-    assert {each["name"] for each in operation["parameters"]} == set(REPORT_PARAMETERS)
+    assert {each["name"] for each in operation["parameters"]} == set(parameter_names(Report))
     assert described["info"]["version"] == "1.2.3"
     assert {"Report", "AllocationsDocument", "PodAllocation"} <= described["components"]["schemas"].keys()
 

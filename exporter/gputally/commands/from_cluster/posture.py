@@ -55,12 +55,13 @@ def _history(options: PostureOptions) -> PreemptionHistory | None:
 
 def _read_history(ledger: str, window: str) -> PreemptionHistory:
     """The accounted part of the window. Raises: LedgerError, and ConfigError for a wrong or empty window."""
-    from gputally.commands.from_ledger.reading import accounted, window_of  # noqa: PLC0415 - SQLite, only where a ledger is named
+    from gputally.commands.from_ledger.reading import accounted  # noqa: PLC0415 - SQLite, only where a ledger is named
     from gputally.ledger.open import reading_once  # noqa: PLC0415 - as above
+    from gputally.questions.times import period_of  # noqa: PLC0415 - as above
 
     with reading_once(ledger) as reader:
         state = reader.state()
-        period = accounted(window_of(window, state, UTC), state)
+        period = accounted(period_of(window, "window", now_us=state.accounted_us, zone=UTC), state)
         if period.start_us >= period.end_us:
             problem = f"nothing is accounted in '{window}'; choose a period after the start of the ledger"
             raise ConfigError([Problem("", "--window", problem)])

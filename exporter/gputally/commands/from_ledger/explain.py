@@ -4,17 +4,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from msgspec import Struct
-
-from gputally.commands.from_ledger.reading import matched, reading_scope
+from gputally.commands.from_ledger.reading import LedgerFiles, matched, reading_scope
 from gputally.commands.progress import ProgressLine, ending_at_once
-from gputally.commands.scope_flags import ScopeOptions
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import GapSubject, Records
-from gputally.output.answer import PLACES
+from gputally.output.answer import places
 from gputally.output.explanation import Explanation, explanation_answer
 from gputally.output.scope import Scope
 from gputally.output.writer import write_answer
+from gputally.questions.explain import Explain
 from gputally.reports.explanation import ExplainedPod, ExplainedSums, costliest, explain
 from gputally.reports.query import unmatched
 
@@ -22,22 +20,13 @@ _SHOWN_EACH: Final = 100
 """Pods between two messages on progress."""
 
 
-class ExplainOptions(Struct, frozen=True, kw_only=True):
-    """The flags of the command."""
-
-    scope: ScopeOptions
-    top: int | None
-    output: str
-    decimals: int | None
-
-
-def explain_numbers(options: ExplainOptions) -> int:
-    """Print the explanation. Raises: LedgerError, and ConfigError for a wrong period or time zone."""
-    reading = reading_scope(options.scope, records=Records.PODS)
+def explain_numbers(question: Explain, files: LedgerFiles) -> int:
+    """Print the explanation. Raises: LedgerError, and InvalidQuestion for a wrong period or time zone."""
+    reading = reading_scope(question, files, records=Records.PODS)
     with ending_at_once(), ProgressLine() as progress, reading as (reader, scope):
         progress("reading the ledger ...")
-        explanation = _explanation(reader, scope, options, progress)
-        write_answer(sys.stdout, explanation_answer(explanation), output=options.output)
+        explanation = _explanation(reader, scope, question, progress)
+        write_answer(sys.stdout, explanation_answer(explanation), output=question.output)
         sys.stdout.flush()
         progress("")
         if not explanation.sums.pods:
@@ -46,14 +35,14 @@ def explain_numbers(options: ExplainOptions) -> int:
     return 0
 
 
-def _explanation(reader: LedgerReader, scope: Scope, options: ExplainOptions, progress: ProgressLine) -> Explanation:
+def _explanation(reader: LedgerReader, scope: Scope, question: Explain, progress: ProgressLine) -> Explanation:
     """The explanation, whose pods are read while they are printed, except for the top ones."""
     window = scope.query.window
     gaps = [gap for gap in reader.gaps(window) if gap.subject is not GapSubject.ALLOCATION]
     others = ExplainedSums(window)
     pods: Iterable[ExplainedPod] = explain(reader, scope.query)
-    if options.top is not None:
-        pods = costliest(_counted(pods, progress), options.top, others=others)
+    if question.top is not None:
+        pods = costliest(_counted(pods, progress), question.top, others=others)
         progress("")
     elif sys.stdout.isatty():  # the pods themselves show the progress
         progress("")
@@ -66,7 +55,7 @@ def _explanation(reader: LedgerReader, scope: Scope, options: ExplainOptions, pr
         others=others,
         gaps=gaps,
         unmatched=lambda: unmatched(reader, scope.query),
-        places=PLACES[options.output] if options.decimals is None else options.decimals,
+        places=places(question.output, question.decimals),
     )
 
 

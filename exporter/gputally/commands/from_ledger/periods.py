@@ -11,7 +11,7 @@ from gputally.errors import ConfigError, LedgerDamaged, Problem
 from gputally.ledger.closed_period import ClosedPeriod, broken_chain
 from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
-from gputally.output.answer import PLACES
+from gputally.output.answer import places
 from gputally.output.periods import Invoice, invoice_answer, list_answer
 from gputally.output.writer import write_answer
 from gputally.reports.closing import draft_period
@@ -31,7 +31,7 @@ class PeriodOptions(Struct, frozen=True, kw_only=True):
     @property
     def places(self) -> int:
         """The decimals of amounts."""
-        return PLACES[self.output] if self.decimals is None else self.decimals
+        return places(self.output, self.decimals)
 
 
 def periods(ledger: str, options: PeriodOptions) -> int:

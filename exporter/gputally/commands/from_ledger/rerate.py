@@ -7,52 +7,51 @@ from pathlib import Path
 from msgspec import Struct
 
 from gputally.accounting.prices.book import PriceBook
-from gputally.commands.from_ledger.reading import matched, reading_scope
+from gputally.commands.from_ledger.reading import LedgerFiles, matched, reading_scope
 from gputally.commands.progress import ProgressLine, ending_at_once
-from gputally.commands.scope_flags import ScopeOptions
 from gputally.config.document import STDIN
 from gputally.config.prices import read_price_book
 from gputally.errors import ConfigError, Problem
 from gputally.model.price import Purchase
-from gputally.output.answer import PLACES
+from gputally.output.answer import places
 from gputally.output.rerating import RerateReport, comparison_answer, hours
 from gputally.output.writer import write_answer
+from gputally.questions.rerate import Rerate
 from gputally.reports.price_comparison import PriceComparison, compare_prices
 from gputally.reports.rerating import Books, read_rated
 
 
 class RerateOptions(Struct, frozen=True, kw_only=True):
-    """The flags of the command."""
+    """The price books, and how spot nodes count."""
 
     prices: Path
     against: Path | None
     purchase: Purchase | None
-    scope: ScopeOptions
-    by: tuple[str, ...]
-    top: int | None
-    output: str
-    decimals: int | None
 
 
-def rerate(options: RerateOptions) -> int:
+def rerate(question: Rerate, files: LedgerFiles, options: RerateOptions) -> int:
     """Print the comparison.
 
     Raises: LedgerError, and ConfigError for wrong price books, before the ledger is read, and for wrong periods and
     time zones.
     """
     books = _books(options)
-    with ending_at_once(), ProgressLine() as progress, reading_scope(options.scope, by=options.by) as (reader, scope):
+    with (
+        ending_at_once(),
+        ProgressLine() as progress,
+        reading_scope(question, files, by=question.by) as (reader, scope),
+    ):
         progress("reading the ledger ...")
         comparison = compare_prices(read_rated(reader, scope.query, books), currency=books.after.currency)
         report = RerateReport(
             scope=scope,
             books=books,
             comparison=comparison,
-            top=options.top,
-            places=PLACES[options.output] if options.decimals is None else options.decimals,
+            top=question.top,
+            places=places(question.output, question.decimals),
         )
         progress("")
-        write_answer(sys.stdout, comparison_answer(report), output=options.output)
+        write_answer(sys.stdout, comparison_answer(report), output=question.output)
         sys.stdout.flush()
         empty = matched(reader, scope, is_empty=not comparison.lines)
         for note in (*empty.warnings, *_notes(comparison)):

@@ -48,8 +48,10 @@ class Pauses(list[float]):
 
 @asynccontextmanager
 async def aggregator(path: Path) -> AsyncIterator[str]:
-    routes = report_routes(ReportRunner(str(path)), version="1")
-    async with serve(site(routes=routes), addresses=["127.0.0.1:0"]) as [address]:
+    async with (
+        ReportRunner(str(path)) as runner,
+        serve(site(routes=report_routes(runner, version="1")), addresses=["127.0.0.1:0"]) as [address],
+    ):
         yield f"http://{address}"
 
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.output.answer import FORMATS
+from gputally.reports.choices import FORMATS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
 from tests.unit.commands.sample import CLUSTER, Runner, names

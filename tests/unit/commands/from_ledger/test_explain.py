@@ -16,8 +16,7 @@ from gputally.model.kube.kinds import Kind
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO
-from gputally.output.answer import FORMATS
-from gputally.reports.choices import COLUMNS
+from gputally.reports.choices import COLUMNS, FORMATS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step, us
 from tests.unit.commands.sample import CLUSTER, Runner

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.output.answer import FORMATS
+from gputally.reports.choices import FORMATS
 from gputally.reports.closing import period_in
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step, us

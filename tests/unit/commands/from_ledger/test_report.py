@@ -12,19 +12,21 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gputally import cli
+from gputally.commands.from_ledger.reading import LedgerFiles
+from gputally.commands.from_ledger.report import report
 from gputally.ledger.open import open_reader, reading_once
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import State
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO, US_PER_HOUR, to_datetime, to_us
-from gputally.output.answer import FORMATS
-from gputally.reports.choices import COLUMNS
+from gputally.questions.parameter import InvalidQuestion
+from gputally.questions.report import Report
+from gputally.reports.choices import COLUMNS, FORMATS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
 from tests.contract.test_measured_time import WHOLE, hour
@@ -208,12 +210,21 @@ def shared_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_all_tables_of_a_page_say_the_same_at_any_cut_off(
     shared_ledger: Path, cut_off_s: int, window: str, zone: str
 ) -> None:
-    flags = ("--page", "--window", window, "--time-zone", zone, "--compare", "1970-01-01T00:20Z/1970-01-01T00:30Z")
-    cut_off = f"{to_datetime(cut_off_s * 10**6):%Y-%m-%dT%H:%M:%SZ}"
+    question = Report(
+        window=window,
+        time_zone=zone,
+        compare="1970-01-01T00:20Z/1970-01-01T00:30Z",
+        waterfall=True,
+        decimals=2,
+        output="json",
+        cut_off=f"{to_datetime(cut_off_s * 10**6):%Y-%m-%dT%H:%M:%SZ}",
+        page=True,
+    )
     with redirect_stdout(io.StringIO()) as out:
-        arguments = ("--waterfall", "--decimals=2", "--output=json", "--cut-off", cut_off)
-        status = cli.main(["report", "--ledger", str(shared_ledger), *flags, *arguments])
-    assume(status == 0)  # else the period has no accounted time yet
+        try:
+            report(question, LedgerFiles(str(shared_ledger)))
+        except InvalidQuestion:
+            reject()  # the period has no accounted time yet
     page = json.loads(out.getvalue(), parse_float=Decimal)
 
     assert {to_us(datetime.fromisoformat(each["cut_off"])) for each in page.values()} == {cut_off_s * 10**6}

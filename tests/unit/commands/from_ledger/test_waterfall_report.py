@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.output.answer import FORMATS
+from gputally.reports.choices import FORMATS
 from tests.conftest import Golden
 from tests.contract.test_waterfall import fill
 from tests.unit.commands.sample import CLUSTER, Runner

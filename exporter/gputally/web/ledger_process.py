@@ -1,0 +1,190 @@
+"""The process that answers questions to a ledger: the first one starts it, and it stays warm while it is asked."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import sys
+from asyncio.subprocess import PIPE, Process
+from typing import Final, NamedTuple
+
+import msgspec
+
+from gputally.answers.parameters import InvalidRequest
+from gputally.model.printable import printable
+from gputally.questions.answer import LENGTH_BYTES, Ended, Outcome
+from gputally.questions.ledger_question import LedgerQuestion
+from gputally.questions.parameter import InvalidQuestion
+from gputally.web.report_requests import in_query
+
+MEMORY_BYTES: Final = 256 * 2**20
+"""Limit of a report's memory, so that the container's limit is never reached."""
+OUTPUT_BYTES: Final = 8 * 2**20
+TIMEOUT_SECONDS: Final = 120.0
+IDLE_SECONDS: Final = 120.0
+"""How long the process waits for the next question: most clicks of somebody who reads a page follow within that time,
+and it holds its memory no longer than a kept answer is of use."""
+_NICENESS: Final = 10
+_PROGRAM: Final = (sys.executable, "-P", "-m", "gputally.commands.from_ledger.question_loop")
+_SMALLER: Final = "choose a shorter period, fewer dimensions or top, or run gputally report on a copy of the ledger"
+_OUTCOME: Final = msgspec.json.Decoder(Outcome)
+
+
+class ReportUnavailable(Exception):
+    """The report cannot be made now, or not here; the text says why."""
+
+
+class ReportFailed(ReportUnavailable):
+    """The command failed. Its errors are for operators, not for those who asked."""
+
+    def __init__(self, status: int, errors: str) -> None:
+        super().__init__("the report failed; see the log")
+        self.status = status
+        self.errors = errors.strip()[-2000:]
+
+
+class Limits(NamedTuple):
+    """What a process may use, and what to do where that does not suffice."""
+
+    memory_bytes: int
+    output_bytes: int
+    seconds: float
+    remedy: str
+
+    def too_slow(self) -> ReportUnavailable:
+        """For what takes too long."""
+        return ReportUnavailable(f"the report took more than {self.seconds:.0f} s; {self.remedy}")
+
+    def too_long(self) -> ReportUnavailable:
+        """For an output that is too long."""
+        return ReportUnavailable(f"the report is longer than {self.output_bytes >> 20} MiB; {self.remedy}")
+
+    def too_large(self) -> ReportUnavailable:
+        """For what needs too much memory."""
+        return ReportUnavailable(f"the report needs more than {self.memory_bytes >> 20} MiB; {self.remedy}")
+
+    def failure(self, status: int, errors: str) -> ReportUnavailable:
+        """For a process that ended with this status and wrote these errors."""
+        return self.too_large() if is_of_memory(errors) else ReportFailed(status, errors)
+
+
+def is_of_memory(errors: str) -> bool:
+    """Whether a process failed because it may use no more memory."""
+    return "MemoryError" in errors or "out of memory" in errors
+
+
+class LedgerProcess:
+    """Answers questions to the ledger at this URL, one at a time.
+
+    After an answer the process waits `IDLE_SECONDS` for the next question, then it ends. It remembers nothing of a
+    question. One that is too large, too slow or cancelled ends it, and the next question starts another.
+    """
+
+    def __init__(self, ledger: str) -> None:
+        self._ledger = ledger
+        self._process: Process | None = None
+        self._idle: asyncio.TimerHandle | None = None
+
+    async def answer(self, question: LedgerQuestion) -> bytes:
+        """What the command of the question prints. Raises: InvalidRequest, ReportUnavailable."""
+        limits, is_usable = Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, _SMALLER), False
+        try:
+            async with asyncio.timeout(limits.seconds):
+                process = await self._started(limits)
+                body, outcome = await _exchanged(process, question, limits)
+            is_usable = outcome.ended is not Ended.TOO_LARGE
+        except TimeoutError:
+            raise limits.too_slow() from None
+        finally:
+            if not is_usable:
+                await self.end()
+        self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._expire)
+        return _result(body, outcome, limits)
+
+    async def end(self) -> None:
+        """End the process, if there is one, and wait until its memory is free."""
+        process = self._released()
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.communicate()
+
+    def _expire(self) -> None:
+        process = self._released()
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+    def _released(self) -> Process | None:
+        if self._idle is not None:
+            self._idle.cancel()
+        process, self._process, self._idle = self._process, None, None
+        return process
+
+    async def _started(self, limits: Limits) -> Process:
+        """The process that waits for a question, or a new one."""
+        if self._idle is not None:
+            self._idle.cancel()
+        process = self._process
+        if process is not None and (process.returncode is not None or _has_ended(process)):
+            await self.end()
+        if self._process is None:
+            command = (*_PROGRAM, self._ledger)
+            self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+            restrain(self._process.pid, limits.memory_bytes)
+        return self._process
+
+
+def _has_ended(process: Process) -> bool:
+    """Whether the process has closed its output, before its end is noticed."""
+    return process.stdout is None or process.stdout.at_eof()
+
+
+async def _exchanged(process: Process, question: LedgerQuestion, limits: Limits) -> tuple[bytes, Outcome]:
+    """What the process prints for the question, and how it ended. Raises: ReportUnavailable."""
+    assert process.stdin
+    try:
+        process.stdin.write(msgspec.json.encode(question) + b"\n")
+        await process.stdin.drain()
+        body = bytearray()
+        while part := await _frame(process):
+            body += part
+            if len(body) > limits.output_bytes:
+                raise limits.too_long()
+        return bytes(body), _OUTCOME.decode(await _frame(process))
+    except (ConnectionError, asyncio.IncompleteReadError):
+        raise await _death(process, limits) from None
+
+
+async def _frame(process: Process) -> bytes:
+    assert process.stdout
+    length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
+    return await process.stdout.readexactly(length)
+
+
+async def _death(process: Process, limits: Limits) -> ReportUnavailable:
+    """Why the process ended instead of answering."""
+    assert process.stderr
+    errors = await process.stderr.read()
+    return limits.failure(await process.wait(), errors.decode(errors="replace"))
+
+
+def _result(body: bytes, outcome: Outcome, limits: Limits) -> bytes:
+    """The body. Raises: InvalidRequest or ReportUnavailable without an answer."""
+    match outcome.ended:
+        case Ended.ANSWERED:
+            return body
+        case Ended.REJECTED:
+            rejected = InvalidQuestion(outcome.parameter, outcome.text, *outcome.names)
+            raise InvalidRequest(printable(rejected.spelled(in_query) if outcome.parameter else outcome.text))
+        case Ended.TOO_LARGE:
+            raise limits.too_large()
+        case Ended.FAILED:
+            raise ReportFailed(outcome.exit_status, outcome.text)
+
+
+def restrain(pid: int, memory_bytes: int) -> None:
+    """Limit the memory of the process, and prefer others for the CPU."""
+    with contextlib.suppress(ProcessLookupError):  # it has ended already
+        resource.prlimit(pid, resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+        os.setpriority(os.PRIO_PROCESS, pid, _NICENESS)
