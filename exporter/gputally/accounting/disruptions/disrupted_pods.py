@@ -55,7 +55,8 @@ class DisruptedPods:
         goes_on = record.deletion_us is None and record.end_us is None and not is_gone
         if goes_on and record.node not in self.preemptions.by_queue and not self.disruptions.concern(record):
             return
-        self.preemptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
+        if record.preempted_us is not None:
+            self.preemptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
         self.preemptions.bound(record)
         self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
         if is_gone:

@@ -144,7 +144,8 @@ class Disruptions(KeyedPart[Disruption]):
 
     def pod_changed(self, record: PodRecord, *, at_us: int, is_gone: bool = False) -> None:
         """Update from a changed pod, as a victim or as one that follows a victim."""
-        self.unused.bound(record)
+        if record.node in self.unused.nodes:
+            self.unused.bound(record)
         for each in self._replacements.after(record):
             self._keep(each, at_us=at_us)
         if is_gone:

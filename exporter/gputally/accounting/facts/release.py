@@ -101,7 +101,7 @@ def released(record: PodRecord, node: NodeLife = NodeLife()) -> PodRecord:  # no
     own = record.ending
     if own and never_held(record, own.by):
         return replace(record, end_by=own.by, end_us=own.to_us, gap=None)
-    ending = _ending(own, record.clock, node)
+    ending = _ending(own, record.clock, node) if own or node.gone_us is not None else None
     if ending is None:
         return record if record.end_by is None else replace(record, end_us=None, end_by=None, gap=None)
     limit_us = deadline_us(record) or ending.to_us

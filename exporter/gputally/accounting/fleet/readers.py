@@ -9,7 +9,7 @@ from gputally.accounting.watched.agents import is_agent
 from gputally.frameworks.kueue import TERMINATION_TARGET
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.meta import Object
-from gputally.model.kube.pods import NO_ANNOTATIONS, ContainerStatus, Pod
+from gputally.model.kube.pods import NO_ANNOTATIONS, Pod
 from gputally.model.rules import Rules
 from gputally.shares.unknown_devices import names_unknown_device
 
@@ -64,14 +64,7 @@ def says_more(pod: Pod, rules: Rules) -> bool:
             return True
     statuses = status.container_statuses or ()
     for each in (*statuses, *status.init_container_statuses) if status.init_container_statuses else statuses:
-        if _ran_before(each):
+        now, last = each.state, each.last_state
+        if (last and last.terminated) or (now and now.terminated and now.terminated.message):
             return True
     return is_agent(pod, rules) or names_unknown_device(pod, rules)
-
-
-def _ran_before(status: ContainerStatus) -> bool:
-    """Whether a container has had a run before, or its run has left a message."""
-    now, last = status.state, status.last_state
-    if last and last.terminated:
-        return True
-    return bool(now and now.terminated and now.terminated.message)

@@ -7,6 +7,7 @@ placeholders, have no work that they can lose.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -126,6 +127,7 @@ def has_work(record: PodRecord, checkpoint: PodCheckpoint, rules: Rules) -> bool
     return not (serves(tier, rules) or _keeps_free(tier, record.class_name, rules))
 
 
+@lru_cache(maxsize=4096)
 def _keeps_free(tier: str, class_name: str, rules: Rules) -> bool:
     declared = rules.placeholders
     by_tier = (matched(each, tier) for each in declared.tiers)

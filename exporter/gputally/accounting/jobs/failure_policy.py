@@ -36,11 +36,12 @@ def end_of(record: PodRecord) -> PodEnd | None:
     result = record.result
     if record.ending is None:
         return None
-    if outcome_of(record) is Outcome.PREEMPTED:
+    outcome = outcome_of(record)
+    if outcome is Outcome.PREEMPTED:
         return PREEMPTED, NO_CODE if result is None or result.exit_code is None else result.exit_code
     if result and result.phase == "Succeeded":
         return SUCCEEDED, 0
-    return deletion_of(record) if outcome_of(record) is Outcome.DELETED else None
+    return deletion_of(record) if outcome is Outcome.DELETED else None
 
 
 def deletion_of(record: PodRecord) -> PodEnd | None:

@@ -94,11 +94,12 @@ class JobTime:
         return max(amounts)[1] if amounts else None
 
 
-def ends_between(before: PodRecord | None, after: PodRecord | None) -> dict[PodEnd, int]:
+def ends_between(before: PodRecord | None, after: PodRecord | None) -> Mapping[PodEnd, int]:
     """What changes in the ends of pods as `after` replaces `before`; None has not ended."""
     old, new = end_of(before) if before else None, end_of(after) if after else None
-    signs = ((old, -1), (new, 1)) if old != new else ()
-    return {end: sign for end, sign in signs if end}
+    if old == new:
+        return _NO_ENDS
+    return {end: sign for end, sign in ((old, -1), (new, 1)) if end}
 
 
 def with_time(

@@ -155,7 +155,9 @@ class Jobs(StatePart[JobRecord]):
             time.add_ends(ends_between(before, None))
             self._forget_released(key)
             return self._post_alone(None, after, at_us=at_us)
-        change = added(self._lines(after, kept), self._lines(before, kept), -1)
+        change = self._lines(after, kept)
+        if before and before.segments:
+            change = added(change, self._lines(before, kept), -1)
         job, ends = self._jobs.get(key), ends_between(before, after)
         if job and after.uid in time.departed:
             job = with_forgotten(job, change, ends)

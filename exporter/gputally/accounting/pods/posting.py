@@ -38,7 +38,8 @@ class Posting:
         if before is None or before.scheduled_us is None:
             self._scheduled(after, at_us=at_us)
             self._waits.bound(after, at_us=at_us)
-        self._gap(before, after, at_us=at_us)
+        if after.gap or (before and before.gap):  # few
+            self._gap(before, after, at_us=at_us)
         return self.jobs.post(before, after, kept=kept, at_us=at_us)
 
     def _scheduled(self, record: PodRecord, *, at_us: int) -> None:

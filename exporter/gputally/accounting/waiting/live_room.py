@@ -130,7 +130,7 @@ class LiveRoom:
         known = self.room.nodes.get(node)
         taken = known.taken.get(uid) if known else None
         is_new = taken is None or (taken.started_us is None and pod.status.start_time is not None)
-        self.bind(node, uid, taken_from(pod, self._rules))
+        self._bind(node, uid, taken_from(pod, self._rules))
         if pod.metadata.deletion_timestamp:
             self.stop(node, uid)
         return is_new
@@ -138,9 +138,12 @@ class LiveRoom:
     def bind(self, node: str, uid: str, taken: Taken) -> bool:
         """A pod takes this from `node`; returns whether that node matters."""
         self._touch(uid)
-        if not self.matters(node):
-            return False
+        return self._bind(node, uid, taken)
+
+    def _bind(self, node: str, uid: str, taken: Taken) -> bool:
         known = self.room.nodes.get(node)
+        if known is None and not self.matters(node):
+            return False
         if known is None or known.taken.get(uid) != taken:
             self.room.bind(node, uid, taken)
             self.changed.add(node)
