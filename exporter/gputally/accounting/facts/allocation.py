@@ -127,7 +127,8 @@ def _with_state(labels: tuple[str, str, str], state: State) -> tuple[str, str, s
 def _first_periods(record: PodRecord, span: tuple[int, int | None], prices: Prices) -> list[_Period] | None:
     """The periods of a new allocation under one term; None if its price changes.
 
-    Prices that were never posted depend on the time alone: if there is one from start to end, there is one at each cut.
+    Prices that were never posted depend on the time alone, and no cut is later than now: if there is one price from
+    start to end, it is that at each cut.
     """
     terms = record.terms[0]
     if len(record.terms) > 1:
