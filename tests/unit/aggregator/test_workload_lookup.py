@@ -21,7 +21,6 @@ async def running(
 ) -> AsyncIterator[RunningAggregator]:
     """The aggregator beside a Deployment and a Job whose PriorityClass does not exist."""
     monkeypatch.setattr(workload_lookup, "_AGAIN_SECONDS", 0.1)
-    monkeypatch.setattr(workload_lookup, "_LOOK_SECONDS", 0.01)
     for workload in (
         deployment(gpu_pod("serve", "default", gpus=2, priorityClassName="missing"), replicas=3),
         job(gpu_pod("train", "default", gpus=8, priorityClassName="missing"), parallelism=2),
