@@ -2,14 +2,16 @@
 
 lives PATH PODS     complete pod lifetimes on a live watch, through fleet and ledger: bytes per pod
 toggle CHANGES...   repeated changes of one pod's label: rows, bytes and time of each change
-fill PATH PODS      a ledger with this many finished allocations
+fill PATH PODS      a ledger with this many finished allocations, 100,000 every three days
 start PATH          time to open such a ledger and restore the state, cold and warm
+reports PATH        CPU time of the report of its last day and of its last 30 days, by tenant and by job
 """
 
 import argparse
 import os
 import random
 import sqlite3
+import subprocess
 import sys
 import time
 import uuid
@@ -23,10 +25,12 @@ from typing import Any
 
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.fleet.snapshot import publish
+from gputally.ledger.open import open_reader
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Deleted, Observation, Upserted
 from gputally.model.rules import Rules
+from gputally.model.units import US_PER_DAY, to_datetime
 from labs.bench.figure import Figure, line
 from tests.core.manifests import NodeForm, PodForm, as_pod, namespace, us
 from tests.core.one_pod import A100, BY_LABEL, NODE, RUNNING
@@ -37,6 +41,8 @@ ALIVE, PACE = 2_000, 10
 """Concurrent pods, and pods created per second."""
 COPIED = 100_000
 """Allocations that are written from pod lifetimes; further ones are copies with other UIDs."""
+EVERY_DAYS = 3
+"""The days between two copies."""
 LAST = 100
 """Number of changes over which the cost is averaged."""
 
@@ -49,13 +55,15 @@ def main() -> int:
         each = commands.add_parser(command)
         each.add_argument("path", type=Path)
         each.add_argument("pods", type=int)
-    commands.add_parser("start").add_argument("path", type=Path)
+    for command in ("start", "reports"):
+        commands.add_parser(command).add_argument("path", type=Path)
     commands.add_parser("toggle").add_argument("changes", type=int, nargs="+")
     plan = parser.parse_args()
     measured: dict[str, Callable[[], Iterator[Figure]]] = {
         "lives": lambda: lives(plan.path, plan.pods),
         "fill": lambda: fill(plan.path, plan.pods),
         "start": lambda: start(plan.path),
+        "reports": lambda: reports(plan.path),
         "toggle": lambda: toggle(sorted(plan.changes)),
     }
     for figure in measured[plan.command]():
@@ -163,32 +171,51 @@ def rows(path: Path) -> int:
 
 
 def fill(path: Path, pods: int) -> Iterator[Figure]:
-    """Write the first 100,000 pods from lifetimes, and the others as copies of them."""
+    """Write the first 100,000 pods from lifetimes, and the others as later copies of them."""
     yield from lives(path, min(pods, COPIED))
     started = time.perf_counter()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA cache_size = -2000000")
-        for first in range(COPIED, pods, COPIED):
-            connection.execute(COPY_PODS, (first,))
-            for table in ("pod_revisions", "pod_segments"):
-                columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")][1:]
-                rest = ", ".join(columns)
-                connection.execute(
-                    f"INSERT INTO {table} SELECT pod + ?, {rest} FROM {table} WHERE pod <= ?",
-                    (first, COPIED),
-                )
+        for number, first in enumerate(range(COPIED, pods, COPIED), 1):
+            days = number * EVERY_DAYS
+            moved = {"first": first, "days": days, "us": days * US_PER_DAY}
+            for table, key in (("pods", "id"), ("pod_revisions", "pod"), ("pod_segments", "pod"), ("pod_days", "pod")):
+                connection.execute(copy_of(connection, table, key), moved)
+            connection.execute(MOVE_END, {"us": EVERY_DAYS * US_PER_DAY})
         add_to_balance(connection, max(0, pods - COPIED) // COPIED)
     yield Figure("ledger.copied_s", time.perf_counter() - started, "s")
     yield Figure("ledger.size_mb", path.stat().st_size / 1e6, "MB")
 
 
-COPY_PODS = f"""
-INSERT INTO pods
-SELECT id + ?, lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-' || hex(randomblob(2)) || '-' ||
-       hex(randomblob(2)) || '-' || hex(randomblob(6))), namespace_text, name, class_name_text, priority, created_us,
-       job_uid_text
-FROM pods WHERE id <= {COPIED}
+UID = """lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-' || hex(randomblob(2)) || '-' ||
+hex(randomblob(2)) || '-' || hex(randomblob(6)))"""
+MOVE_END = """
+UPDATE meta SET value = CAST(CAST(value AS INTEGER) + :us AS TEXT) WHERE key IN ('at_us', 'evaluated_us')
 """
+
+
+def copy_of(connection: sqlite3.Connection, table: str, key: str) -> str:
+    """The statement that copies the rows of the first pods, with other numbers and UIDs, some days later."""
+    columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
+    changed = {name: f"{name} + :us" for name in columns if name.endswith("_us") or name == "revision"}
+    changed |= {key: f"{key} + :first", "uid": UID, "day": "day + :days"}
+    values = ", ".join(changed.get(name, name) for name in columns)
+    return f"INSERT INTO {table} SELECT {values} FROM {table} WHERE {key} <= {COPIED}"
+
+
+def reports(path: Path) -> Iterator[Figure]:
+    """Each report runs in a process of its own, whose CPU time counts, start included."""
+    with open_reader(str(path)) as reader:
+        end_us = reader.state().accounted_us // US_PER_DAY * US_PER_DAY + US_PER_DAY
+    for span, days in (("day", 1), ("month", 30)):
+        window = "/".join(f"{to_datetime(us):%Y-%m-%d}" for us in (end_us - days * US_PER_DAY, end_us))
+        for by in ("tenant", "job"):
+            command = (sys.executable, "-m", "gputally", "report", "--ledger", str(path), "--window", window)
+            before = os.times()
+            subprocess.run([*command, "--by", by, "--time-zone", "UTC"], stdout=subprocess.DEVNULL, check=True)
+            after = os.times()
+            took = after.children_user + after.children_system - before.children_user - before.children_system
+            yield Figure(f"ledger.report_{span}_by_{by}_cpu_s", took, "s")
 
 
 def add_to_balance(connection: sqlite3.Connection, times: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from labs.bench.ledger import lives
 
 PODS = 600
-TABLES = ("pods", "pod_revisions", "pod_segments", "texts", "terms", "histories")
+TABLES = ("pods", "pod_revisions", "pod_segments", "pod_days", "texts", "terms", "histories")
 
 
 def test_a_pod_takes_less_than_a_kilobyte_with_all_revisions_and_indexes(tmp_path: Path) -> None:
