@@ -132,3 +132,15 @@ def test_consecutive_windows_add_up(ledger: Ledger, reader: LedgerReader, cuts: 
         assert sum(getattr(each, field) for each in found) == sum(getattr(each, field) for each in parts)
         whole = sum(getattr(each, field) for each in reader.measured(ALWAYS, ()))
         assert sum(getattr(each, field) for each in parts) == whole > 0
+
+
+@pytest.mark.parametrize("ahead", [-20_000, -3_601, 3_601, 20_000])
+def test_usage_of_a_node_whose_clock_is_hours_off_is_in_the_window_of_its_time(
+    ledger: Ledger, reader: LedgerReader, ahead: int
+) -> None:
+    ledger.write(step(pod("a", segment(40_000, 50_000))))
+    skewed = replace(WHOLE, ahead_us=us(ahead))
+    ledger.write(reported(hour(45_000 + ahead, 45_060 + ahead, of=skewed, used=60)))
+
+    assert measured(reader, Window(us(45_000), us(45_060))) == {(): (60, 60, 0, 0)}
+    assert measured(reader, Window(us(45_060), us(50_000))) == {}

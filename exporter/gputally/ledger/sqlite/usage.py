@@ -14,6 +14,7 @@ from gputally.ledger.sqlite.allocated_time import ReadPlan
 from gputally.ledger.sqlite.daily_sums import daily_measured
 from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows
 from gputally.model.price import Price
+from gputally.model.units import US_PER_HOUR
 from gputally.model.usage import AssignmentHour, AssignmentKey, AssignmentRecord, GpuHour, GpuKey, Hour, UnallocatedHour
 
 if TYPE_CHECKING:  # of the writer alone
@@ -32,7 +33,24 @@ h.from_us - a.ahead_us, max(h.to_us, h.from_us + 1) - a.ahead_us, h.measured, h.
 _PricedLabels = tuple[Row, Price | None]
 """Labels and price."""
 _LAST: Final = "SELECT ifnull(max(assignment), 0) FROM usage_assignments"
-_PAGE: Final = "a.assignment > :after AND a.assignment <= :upto AND a.pod_uid <> ''"
+_MOST_AHEAD_US: Final = US_PER_HOUR
+"""By how much a clock may be off, so that only the hours beside a window are looked at; others have a partial index."""
+_PAGE: Final = f"""
+a.pod_uid <> '' AND a.assignment IN (
+    WITH RECURSIVE found (start_us) AS (
+        SELECT min(start_us) FROM usage_hours WHERE start_us > :start - {_MOST_AHEAD_US + US_PER_HOUR + 2}
+        UNION ALL
+        SELECT (SELECT min(start_us) FROM usage_hours WHERE start_us > found.start_us) FROM found
+        WHERE start_us < :end + {_MOST_AHEAD_US}
+    )
+    SELECT u.assignment FROM found CROSS JOIN usage_hours u
+      ON u.start_us = found.start_us AND u.assignment > :after AND u.assignment <= :upto
+    WHERE found.start_us < :end + {_MOST_AHEAD_US}
+    UNION ALL
+    SELECT assignment FROM usage_assignments
+    WHERE ahead_us NOT BETWEEN -{_MOST_AHEAD_US} AND {_MOST_AHEAD_US} AND assignment > :after AND assignment <= :upto
+)"""  # noqa: S608 (numbers only)
+"""Assignments numbered (:after, :upto] of pods, with usage in the window [:start, :end)."""
 _HOURS: Final = f"""
 SELECT a.pod_uid, a.resource, {MEASURED}
 FROM usage_assignments a CROSS JOIN usage_hours h ON h.assignment = a.assignment

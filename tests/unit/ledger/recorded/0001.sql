@@ -515,6 +515,8 @@ CREATE INDEX preemption_deliveries_pending ON preemption_deliveries (job_preempt
 CREATE INDEX waits_from ON waits (from_us);
 CREATE INDEX uncreated_waits_from ON uncreated_waits (from_us);
 CREATE INDEX usage_assignments_pod ON usage_assignments (pod_uid);
+CREATE INDEX usage_assignments_ahead ON usage_assignments (assignment)
+WHERE ahead_us NOT BETWEEN -3600000000 AND 3600000000;
 CREATE INDEX usage_hours_start ON usage_hours (start_us);
 CREATE INDEX usage_hours_open ON usage_hours (assignment) WHERE open;
 CREATE INDEX unallocated_usage_open ON unallocated_usage (start_us) WHERE open;

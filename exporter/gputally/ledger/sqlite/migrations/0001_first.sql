@@ -434,6 +434,9 @@ CREATE TABLE usage_assignments (
 
 CREATE INDEX usage_assignments_pod ON usage_assignments (pod_uid);
 
+CREATE INDEX usage_assignments_ahead ON usage_assignments (assignment)
+WHERE ahead_us NOT BETWEEN -3600000000 AND 3600000000;
+
 -- What each did in each hour, as last reported. GPU-time is in µs·µGPU, memory in byte·µs, energy in mJ. While open, the
 -- agent may still report it.
 CREATE TABLE usage_hours (
