@@ -35,21 +35,20 @@ def add_backup_flags(command: ArgumentParser) -> None:
 def backup(ledger: str, target: str, *, force: bool, check: bool) -> int:
     """Copy the ledger to the file `target`, or to standard output if it is `-`. Raises: ConfigError, LedgerError."""
     from gputally.formatting.amounts import file_size  # noqa: PLC0415 - with parts of the model, which --help needs not
-    from gputally.ledger.open import path_of  # noqa: PLC0415 - SQLite, which --help needs not
-    from gputally.ledger.sqlite.backup import back_up_to_file, back_up_to_stream  # noqa: PLC0415 - the same
+    from gputally.ledger.open_stored import stored_ledger  # noqa: PLC0415 - SQLite, which --help needs not
 
-    path = path_of(ledger)
+    stored = stored_ledger(ledger)
     if target == "-" and sys.stdout.isatty():
         raise ConfigError([Problem("", "backup -", "standard output is a terminal; redirect it: > backup.db")])
     with ending_cleanly(), ProgressLine() as report:
         if target == "-":
-            done = back_up_to_stream(path, sys.stdout.buffer, check=check, report=report)
+            done = stored.back_up_to_stream(sys.stdout.buffer, check=check, report=report)
         else:
-            done = back_up_to_file(path, Path(target), force=force, check=check, report=report)
+            done = stored.back_up_to_file(Path(target), force=force, check=check, report=report)
     checked = "no damage found" if check else "not checked"
     name = "standard output" if target == "-" else target
     sys.stderr.write(
-        f"{path}: backed up to {name}: {file_size(done.size_bytes)}, {accounted(done.accounted_us)}, {checked}\n"
+        f"{stored.name}: backed up to {name}: {file_size(done.size_bytes)}, {accounted(done.accounted_us)}, {checked}\n"
     )
     return 0
 

@@ -34,16 +34,16 @@ def add_restore_flags(command: ArgumentParser) -> None:
 
 def restore_ledger(ledger: str, backup: str, *, force: bool) -> int:
     """Replace the ledger by the file `backup`, or by standard input if it is `-`. Raises: ConfigError, LedgerError."""
-    from gputally.ledger.open import path_of  # noqa: PLC0415 - SQLite, which --help needs not
-    from gputally.ledger.sqlite.restore import restore  # noqa: PLC0415 - as above
+    from gputally.ledger.open_stored import stored_ledger  # noqa: PLC0415 - SQLite, which --help needs not
 
-    path = path_of(ledger)
+    stored = stored_ledger(ledger)
     if backup == "-" and sys.stdin.isatty():
         raise ConfigError([Problem("", "restore -", "standard input is a terminal; redirect it: < backup.db")])
     with ending_cleanly(), ProgressLine() as report:
-        done = restore(sys.stdin.buffer if backup == "-" else Path(backup), path, force=force, report=report)
+        source = sys.stdin.buffer if backup == "-" else Path(backup)
+        done = stored.restore(source, force=force, report=report)
     kept = f"the previous ledger is kept as {done.kept}" if done.kept else "there was no ledger before"
-    sys.stderr.write(f"{path}: restored, schema {done.schema}, {accounted(done.accounted_us)}; {kept}\n")
+    sys.stderr.write(f"{stored.name}: restored, schema {done.schema}, {accounted(done.accounted_us)}; {kept}\n")
     return 0
 
 

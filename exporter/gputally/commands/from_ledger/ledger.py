@@ -13,11 +13,8 @@ from gputally.errors import LedgerDamaged
 from gputally.formatting.amounts import file_size
 from gputally.formatting.tables import write_rows
 from gputally.formatting.times import age, instant
-from gputally.ledger.open import path_of
-from gputally.ledger.sqlite.file import reading
-from gputally.ledger.sqlite.info import BackupFile, LedgerContents, LedgerFacts, facts_of
-from gputally.ledger.sqlite.integrity import examine
-from gputally.ledger.sqlite.query import queried
+from gputally.ledger.open_stored import stored_ledger
+from gputally.ledger.stored import BackupFile, LedgerContents, LedgerFacts
 from gputally.model.printable import printable
 from gputally.model.units import to_datetime
 
@@ -67,8 +64,8 @@ class InfoDocument(Struct, frozen=True, kw_only=True):
 
 def info(ledger: str, *, output: str) -> int:
     """Print the state of the ledger. Raises: LedgerError."""
-    path = path_of(ledger)
-    document = _document(str(path), facts_of(path), datetime.now(UTC))
+    stored = stored_ledger(ledger)
+    document = _document(stored.name, stored.facts(), datetime.now(UTC))
     if output == "json":
         sys.stdout.write(json.format(json.encode(document), indent=2).decode() + "\n")
     else:
@@ -162,16 +159,16 @@ class CheckDocument(Struct, frozen=True, kw_only=True):
 
 def check(ledger: str, *, output: str) -> int:
     """Check all of the ledger and print the result. Raises: LedgerDamaged, other LedgerErrors."""
-    path, started, damage = path_of(ledger), time.monotonic(), None
+    stored, started, damage = stored_ledger(ledger), time.monotonic(), None
     try:
-        with ending_at_once(), ProgressLine() as progress, reading(path) as connection:
-            examine(connection, path, progress)
+        with ending_at_once(), ProgressLine() as progress:
+            stored.check(progress)
     except LedgerDamaged as error:
         damage = error
-    took, count = time.monotonic() - started, path.stat().st_size
+    took, count = time.monotonic() - started, stored.size_bytes
     if output == "json":
         document = CheckDocument(
-            ledger=str(path),
+            ledger=stored.name,
             damaged=damage is not None,
             damage=str(damage) if damage else None,
             size_bytes=count,
@@ -181,14 +178,14 @@ def check(ledger: str, *, output: str) -> int:
     if damage:
         raise LedgerDamaged(f"{damage}; {_REMEDY}")
     if output == "table":
-        sys.stdout.write(f"{path}: no damage found, {file_size(count)} checked in {took:.1f} s\n")
+        sys.stdout.write(f"{stored.name}: no damage found, {file_size(count)} checked in {took:.1f} s\n")
     return 0
 
 
 def query(ledger: str, sql: str, *, output: str, timeout_s: float) -> int:
     """Print the rows of the statement `sql`, or of the one on standard input if it is `-`. Raises: LedgerError."""
     text = sys.stdin.read() if sql == "-" else sql
-    with ending_at_once(), queried(path_of(ledger), text, timeout_s=timeout_s) as (columns, rows):
+    with ending_at_once(), stored_ledger(ledger).query(text, timeout_s=timeout_s) as (columns, rows):
         write_rows(sys.stdout, columns, rows, output=output)
         sys.stdout.flush()
     return 0

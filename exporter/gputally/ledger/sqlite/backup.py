@@ -7,13 +7,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 from gputally.errors import LedgerDamaged, LedgerError
 from gputally.ledger.sqlite.copies import copy_into, sync
 from gputally.ledger.sqlite.file import is_locked, reading
 from gputally.ledger.sqlite.info import accounted_us
-from gputally.ledger.sqlite.integrity import Report, damage_of, examine
+from gputally.ledger.sqlite.integrity import damage_of, examine
+from gputally.ledger.stored import Backup, Report
 
 _MIB = 1 << 20
 CHUNK: Final = 1 << 20
@@ -79,13 +80,6 @@ def _locked(partial: Path, target: Path) -> int:
 def _remove_journals(partial: Path) -> None:
     for suffix in ("-journal", "-shm", "-wal"):
         Path(f"{partial}{suffix}").unlink(missing_ok=True)
-
-
-class Backup(NamedTuple):
-    """A complete backup; `accounted_us` is None for a ledger that was never written."""
-
-    size_bytes: int
-    accounted_us: int | None
 
 
 def back_up_to_file(path: Path, target: Path, *, force: bool, check: bool, report: Report) -> Backup:

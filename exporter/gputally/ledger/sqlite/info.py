@@ -6,12 +6,11 @@ from glob import escape
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
 from gputally.ledger.sqlite import daily_sums
 from gputally.ledger.sqlite.copies import schema_of
 from gputally.ledger.sqlite.file import is_locked, reading
 from gputally.ledger.sqlite.schema import newest_schema, version_of
+from gputally.ledger.stored import BackupFile, LedgerContents, LedgerFacts
 
 _META: Final = (
     "SELECT key, CAST(value AS INTEGER) FROM meta WHERE key IN ('accounting_start_us', 'at_us', 'evaluated_us')"
@@ -23,46 +22,6 @@ WHERE number = (SELECT max(number) FROM pod_revisions WHERE pod = r.pod)
 """
 _PREEMPTIONS: Final = "SELECT count(DISTINCT victim_uid) FROM preemptions"
 _USAGE: Final = "SELECT (SELECT count(*) FROM usage_hours) + (SELECT count(*) FROM unallocated_usage)"
-
-
-class LedgerContents(Struct, frozen=True, kw_only=True):
-    """The contents, by the latest revision of each allocation. Times are µs, None before the first write.
-
-    `daily_rows` have the sums of the allocations that were rolled up, which ended before `detail_start_us`; None if the
-    ledger has all allocations.
-    """
-
-    accounting_start_us: int | None
-    accounted_us: int | None
-    detail_start_us: int | None
-    open_allocations: int
-    ended_allocations: int
-    segments: int
-    preemptions: int
-    usage_rows: int
-    daily_rows: int
-
-
-class BackupFile(Struct, frozen=True, kw_only=True):
-    """A copy of the ledger beside it."""
-
-    path: str
-    size_bytes: int
-    schema: int
-
-
-class LedgerFacts(Struct, frozen=True, kw_only=True):
-    """The state of a ledger. `is_written` is None if this user may not know; `contents` is None for another schema."""
-
-    schema: int
-    newest_schema: int
-    cluster: str | None
-    size_bytes: int
-    wal_bytes: int
-    free_bytes: int
-    is_written: bool | None
-    contents: LedgerContents | None
-    backups: list[BackupFile]
 
 
 def facts_of(path: Path) -> LedgerFacts:

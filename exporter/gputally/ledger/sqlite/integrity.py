@@ -17,6 +17,7 @@ from gputally.errors import LedgerDamaged, LedgerError, LedgerUnwritable
 from gputally.ledger.sqlite.closed_periods import check_chain
 from gputally.ledger.sqlite.copies import sync
 from gputally.ledger.sqlite.schema import missing_part, newest_schema, version_of
+from gputally.ledger.stored import Report
 
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
 _SLICE: Final = 5_000
@@ -49,8 +50,6 @@ restore a backup with 'gputally restore'.
 To start a new accounting on purpose, move away {name}, its -wal and this file.
 """
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-Report = Callable[[str], None]
-"""Receives what is done now, in a few words."""
 _EVERY: Final = 20
 
 

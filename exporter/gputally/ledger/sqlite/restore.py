@@ -14,18 +14,11 @@ from gputally.ledger.sqlite.backup import CHUNK, partial_of, snapshot
 from gputally.ledger.sqlite.copies import sync
 from gputally.ledger.sqlite.file import Lock, expect_ours, is_locked, reading, uri
 from gputally.ledger.sqlite.info import accounted_us, cluster_of
-from gputally.ledger.sqlite.integrity import Report, damage_of, examine, mark, marker_of, unmark
+from gputally.ledger.sqlite.integrity import damage_of, examine, mark, marker_of, unmark
 from gputally.ledger.sqlite.schema import newest_schema, version_of
+from gputally.ledger.stored import Report, Restored
 
 _BESIDE: Final = ("-wal", "-shm")
-
-
-class Restored(NamedTuple):
-    """The restored ledger; `kept` is where the previous one is now, None if there was none."""
-
-    schema: int
-    accounted_us: int | None
-    kept: Path | None
 
 
 class _Found(NamedTuple):

@@ -146,3 +146,12 @@ def test_what_is_no_ledger_is_an_error_and_stays(
 
     assert (status, out, names(tmp_path)) == (4, "", before)
     assert message in err
+
+
+def test_a_url_names_the_ledger_as_a_path_does(run: Runner, tmp_path: Path) -> None:
+    path = closed(tmp_path / "l.db")
+    query = ("ledger", "query", "--output", "csv", "--ledger", f"sqlite:///{path}", "SELECT count(*) AS n FROM pods")
+
+    assert run(*query).out.split() == ["n", "303"]
+    assert run("ledger", "info", "--ledger", f"sqlite:///{path}").out.startswith(f"Ledger              {path}")
+    assert "not a supported type of ledger" in run("ledger", "check", "--ledger", "postgresql://host/db").err
