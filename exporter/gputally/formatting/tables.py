@@ -92,19 +92,6 @@ def markdown_table(head: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
     yield from map(_markdown_line, rows)
 
 
-def title(text: str, output: str, *, level: int = 2) -> str:
-    """A line above a table, in which names are text."""
-    return f"{'#' * level} {markdown(text)}" if output == "markdown" else printable(text)
-
-
-def write_table(file: TextIO, head: Sequence[str], rows: Sequence[Row], *, output: str) -> None:
-    """Write a table for people, as `table` or `markdown`."""
-    if output == "table":
-        write_rows(file, head, rows, output="table")
-        return
-    file.writelines(markdown_table(head, rows))
-
-
 def _markdown_line(cells: Row) -> str:
     return f"| {' | '.join(markdown(text_of(each)) for each in cells)} |\n"
 

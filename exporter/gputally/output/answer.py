@@ -6,8 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from gputally.formatting.tables import Row
-
+Row = Sequence[object]
 PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
 """The usual decimals of amounts, by format."""
 

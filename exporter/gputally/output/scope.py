@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -120,11 +120,6 @@ class Scope(Struct, frozen=True, kw_only=True):
         """A period for people."""
         start, end = (to_datetime(us).astimezone(self.query.calendar.zone) for us in window)
         return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S %Z}"
-
-
-def write_notes(file: TextIO, scope: Scope) -> None:
-    """Write what the report leaves out, below its tables."""
-    file.writelines(f"\n{note}\n" for note in scope.notes)
 
 
 def document_head(scope: Scope, *, version: int) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple, TextIO
 
-from gputally.formatting.tables import Row, markdown, markdown_table, table_lines, write_document, write_rows
+from gputally.formatting.tables import markdown, markdown_table, table_lines, write_document, write_rows
 from gputally.model.printable import printable
-from gputally.output.answer import Answer, Bar, Section
+from gputally.output.answer import Answer, Bar, Row, Section
 from gputally.output.html_writer import html_lines
 
 _WIDTH: Final = 100

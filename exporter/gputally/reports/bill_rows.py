@@ -14,7 +14,7 @@ from gputally.reports.rounding import (
     PERCENT_PLACES,
     Column,
     apportioned,
-    apportioned_within,
+    apportioned_columns,
     column_of,
     decimal_of,
     quotient,
@@ -138,7 +138,10 @@ def _rows(lines: Sequence[Line], total: Line, choice: RowChoice, *, given: Mappi
     totals = _totals(_exact([total], total, known, places))
     if given:
         totals |= _scaled_back(given[total.currency], known, places)
-    columns = _columns(_exact(shown, total, known, places), totals)
+    exact = _exact(shown, total, known, places)
+    columns = apportioned_columns(
+        exact, totals, lambda field, before: _limits(field, before, exact) if field in _PART_OF else None
+    )
     return BillRows(
         tuple(
             _row(line, {field: column[place] for field, column in columns.items()}, places)
@@ -157,18 +160,6 @@ def _exact(lines: Sequence[Line], total: Line, fields: Iterable[str], places: in
     percent = 100 * 10**PERCENT_PLACES * (1 if whole > 0 else -1)
     shares = [percent * getattr(line, base) for line in lines] if whole else [0] * len(lines)
     return found | {"share": Column(shares, abs(whole) or 1)}
-
-
-def _columns(exact: Mapping[str, Column], totals: Mapping[str, int]) -> dict[str, list[int]]:
-    """All columns as integers that add up to their totals; a part of another column is nowhere more than that."""
-    columns = dict[str, list[int]]()
-    for field, values in exact.items():
-        if field in _PART_OF:
-            limits = _limits(field, columns, exact)
-            columns[field] = apportioned_within(values, total=totals[field], limits=limits)
-        else:
-            columns[field] = apportioned(values, total=totals[field])
-    return columns
 
 
 def _totals(exact: Mapping[str, Column]) -> dict[str, int]:

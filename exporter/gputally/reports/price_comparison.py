@@ -11,7 +11,7 @@ from msgspec import Struct
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from gputally.reports.bill_rows import OTHERS, RowChoice, shown_lines
 from gputally.reports.rerating import RatedTime
-from gputally.reports.rounding import PERCENT_PLACES, apportioned, apportioned_within, column_of, decimal_of, rounded
+from gputally.reports.rounding import PERCENT_PLACES, apportioned_columns, column_of, decimal_of, rounded
 
 _TIMES: Final = ("gpu_time", "unpriced_before", "unpriced_after", "estimated")
 _PARTS_OF_TIME: Final = _TIMES[1:]
@@ -156,13 +156,10 @@ def _rows(
     lines: Sequence[RatedLine], total: RatedLine, comparison: PriceComparison, choice: RowChoice
 ) -> ComparisonRows:
     shown, totals = shown_lines(lines, choice, _others), _totals(total, choice.places)
-    columns = dict[str, list[int]]()
-    for name, value in totals.items():
-        parts = column_of(_scaled(line, name, choice.places) for line in shown)
-        if name in _PARTS_OF_TIME:
-            columns[name] = apportioned_within(parts, total=value, limits=columns["gpu_time"])
-        else:
-            columns[name] = apportioned(parts, total=value)
+    parts = {name: column_of(_scaled(line, name, choice.places) for line in shown) for name in totals}
+    columns = apportioned_columns(
+        parts, totals, lambda name, before: before["gpu_time"] if name in _PARTS_OF_TIME else None
+    )
     rows = (
         _row(line, {name: column[place] for name, column in columns.items()}, comparison.currency, choice.places)
         for place, line in enumerate(shown)

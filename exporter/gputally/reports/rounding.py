@@ -1,6 +1,6 @@
 """Rounding by largest remainder: rounded parts add up to the rounded total."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -89,6 +89,25 @@ def apportioned_within(parts: Column, *, total: int, limits: Sequence[int]) -> l
         missing -= min(missing, len(free))
     is_within = all(each <= limit for each, limit in zip(found, limits, strict=True))
     return found if missing == 0 and is_within else apportioned(parts, total=total)
+
+
+def apportioned_columns(
+    parts: Mapping[str, Column],
+    totals: Mapping[str, int],
+    limits_of: Callable[[str, Mapping[str, list[int]]], Sequence[int] | None],
+) -> dict[str, list[int]]:
+    """The columns of some rows as integers that add up to the total of each column.
+
+    `limits_of` a column are what no part of it may exceed, which may depend on the columns before it; None of most.
+    """
+    columns = dict[str, list[int]]()
+    for name, values in parts.items():
+        limits = limits_of(name, columns)
+        if limits is None:
+            columns[name] = apportioned(values, total=totals[name])
+        else:
+            columns[name] = apportioned_within(values, total=totals[name], limits=limits)
+    return columns
 
 
 class RunningSums:

@@ -17,7 +17,7 @@ from gputally.model.waits import NOBODY
 from gputally.reports.bill_rows import OTHERS
 from gputally.reports.choices import TIME_DIMENSIONS, WAIT_COLUMNS
 from gputally.reports.query import ReportQuery
-from gputally.reports.rounding import PERCENT_PLACES, apportioned, apportioned_within, column_of, rounded
+from gputally.reports.rounding import PERCENT_PLACES, apportioned_columns, column_of, rounded
 from gputally.reports.time_dimensions import Periods, in_order_of_time, periods_of
 
 OTHERS_TENANT: Final = "other"
@@ -26,6 +26,10 @@ Labels = tuple[str, ...]
 PENDING: Final = "pending"
 UNCREATED: Final = "uncreated"
 _AMOUNTS: Final = ("gpu_hours", "unpriced", "at_least", "cost", "highest_cost")
+_PARTS: Final = ("unpriced", "at_least")
+"""Parts of the GPU-hours."""
+_MORE: Final = "more"
+"""The difference between the highest cost and the lowest."""
 
 
 class WaitQuery(NamedTuple):
@@ -249,35 +253,40 @@ def _rounded(
     lines: Sequence[_CurrencyLine], total: _CurrencyLine, currency: str, pods: str, places: int
 ) -> CurrencyRows:
     """The amounts of the rows add up to those of the total."""
-    base = "cost" if total.cost else "gpu_hours"
-    whole, every = getattr(total, base), (*lines, total)
-    columns = _amounts(every, places)
-    shares = [100 * getattr(each, base) / whole if whole else Fraction() for each in every]
-    columns["share"] = _decimals(shares, PERCENT_PLACES)
-    rows = []
-    for place, each in enumerate(every):
+    columns, rows = _columns(lines, total, places), []
+    for place, each in enumerate((*lines, total)):
         values: dict[str, Any] = {name: column[place] for name, column in columns.items()} | _durations(each.line_sums)
         rows.append(WaitReportRow(labels=each.labels, pods=pods, currency=currency, **values))
     return CurrencyRows(tuple(rows[:-1]), rows[-1])
 
 
-def _amounts(every: Sequence[_CurrencyLine], places: int) -> dict[str, list[Decimal]]:
+def _columns(lines: Sequence[_CurrencyLine], total: _CurrencyLine, places: int) -> dict[str, list[Decimal]]:
     """The rounded amounts of the lines and, last, of their total: parts within GPU-hours, no cost above the highest."""
-    found = {name: _decimals([getattr(each, name) for each in every], places) for name in ("gpu_hours", "cost")}
-    limits = [int(each.scaleb(places)) for each in found["gpu_hours"]]
-    for name in ("unpriced", "at_least"):
-        found[name] = _decimals([getattr(each, name) for each in every], places, limits)
-    more = _decimals([each.highest_cost - each.cost for each in every], places)
+    base = "cost" if total.cost else "gpu_hours"
+    parts = {
+        name: column_of(_scaled(each, name, places) for each in lines) for name in ("gpu_hours", "cost", *_PARTS, _MORE)
+    }
+    totals = {name: rounded(_scaled(total, name, places)) for name in parts}
+    parts["share"] = column_of(_percents(lines, base, getattr(total, base)))
+    [totals["share"]] = map(rounded, _percents([total], base, getattr(total, base)))
+    columns = apportioned_columns(parts, totals, lambda name, before: before["gpu_hours"] if name in _PARTS else None)
+    found = {
+        name: [
+            Decimal(each).scaleb(-(PERCENT_PLACES if name == "share" else places)) for each in (*column, totals[name])
+        ]
+        for name, column in columns.items()
+    }
+    more = found.pop(_MORE)
     return found | {"highest_cost": [low + extra for low, extra in zip(found["cost"], more, strict=True)]}
 
 
-def _decimals(amounts: Sequence[Fraction], places: int, limits: Sequence[int] | None = None) -> list[Decimal]:
-    """All but the last one add up to it."""
-    *parts, total = (each * 10**places for each in amounts)
-    whole = rounded(total)
-    column = column_of(parts)
-    found = apportioned_within(column, total=whole, limits=limits[:-1]) if limits else apportioned(column, total=whole)
-    return [Decimal(each).scaleb(-places) for each in (*found, whole)]
+def _scaled(line: _CurrencyLine, name: str, places: int) -> Fraction:
+    amount: Fraction = line.highest_cost - line.cost if name == _MORE else getattr(line, name)
+    return Fraction(amount * 10**places)
+
+
+def _percents(lines: Sequence[_CurrencyLine], base: str, whole: Fraction) -> list[Fraction]:
+    return [100 * 10**PERCENT_PLACES * getattr(each, base) / whole if whole else Fraction() for each in lines]
 
 
 def _durations(line_sums: LineSums | None) -> dict[str, Any]:
