@@ -2,8 +2,8 @@
 
 import argparse
 
-from gputally.answers.answer_words import FIRST_STEPS
 from gputally.answers.planned_pods import READERS
+from gputally.answers.verdict_words import REASONS
 from gputally.cli import parser
 from gputally.model.verdicts import Reason
 from gputally.output.fits import fits_lines
@@ -34,7 +34,8 @@ def test_every_verdict_is_explained_in_its_order() -> None:
 def test_first_steps_are_those_that_the_command_prints() -> None:
     documented = {row[0].strip("`"): row[2] for row in table(PAGE, "Verdict")}
 
-    assert {reason: documented[reason] for reason in FIRST_STEPS} == FIRST_STEPS
+    steps = {reason: words.first_step for reason, words in REASONS.items() if words.first_step}
+    assert {reason: documented[reason] for reason in steps} == steps
 
 
 def test_every_line_of_an_answer_is_explained() -> None:

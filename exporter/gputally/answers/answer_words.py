@@ -6,6 +6,7 @@ from decimal import Decimal
 from itertools import groupby
 from typing import Final
 
+from gputally.answers.verdict_words import REASONS
 from gputally.formatting.amounts import (
     amount_words,
     bare_amount,
@@ -31,7 +32,6 @@ from gputally.model.api.why import (
 from gputally.model.kube.policy import LIMITS, REQUESTS
 from gputally.model.needs import CPU, QuotaState, resource_of
 from gputally.model.partial_gangs import NotCompared
-from gputally.model.verdicts import Reason
 
 NO_CLASS: Final = "no PriorityClass"
 OCCUPANT_HEADS: Final = ("GPUs", "Tier", "Priority", "Per hour", "Preemptible", "Pod (tenant)")
@@ -52,19 +52,6 @@ NOT_COMPARED: Final[Mapping[str, str]] = {
     NotCompared.UNKNOWN: "what it waits for is not known",
     NotCompared.LIMIT: "enough older gangs of its tenant, or of all tenants, are compared",
 }
-FIRST_STEPS: Final[Mapping[str, str]] = {
-    Reason.NO_SCHEDULER: "Correct the name, or start the scheduler.",
-    Reason.QUEUED: "Look at the quota of the queue.",
-    Reason.GATED: "Whoever set them must remove them.",
-    Reason.REFUSED: "Read what the API server answered.",
-    Reason.CLAIM: "Look at the claim: its devices are not modelled.",
-    Reason.UNKNOWN: "Ask again in some seconds.",
-    Reason.OTHER: "Read the line Scheduler.",
-    Reason.SCHEDULABLE: "If that lasts, look at the scheduler.",
-    Reason.VICTIMS_STOPPING: "Wait for their grace period.",
-    Reason.PREEMPTING: "If that lasts, look at the scheduler.",
-}
-"""For the other reasons, suggestions say what would help."""
 Facts = Iterator[tuple[str, str]]
 _MILLI = 1000
 
@@ -293,7 +280,8 @@ def gang_words(gang: GangEntry, currency: str, *, now: datetime) -> str:
 
 def first_step(reason: str, *, has_suggestions: bool) -> str:
     """The first step about a pod or workload that waits for this reason; "" if suggestions say more."""
-    return "" if has_suggestions else FIRST_STEPS.get(reason, "")
+    words = REASONS.get(reason)
+    return words.first_step if words and not has_suggestions else ""
 
 
 def pod_facts(answer: WhyAnswer, document: WhyDocument) -> Facts:

@@ -12,7 +12,7 @@ from gputally.answers.occupants import gang_entry_of
 from gputally.answers.past_pods import PastPod, PastPods, PastVictim
 from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.shown_pods import gone_pod, known_pod
-from gputally.answers.verdict_words import SHORT
+from gputally.answers.verdict_words import REASONS
 from gputally.answers.viewer import Viewer
 from gputally.answers.wait_costs import waited_cost
 from gputally.ledger.preemption_records import PreemptionRecord
@@ -77,7 +77,7 @@ def past_waits(waits: Iterable[PendingSegment | WaitRecord], now_us: int) -> lis
     return [
         PastWait(
             reason=each.reason.value,
-            text=SHORT[each.reason],
+            text=REASONS[each.reason].phrase,
             start=to_datetime(from_us),
             end=None if to_us is None else to_datetime(to_us),
             seconds=((now_us if to_us is None else to_us) - from_us) / US_PER_SECOND,

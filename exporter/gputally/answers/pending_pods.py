@@ -13,7 +13,7 @@ from gputally.answers.past_answers import past_waits
 from gputally.answers.pending_requests import Filters, matches, pod_values
 from gputally.answers.priority_findings import findings_of
 from gputally.answers.shown_pods import known_pod
-from gputally.answers.verdict_words import MEANING, sentence
+from gputally.answers.verdict_words import REASONS, sentence
 from gputally.answers.viewer import Viewer
 from gputally.answers.wait_costs import unpriced_reason
 from gputally.model.api.pending import PendingDocument, PendingPod, PendingReason, PendingTenant
@@ -108,7 +108,10 @@ def reason_sums(lines: Iterable[ReasonTotal]) -> list[PendingReason]:
     by_reason: dict[Reason, list[ReasonTotal]] = {}
     for each in lines:
         by_reason.setdefault(each.reason, []).append(each)
-    sums = [PendingReason(reason=key.value, meaning=MEANING[key], **_sums(found)) for key, found in by_reason.items()]
+    sums = [
+        PendingReason(reason=key.value, meaning=REASONS[key].meaning, **_sums(found))
+        for key, found in by_reason.items()
+    ]
     return sorted(sums, key=lambda each: (-each.gpus, each.reason))
 
 

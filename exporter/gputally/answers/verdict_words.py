@@ -3,61 +3,28 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from gputally.formatting.amounts import amount_words, bare_amount, listed
 from gputally.model.needs import GangState, Needs, Situation, resource_of
 from gputally.model.verdicts import MEMBERS, Obstacle, ObstacleKind, Reason, Verdict
 
 _MOST_TASKS: Final = 4
 """Tasks of a gang that are named."""
-SHORT: Final[Mapping[Reason, str]] = {
-    Reason.NO_SCHEDULER: "its scheduler",
-    Reason.QUEUED: "queue",
-    Reason.GATED: "scheduling gates",
-    Reason.QUOTA_NEVER: "quota too small",
-    Reason.QUOTA: "quota",
-    Reason.REFUSED: "refused",
-    Reason.CLAIM: "ResourceClaim",
-    Reason.GANG: "gang",
-    Reason.EXCLUDED: "a node that accepts it",
-    Reason.IMPOSSIBLE: "a larger node",
-    Reason.UNKNOWN: "not yet known",
-    Reason.OTHER: "other",
-    Reason.SCHEDULABLE: "scheduler",
-    Reason.VICTIMS_STOPPING: "victims stopping",
-    Reason.PREEMPTING: "preemption",
-    Reason.OTHER_RESOURCE: "CPU or memory",
-    Reason.NEVER_PREEMPTS: "preemptionPolicy: Never",
-    Reason.INVERSION: "priority inversion",
-    Reason.FRAGMENTED: "fragmentation",
-    Reason.CAPACITY: "capacity",
-}
-"""What a pod waits for, in a word or two."""
+Sentence = Callable[[Verdict, Needs | None, Situation], str]
 
-MEANING: Final[Mapping[Reason, str]] = {
-    Reason.NO_SCHEDULER: "no scheduler with the name in their spec.schedulerName is active",
-    Reason.QUEUED: "their queue has not admitted them",
-    Reason.GATED: "they have scheduling gates",
-    Reason.QUOTA_NEVER: "they request more than their quota can ever admit",
-    Reason.QUOTA: "their quota is used up",
-    Reason.REFUSED: "the API server refuses to create them",
-    Reason.CLAIM: "a ResourceClaim is not allocated",
-    Reason.GANG: "their gang is incomplete",
-    Reason.EXCLUDED: "taints, cordons, selectors or affinity exclude them from all nodes that are large enough",
-    Reason.IMPOSSIBLE: "no node is large enough, even if it were empty",
-    Reason.UNKNOWN: "the pods on the nodes with GPUs are still being listed",
-    Reason.OTHER: "the scheduler names something that gputally does not model, such as volumes",
-    Reason.SCHEDULABLE: "they fit, and the scheduler has not bound them yet",
-    Reason.VICTIMS_STOPPING: "pods on their node are stopping to make room",
-    Reason.PREEMPTING: "they fit if pods of lower priority are preempted, which the scheduler has not done yet",
-    Reason.OTHER_RESOURCE: "a node has enough GPUs for them, but not enough CPU, memory, storage or pods",
-    Reason.NEVER_PREEMPTS: "pods of lower priority hold what they need, and they never preempt (preemptionPolicy)",
-    Reason.INVERSION: (
-        "they serve users, while pods that serve none hold what they need, at the same or a higher priority"
-    ),
-    Reason.FRAGMENTED: "enough GPUs are free or may be preempted, but not on one node",
-    Reason.CAPACITY: "pods of the same or a higher priority hold what they need",
-}
-"""What a verdict says about all its pods."""
+
+class ReasonWords(Struct, frozen=True, kw_only=True):
+    """A reason in words: what a pod waits for, what the reason says of many pods and of one, and what to do first.
+
+    Of reasons without a first step, suggestions say what would help.
+    """
+
+    phrase: str
+    meaning: str
+    sentence: str | Sentence
+    first_step: str = ""
+
 
 NODE_COUNTS: Final[Mapping[ObstacleKind, str]] = {
     ObstacleKind.TAINT: "tainted",
@@ -67,23 +34,12 @@ NODE_COUNTS: Final[Mapping[ObstacleKind, str]] = {
     ObstacleKind.RESOURCE: "held by other pods",
 }
 """What keeps a pod from so many nodes."""
-_OWN: Final[Mapping[Reason, str]] = {
-    Reason.REFUSED: "the API server refuses to create it",
-    Reason.EXCLUDED: "no node that is large enough accepts it",
-    Reason.IMPOSSIBLE: "no node is large enough for it, even if it were empty",
-    Reason.UNKNOWN: "it is not yet known why; the pods on the nodes with GPUs are still being listed",
-    Reason.INVERSION: (
-        "it serves users, while pods that serve none hold what it needs, at the same or a higher priority"
-    ),
-    Reason.FRAGMENTED: "enough GPUs are free or may be preempted, but not on one node",
-    Reason.CAPACITY: "pods of the same or a higher priority hold what it needs",
-}
 
 
 def sentence(verdict: Verdict, needs: Needs | None, situation: Situation) -> str:
     """Why the pod waits, as the end of a sentence about it."""
-    found = _SENTENCES.get(verdict.reason)
-    return found(verdict, situation) if found else _fixed(verdict, needs)
+    found = REASONS[verdict.reason].sentence
+    return found if isinstance(found, str) else found(verdict, needs, situation)
 
 
 def obstacle_text(obstacle: Obstacle, *, shows_node: bool = True) -> str:
@@ -100,23 +56,19 @@ def without_value(taint: str) -> str:
     return f"{key.partition('=')[0]}:{effect}"
 
 
-def _fixed(verdict: Verdict, needs: Needs | None) -> str:
-    on = f" on {verdict.node}" if verdict.node else ""
-    match verdict.reason:
-        case Reason.SCHEDULABLE:
-            return f"it fits{on}, and the scheduler has not bound it yet"
-        case Reason.VICTIMS_STOPPING:
-            return f"room is being made{on}, where {_pods(len(verdict.victims))} still stopping"
-        case Reason.PREEMPTING:
-            count = (
-                f"{len(verdict.victims) or ''} pod{'' if len(verdict.victims) == 1 else 's'} of lower priority".strip()
-            )
-            return f"it fits if {count}{on} {'is' if len(verdict.victims) == 1 else 'are'} preempted, not done yet"
-        case Reason.NEVER_PREEMPTS:
-            name = f"its class {needs.class_name}" if needs and needs.class_name else "it"
-            return f"pods of lower priority hold what it needs, but {name} never preempts"
-        case _:
-            return _OWN[verdict.reason]
+def _on(verdict: Verdict) -> str:
+    return f" on {verdict.node}" if verdict.node else ""
+
+
+def _preempting(verdict: Verdict, _needs: Needs | None, _situation: Situation) -> str:
+    is_one = len(verdict.victims) == 1
+    count = f"{len(verdict.victims) or ''} pod{'' if is_one else 's'} of lower priority".strip()
+    return f"it fits if {count}{_on(verdict)} {'is' if is_one else 'are'} preempted, not done yet"
+
+
+def _never_preempts(_verdict: Verdict, needs: Needs | None, _situation: Situation) -> str:
+    name = f"its class {needs.class_name}" if needs and needs.class_name else "it"
+    return f"pods of lower priority hold what it needs, but {name} never preempts"
 
 
 def _pods(count: int) -> str:
@@ -127,7 +79,7 @@ def _named(verdict: Verdict, kind: ObstacleKind) -> str:
     return listed([each.what for each in verdict.obstacles if each.kind is kind] or ["an unknown one"])
 
 
-def _quota(verdict: Verdict, situation: Situation) -> str:
+def _quota(verdict: Verdict, _needs: Needs | None, situation: Situation) -> str:
     quota = situation.quota
     if quota is None:
         return "its quota is used up"
@@ -161,7 +113,7 @@ def _of_quota(each: Obstacle) -> str:
     return f"quota {name}: {quota_words(key, each.needed or 0)} needed, {_bare(key, each.free or 0)} left"
 
 
-def _gang(_: Verdict, situation: Situation) -> str:
+def _gang(_verdict: Verdict, _needs: Needs | None, situation: Situation) -> str:
     gang = situation.gang
     if gang is None:
         return "its gang is incomplete"
@@ -180,26 +132,127 @@ def _tasks(gang: GangState) -> str:
     return f" ({listed((missing or unbound)[:_MOST_TASKS])})" if unbound else ""
 
 
-def _lacking(verdict: Verdict, _: Situation) -> str:
+def _lacking(verdict: Verdict, _needs: Needs | None, _situation: Situation) -> str:
     lacking = [each for each in verdict.obstacles if each.kind in (ObstacleKind.RESOURCE, ObstacleKind.SIZE)]
     names = dict.fromkeys("CPU" if each.what == "cpu" else each.what for each in lacking)
-    on = f" on {verdict.node}" if verdict.node else ""
-    return f"enough GPUs are there{on}, but not enough {listed(names) if names else 'CPU or memory'}"
+    return f"enough GPUs are there{_on(verdict)}, but not enough {listed(names) if names else 'CPU or memory'}"
 
 
-_SENTENCES: Final[Mapping[Reason, Callable[[Verdict, Situation], str]]] = {
-    Reason.NO_SCHEDULER: lambda verdict, _: f"no scheduler named {_named(verdict, ObstacleKind.SCHEDULER)} is active",
-    Reason.QUEUED: lambda _, situation: (
-        f"its queue has not admitted it{f': {situation.queue}' * bool(situation.queue)}"
+REASONS: Final[Mapping[str, ReasonWords]] = {
+    Reason.NO_SCHEDULER: ReasonWords(
+        phrase="its scheduler",
+        meaning="no scheduler with the name in their spec.schedulerName is active",
+        sentence=lambda verdict, *_: f"no scheduler named {_named(verdict, ObstacleKind.SCHEDULER)} is active",
+        first_step="Correct the name, or start the scheduler.",
     ),
-    Reason.GATED: lambda verdict, _: f"it is gated by {_named(verdict, ObstacleKind.GATE)}",
-    Reason.QUOTA_NEVER: _quota,
-    Reason.QUOTA: _quota,
-    Reason.CLAIM: lambda _, situation: f"ResourceClaim {listed(situation.open_claims or ['?'])} is not allocated",
-    Reason.GANG: _gang,
-    Reason.OTHER_RESOURCE: _lacking,
-    Reason.OTHER: lambda verdict, _: f"the scheduler reports {_named(verdict, ObstacleKind.UNMODELLED)}",
+    Reason.QUEUED: ReasonWords(
+        phrase="queue",
+        meaning="their queue has not admitted them",
+        sentence=lambda _verdict, _needs, now: f"its queue has not admitted it{f': {now.queue}' * bool(now.queue)}",
+        first_step="Look at the quota of the queue.",
+    ),
+    Reason.GATED: ReasonWords(
+        phrase="scheduling gates",
+        meaning="they have scheduling gates",
+        sentence=lambda verdict, *_: f"it is gated by {_named(verdict, ObstacleKind.GATE)}",
+        first_step="Whoever set them must remove them.",
+    ),
+    Reason.QUOTA_NEVER: ReasonWords(
+        phrase="quota too small",
+        meaning="they request more than their quota can ever admit",
+        sentence=_quota,
+    ),
+    Reason.QUOTA: ReasonWords(
+        phrase="quota",
+        meaning="their quota is used up",
+        sentence=_quota,
+    ),
+    Reason.REFUSED: ReasonWords(
+        phrase="refused",
+        meaning="the API server refuses to create them",
+        sentence="the API server refuses to create it",
+        first_step="Read what the API server answered.",
+    ),
+    Reason.CLAIM: ReasonWords(
+        phrase="ResourceClaim",
+        meaning="a ResourceClaim is not allocated",
+        sentence=lambda _verdict, _needs, now: f"ResourceClaim {listed(now.open_claims or ['?'])} is not allocated",
+        first_step="Look at the claim: its devices are not modelled.",
+    ),
+    Reason.GANG: ReasonWords(
+        phrase="gang",
+        meaning="their gang is incomplete",
+        sentence=_gang,
+    ),
+    Reason.EXCLUDED: ReasonWords(
+        phrase="a node that accepts it",
+        meaning="taints, cordons, selectors or affinity exclude them from all nodes that are large enough",
+        sentence="no node that is large enough accepts it",
+    ),
+    Reason.IMPOSSIBLE: ReasonWords(
+        phrase="a larger node",
+        meaning="no node is large enough, even if it were empty",
+        sentence="no node is large enough for it, even if it were empty",
+    ),
+    Reason.UNKNOWN: ReasonWords(
+        phrase="not yet known",
+        meaning="the pods on the nodes with GPUs are still being listed",
+        sentence="it is not yet known why; the pods on the nodes with GPUs are still being listed",
+        first_step="Ask again in some seconds.",
+    ),
+    Reason.OTHER: ReasonWords(
+        phrase="other",
+        meaning="the scheduler names something that gputally does not model, such as volumes",
+        sentence=lambda verdict, *_: f"the scheduler reports {_named(verdict, ObstacleKind.UNMODELLED)}",
+        first_step="Read the line Scheduler.",
+    ),
+    Reason.SCHEDULABLE: ReasonWords(
+        phrase="scheduler",
+        meaning="they fit, and the scheduler has not bound them yet",
+        sentence=lambda verdict, *_: f"it fits{_on(verdict)}, and the scheduler has not bound it yet",
+        first_step="If that lasts, look at the scheduler.",
+    ),
+    Reason.VICTIMS_STOPPING: ReasonWords(
+        phrase="victims stopping",
+        meaning="pods on their node are stopping to make room",
+        sentence=lambda verdict, *_: (
+            f"room is being made{_on(verdict)}, where {_pods(len(verdict.victims))} still stopping"
+        ),
+        first_step="Wait for their grace period.",
+    ),
+    Reason.PREEMPTING: ReasonWords(
+        phrase="preemption",
+        meaning="they fit if pods of lower priority are preempted, which the scheduler has not done yet",
+        sentence=_preempting,
+        first_step="If that lasts, look at the scheduler.",
+    ),
+    Reason.OTHER_RESOURCE: ReasonWords(
+        phrase="CPU or memory",
+        meaning="a node has enough GPUs for them, but not enough CPU, memory, storage or pods",
+        sentence=_lacking,
+    ),
+    Reason.NEVER_PREEMPTS: ReasonWords(
+        phrase="preemptionPolicy: Never",
+        meaning="pods of lower priority hold what they need, and they never preempt (preemptionPolicy)",
+        sentence=_never_preempts,
+    ),
+    Reason.INVERSION: ReasonWords(
+        phrase="priority inversion",
+        meaning="they serve users, while pods that serve none hold what they need, at the same or a higher priority",
+        sentence="it serves users, while pods that serve none hold what it needs, at the same or a higher priority",
+    ),
+    Reason.FRAGMENTED: ReasonWords(
+        phrase="fragmentation",
+        meaning="enough GPUs are free or may be preempted, but not on one node",
+        sentence="enough GPUs are free or may be preempted, but not on one node",
+    ),
+    Reason.CAPACITY: ReasonWords(
+        phrase="capacity",
+        meaning="pods of the same or a higher priority hold what they need",
+        sentence="pods of the same or a higher priority hold what it needs",
+    ),
 }
+"""All that is said of each reason, whose code is its value: API, pages, commands and the demo take it from here."""
 
 _OBSTACLES: Final[Mapping[ObstacleKind, Callable[[Obstacle], str]]] = {
     ObstacleKind.TAINT: lambda each: f"taint {each.what} is not tolerated",

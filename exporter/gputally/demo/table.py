@@ -12,7 +12,7 @@ from gputally.accounting.fleet.active_pods import pending
 from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.total import Total
-from gputally.answers.verdict_words import SHORT
+from gputally.answers.verdict_words import REASONS
 from gputally.model.disruptions import Preemption
 from gputally.model.node_record import CapacityState
 from gputally.model.pod_record import PodRecord
@@ -128,7 +128,7 @@ def events(fleet: Fleet, preemptions: Iterable[Preemption], *, now_us: int, most
     for pod in pending(fleet)[:most]:
         minutes = (now_us - pod.since_us) / US_PER_SECOND / 60
         verdict = fleet.verdict_of(pod.uid)
-        why = f" ({SHORT[verdict.reason]})" if verdict else ""
+        why = f" ({REASONS[verdict.reason].phrase})" if verdict else ""
         text = f"{pod.tier} waits for {_gpus(pod.quantity)}, {minutes:.0f} min: {pod.namespace}/{pod.name}{why}"
         found.append((pod.since_us, Text(text, style="yellow")))
     latest = sorted(found, key=lambda event: event[0], reverse=True)[:most]

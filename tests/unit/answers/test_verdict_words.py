@@ -2,7 +2,7 @@
 
 import pytest
 
-from gputally.answers.verdict_words import MEANING, SHORT, obstacle_text, sentence
+from gputally.answers.verdict_words import REASONS, obstacle_text, sentence
 from gputally.model.needs import GangState, QuotaState, Situation, TaskState
 from gputally.model.verdicts import Obstacle, ObstacleKind, Reason, Verdict
 
@@ -109,8 +109,8 @@ def test_an_obstacle_says_where_and_how_much(found: Obstacle, text: str) -> None
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_verdict_has_words(reason: Reason) -> None:
-    assert SHORT[reason]
-    assert MEANING[reason]
+    assert REASONS[reason].phrase
+    assert REASONS[reason].meaning
     assert sentence(verdict(reason), None, Situation())
 
 
