@@ -19,6 +19,7 @@ from gputally.model.advice import PriorityChoice
 from gputally.model.kube.meta import Camel, Meta
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import NEVER
+from gputally.model.quantities import MOST, rounded_up
 from gputally.model.rules import Rules
 from gputally.placement.room import Room
 from gputally.placement.unknown_workload import UnknownWorkload, group_of
@@ -32,7 +33,6 @@ _MOST_NAME: Final = 253
 """Characters of a name in Kubernetes."""
 PRIORITY_CLASS: Final = "PriorityClass"
 _MOST_GPUS: Final = 10_000
-_QUANTITY: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?(m|k|Ki|[MGTP]i?)?")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
@@ -243,11 +243,13 @@ def _positive(single: Mapping[str, str], name: str, most: int) -> int:
 
 def quantity_parameter(name: str, text: str) -> str:
     """The parameter, if it is a quantity. Raises: InvalidRequest."""
-    if not _QUANTITY.fullmatch(text):
-        raise InvalidRequest(
-            f"{name} '{text[:40]}' is not a quantity; use one such as {'4' if name == 'cpu' else '32Gi'}"
-        )
-    return text
+    try:
+        if rounded_up(text, decimals=3) <= MOST:
+            return text
+    except ValueError:
+        pass
+    example = "4" if name == "cpu" else "32Gi"
+    raise InvalidRequest(f"{name} '{text[:40]}' is not a quantity; use one such as {example}")
 
 
 def _named(what: str, text: str) -> str:

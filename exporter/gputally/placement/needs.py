@@ -12,9 +12,10 @@ from gputally.errors import MalformedObject
 from gputally.model.kube.placeable_pods import PlaceableAffinity, PlaceableContainer, PlaceablePod, PlaceableSpec
 from gputally.model.kube.pods import NEVER, Container, NodeSelectorTerm, PodMeta, PodTemplate, Resources, Toleration
 from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, SHARES, TOO_MANY, Amounts, Needs, Taken
+from gputally.model.quantities import MOST
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
-from gputally.placement.resource_requests import MOST, amount_of, counted_spec, requested
+from gputally.placement.resource_requests import amount_of, counted_spec, requested
 from gputally.shares.request import peak_of
 from gputally.shares.schemes import SCHEMES, describes, rule_of
 

@@ -1,22 +1,16 @@
 """The devices that a pod effectively requests, by resource: the peak of its containers."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
 from gputally.errors import MalformedObject
 from gputally.model.kube.pods import Container, Pod
+from gputally.model.quantities import whole
 from gputally.model.rules import Rules
 from gputally.shares.scheme import Amounts
 from gputally.shares.schemes import SCHEMES, Units, describes, rule_of
 
-_SUFFIXES = {"": 1, "k": 10**3} | {
-    letter + binary: (1024 if binary else 1000) ** power
-    for power, letter in enumerate("KMGTPE", start=1)
-    for binary in ("", "i")
-}
-_QUANTITY = re.compile(r"([0-9]+)(?:(k|[MGTPE]|[KMGTPE]i)|[eE]([0-9]{1,2}))?")
 Quantities = Mapping[str, str | int]
 _ADJUSTING: Final = tuple(each for each in SCHEMES if each.adjusts)
 _MAX_DEVICES = 10**9
@@ -68,13 +62,11 @@ def requested(quantity: str | int) -> int:
     """Devices of an extended resource's quantity, which the API server limits to whole numbers; at most 10^9.
 
     Raises: ValueError for a fraction, and for anything else that is not a whole number.
-    Source: k8s.io/apimachinery pkg/api/resource/suffix.go.
     """
-    match = _QUANTITY.fullmatch(str(quantity))
-    if match is None:
-        raise ValueError(f"{quantity!r} is not a whole number of devices")
-    amount: int = int(match[1]) * _SUFFIXES[match[2] or ""] * 10 ** int(match[3] or 0)
-    return min(amount, _MAX_DEVICES)
+    try:
+        return min(whole(quantity), _MAX_DEVICES)
+    except ValueError:
+        raise ValueError(f"{quantity!r} is not a whole number of devices") from None
 
 
 def count(quantity: str | int) -> int:

@@ -43,7 +43,7 @@ def test_a_model_is_every_one_that_contains_it() -> None:
         ({"gpus": "1", "cpu": "many"}, "cpu 'many' is not a quantity; use one such as 4"),
         ({"gpus": "1", "memory": "9" * 30}, f"memory '{'9' * 30}' is not a quantity; use one such as 32Gi"),
         ({"gpus": "1", "memory": "64K"}, "memory '64K' is not a quantity; use one such as 32Gi"),
-        ({"gpus": "1", "memory": "1e9"}, "memory '1e9' is not a quantity; use one such as 32Gi"),
+        ({"gpus": "1", "memory": "1x9"}, "memory '1x9' is not a quantity; use one such as 32Gi"),
         (
             {"gpus": "1", "class_": "A/B"},
             "class 'A/B' is not a name in Kubernetes; use lower-case letters, digits, - and .",
