@@ -80,7 +80,7 @@ class StoredLedger(Protocol):
         """The size of what is stored."""
 
     def facts(self) -> LedgerFacts:
-        """Its state."""
+        """The state of the ledger."""
 
     def check(self, report: Report) -> None:
         """Check all of it. Raises: LedgerDamaged with the first damage found."""

@@ -1,6 +1,7 @@
 import pytest
 
-from gputally.placement.resource_requests import MOST, amount_of
+from gputally.model.quantities import MOST
+from gputally.placement.resource_requests import amount_of
 
 
 @pytest.mark.parametrize(
