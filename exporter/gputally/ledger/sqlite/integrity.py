@@ -16,8 +16,10 @@ from typing import Final, NamedTuple
 from gputally.errors import LedgerDamaged, LedgerError, LedgerUnwritable
 from gputally.ledger.sqlite.closed_periods import check_chain
 from gputally.ledger.sqlite.copies import sync
+from gputally.ledger.sqlite.pod_days import LASTING
 from gputally.ledger.sqlite.schema import missing_part, newest_schema, version_of
 from gputally.ledger.stored import Report
+from gputally.model.units import US_PER_DAY
 
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
 _SLICE: Final = 5_000
@@ -32,6 +34,18 @@ WHERE p.id > ? AND p.id <= ? AND r.segments IS NOT (
 LIMIT 1
 """
 """A pod whose last revision lacks segments."""
+_NOT_INDEXED: Final = f"""
+SELECT p.uid FROM pods p
+CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
+CROSS JOIN pod_segments s
+  ON s.pod = p.id AND s.ordinal < r.segments
+ AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
+WHERE p.id > ? AND p.id <= ? AND NOT EXISTS (
+    SELECT 1 FROM pod_days WHERE day IN ({LASTING}, s.start_us / {US_PER_DAY}) AND pod = p.id
+)
+LIMIT 1
+"""  # noqa: S608 (numbers only)
+"""A pod that the reports of the day on which one of its segments starts would not find."""
 _OPEN: Final = """
 SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'balance_allocated_b') - ifnull(sum(s.quantity), 0)
 FROM working w
@@ -107,8 +121,11 @@ def _unbalanced(connection: sqlite3.Connection) -> str | None:
 
 
 def _incomplete(connection: sqlite3.Connection, after: int, upto: int) -> str | None:
-    found = connection.execute(_INCOMPLETE, (after, upto)).fetchone()
-    return f"the last revision of pod {found[0]} lacks segments" if found else None
+    if found := connection.execute(_INCOMPLETE, (after, upto)).fetchone():
+        return f"the last revision of pod {found[0]} lacks segments"
+    if found := connection.execute(_NOT_INDEXED, (after, upto)).fetchone():
+        return f"pod {found[0]} lacks one of its days"
+    return None
 
 
 def _walks(connection: sqlite3.Connection) -> Iterator[_Walk]:

@@ -40,6 +40,7 @@ def test_an_index_that_contradicts_its_table_is_found(run: Runner, tmp_path: Pat
     ("sql", "found"),
     [
         ("DELETE FROM pod_segments WHERE pod = 7", "the last revision of pod ended-6 lacks segments"),
+        ("DELETE FROM pod_days WHERE pod = 7", "pod ended-6 lacks one of its days"),
         ("UPDATE meta SET value = '1' WHERE key = 'balance_allocated_b'", "differ from the balance by"),
     ],
 )
