@@ -34,7 +34,7 @@ _PricedLabels = tuple[Row, Price | None]
 """Labels and price."""
 _LAST: Final = "SELECT ifnull(max(assignment), 0) FROM usage_assignments"
 _MOST_AHEAD_US: Final = US_PER_HOUR
-"""The most that a clock may be off: only the hours beside a window are looked at, and others have a partial index."""
+"""Clocks that are off by more have a partial index; of others, only the hours beside a window are looked at."""
 _PAGE: Final = f"""
 a.pod_uid <> '' AND a.assignment IN (
     WITH RECURSIVE found (start_us) AS (
