@@ -6,11 +6,9 @@ from gputally.answers.planned_pods import READERS
 from gputally.answers.verdict_words import REASONS
 from gputally.cli import parser
 from gputally.model.verdicts import Reason
-from gputally.output.fits import fits_lines
-from gputally.output.what_if import what_if_lines
-from gputally.output.why import pending_lines, why_lines
 from tests.docs.pages import TEXTS, blocks, table
 from tests.fakes.whole_parser import whole_parser
+from tests.texts import fits_lines, pending_lines, what_if_lines, why_lines
 from tests.unit.output.fits_documents import FINDINGS, FITS
 from tests.unit.output.what_if_documents import EXAMPLE
 from tests.unit.output.why_documents import ANSWER, why

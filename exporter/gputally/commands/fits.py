@@ -4,9 +4,9 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.client.access import add_access
+from gputally.commands.output_flags import add_output_flag
 from gputally.process.settings import add_epilog
 
-_OUTPUTS: Final = ("text", "json")
 _EXAMPLES: Final = """\
 Says for each GPU model and pool how many pods of 1, 2, 4 and 8 GPUs would be bound at once, without preemption, and why
 free GPUs are stranded. Each size is counted by itself. Pods tolerate the taints that reserve nodes for GPUs. For a pod
@@ -30,7 +30,7 @@ def add_fits_flags(command: ArgumentParser) -> None:
     add("--model", metavar="MODEL", default="", help="only GPU models of this name, or a part of it, such as H100")
     add("--cpu", metavar="CPUS", default="", help="CPUs of a pod for each GPU, such as 8 [default: 1]")
     add("--memory", metavar="BYTES", default="", help="memory of a pod for each GPU, such as 64Gi [default: 1Gi]")
-    add("--output", choices=_OUTPUTS, default="text", help="json prints the response of the API [default: text]")
+    add_output_flag(command)
     add_access(command, namespace_flags=("--aggregator-namespace",))
 
 

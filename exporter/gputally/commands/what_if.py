@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from gputally.client.access import add_access
+from gputally.commands.output_flags import add_output_flag
 from gputally.process.settings import add_epilog
 
-_OUTPUTS: Final = ("text", "json")
 _EXAMPLES: Final = """\
 Says where pods would fit now, whom they would evict and what work that would destroy; else why they would wait and what
 would help. Creates nothing: only the requests of FILE are sent to the aggregator, no commands and no environment.
@@ -40,7 +40,7 @@ def add_what_if_flags(command: ArgumentParser) -> None:
     pod("--memory", metavar="BYTES", default="", help="memory of a pod, such as 64Gi")
     pod("--count", type=int, metavar="N", default=None, help="number of equal pods [default: 1]")
     pod("-n", "--namespace", metavar="NAMESPACE", default="", help="namespace of the pods [default: default]")
-    add("--output", choices=_OUTPUTS, default="text", help="json prints the response of the API [default: text]")
+    add_output_flag(command)
     add_access(command, namespace_flags=("--aggregator-namespace",))
 
 

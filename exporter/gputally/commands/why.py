@@ -4,9 +4,9 @@ from argparse import ArgumentParser, Namespace
 from typing import Final
 
 from gputally.client.access import add_access
+from gputally.commands.output_flags import add_output_flag
 from gputally.process.settings import add_epilog
 
-_OUTPUTS: Final = ("text", "json")
 _EXAMPLES: Final = """\
 Asks the aggregator, and changes nothing. The first line is the answer; then follow what the pod needs, what blocks it,
 who holds that and whether it may preempt them, what it waited for before, how long others like it waited, and what
@@ -44,7 +44,7 @@ def add_why_flags(command: ArgumentParser) -> None:
     add("--job", action="store_true", help="WHAT is a job: NAMESPACE/NAME")
     add("--tenant", metavar="TENANT", default="", help="everything of this tenant that waits")
     add("--all", action="store_true", help="everything that waits")
-    add("--output", choices=_OUTPUTS, default="text", help="json prints the response of the API [default: text]")
+    add_output_flag(command)
     add_access(command, namespace_flags=("--aggregator-namespace",))
 
 

@@ -4,9 +4,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
-
-import msgspec
+from typing import Final, NamedTuple
 
 from gputally.model.printable import printable
 
@@ -14,6 +12,65 @@ _HEAD: Final = 12
 """Columns of the headings."""
 _LEAST_WIDTH: Final = 60
 _MOST_WIDTH: Final = 100
+
+
+class Paragraph(NamedTuple):
+    """A text without a heading."""
+
+    text: str
+
+
+class Fact(NamedTuple):
+    """A text behind its heading; without one it belongs to the heading above."""
+
+    head: str
+    text: str
+
+
+class Grid(NamedTuple):
+    """A table whose first row has the heads, behind a heading, with the columns `right` aligned to the right.
+
+    The last column is wrapped to the width if it `wraps`; otherwise names are never cut off.
+    """
+
+    rows: Sequence[Sequence[str]]
+    right: frozenset[int]
+    head: str = ""
+    wraps: bool = False
+
+
+Part = Paragraph | Fact | Grid | str
+"""A string is one line, which may be empty."""
+Parts = Iterator[Part]
+
+
+def fact_if(head: str, text: str) -> Iterator[Fact]:
+    """The fact; nothing without a text."""
+    if text:
+        yield Fact(head, text)
+
+
+def text_lines(parts: Iterable[Part], *, width: int) -> Iterator[str]:
+    """The parts as lines of a terminal."""
+    for part in parts:
+        match part:
+            case Paragraph(text):
+                yield from paragraph(text, width)
+            case Fact(head, text):
+                yield from headed(head, text, width=width)
+            case Grid():
+                yield from _grid_lines(part, width)
+            case str(line):
+                yield line
+
+
+def _grid_lines(grid: Grid, width: int) -> Iterator[str]:
+    rows, right, head, wraps = grid
+    if head:
+        yield from headed_table(head, rows, right=right)
+        return
+    for line, row in zip(table(rows, right=right), rows, strict=True):
+        yield from wrapped_cell(line, start=len(line) - len(row[-1]), width=width) if wraps else [line]
 
 
 def headed(head: str, text: str, *, width: int) -> Iterator[str]:
@@ -27,12 +84,6 @@ def headed(head: str, text: str, *, width: int) -> Iterator[str]:
         break_long_words=False,
         break_on_hyphens=False,
     ) or [head]
-
-
-def headed_if(head: str, text: str, *, width: int) -> Iterator[str]:
-    """The text behind its heading, as `headed` yields it; nothing without a text."""
-    if text:
-        yield from headed(head, text, width=width)
 
 
 def paragraph(text: str, width: int) -> list[str]:
@@ -67,15 +118,3 @@ def width() -> int:
     """The width of the text: the terminal's, within limits; the largest in a pipe."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _MOST_WIDTH
     return min(_MOST_WIDTH, max(_LEAST_WIDTH, columns))
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Write them to standard output."""
-    sys.stdout.writelines(f"{line}\n" for line in lines)
-    sys.stdout.flush()
-
-
-def print_json(body: bytes) -> None:
-    """Write the document, indented."""
-    sys.stdout.buffer.write(msgspec.json.format(body, indent=2) + b"\n")
-    sys.stdout.flush()

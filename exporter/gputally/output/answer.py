@@ -31,14 +31,15 @@ class Entry(Struct, frozen=True, kw_only=True):
 class Section(Struct, frozen=True, kw_only=True):
     """A part of an answer: a title, a table whose last rows are totals, what was found, and notes below.
 
-    Between title and table stand `sentences`, which are wrapped, or `lines`; Markdown lists both. As text, lines and
-    their table follow the title at once, and a section that `continues` follows the one above. Columns of text have at
-    least these `widths`.
+    Between title and table stand a `paragraph`, or `sentences`, which are wrapped, or `lines`; Markdown lists both. As
+    text, lines and their table follow the title at once, and a section that `continues` follows the one above. Columns
+    of text have at least these `widths`.
 
     The rows but totals have `bars`, which tables draw with `bar_width` characters, and not at all if that is 0.
     """
 
     title: str = ""
+    paragraph: str = ""
     sentences: Sequence[str] = ()
     lines: Sequence[str] = ()
     head: Sequence[str] = ()
@@ -56,7 +57,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     """What a command says: sections and notes for people, records for CSV, and a document for JSON.
 
     HTML begins with the `title` and `about`, tables with the `heading`, if any, and Markdown with either of them. Only
-    the parts of the chosen format are read. A document that may be longer than memory comes as lines.
+    the parts of the chosen format are read. An answer with `lines` has these as its table. A document that may be
+    longer than memory comes as lines.
     """
 
     title: str
@@ -67,6 +69,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     records: Iterable[Row]
     document: Callable[[], Mapping[str, Any] | Iterator[str]]
     notes: Sequence[str] = ()
+    lines: Iterable[str] = ()
     is_about_apart: bool = False
 
 

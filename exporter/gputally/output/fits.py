@@ -1,12 +1,14 @@
 """Says what pod sizes fit now: a table of models and pools, then what the reasons of stranded GPUs mean."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gputally.formatting.amounts import byte_words, count_words, gpu_words
-from gputally.formatting.wrapping import headed, paragraph, table
+from gputally.formatting.wrapping import Fact, Grid, Paragraph, Parts
 from gputally.model.api.fits import FitsDocument, PoolFits
 from gputally.model.pod_sizes import SIZES, Stranded
+from gputally.output.answer import Answer
+from gputally.output.live_answer import live_answer
 
 _NOT_YET: Final = "It is not yet known what fits: the pods on the nodes with GPUs are still being listed. Ask again."
 _NONE: Final = "No node has GPUs."
@@ -20,19 +22,30 @@ _MEANINGS: Final[Mapping[str, str]] = {
 }
 
 
-def fits_lines(document: FitsDocument, *, width: int) -> Iterator[str]:
+def fits_answer(document: FitsDocument, body: bytes) -> Answer:
+    """The answer; CSV has a row for each model and pool."""
+    sizes = [f"fits_{size}" for size in SIZES]
+    records = (
+        (each.gpu_model, each.pool, each.free, *(each.fits.get(size, 0) for size in SIZES), sum(each.stranded.values()))
+        for each in document.pools
+    )
+    columns = ("gpu_model", "pool", "free", *sizes, "stranded")
+    return live_answer("What fits", fits_parts(document), body, at=document.at, columns=columns, records=records)
+
+
+def fits_parts(document: FitsDocument) -> Parts:
     """How many GPUs are free, what fits by model and pool, and why GPUs are stranded."""
     if not document.pools:
-        yield from paragraph(_NONE if document.is_complete else _NOT_YET, width)
+        yield Paragraph(_NONE if document.is_complete else _NOT_YET)
         return
-    yield from paragraph(_headline(document), width)
+    yield Paragraph(_headline(document))
     yield ""
     yield from _table(document.pools)
     reasons = {why for each in document.pools for why in each.stranded}
     if reasons:
         yield ""
     for why in sorted(reasons):
-        yield from headed(why, _MEANINGS.get(why, "another reason"), width=width)
+        yield Fact(why, _MEANINGS.get(why, "another reason"))
 
 
 def _headline(document: FitsDocument) -> str:
@@ -45,7 +58,7 @@ def _headline(document: FitsDocument) -> str:
     return f"{gpu_words(free)} {verb} free{lost}. Pods that fit now, each size by itself, with {needs} for each GPU:"
 
 
-def _table(pools: Sequence[PoolFits]) -> Iterator[str]:
+def _table(pools: Sequence[PoolFits]) -> Parts:
     has_stranded, has_pools = any(each.stranded for each in pools), any(each.pool for each in pools)
     heads = ["FREE", *(gpu_words(size).upper() for size in SIZES)]
     heads += ["STRANDED"] * has_stranded + ["MODEL"] + ["POOL"] * has_pools
@@ -58,4 +71,4 @@ def _table(pools: Sequence[PoolFits]) -> Iterator[str]:
         ]
         for each in pools
     ]
-    yield from table([heads, *rows], right=frozenset(range(len(SIZES) + 1)))
+    yield Grid([heads, *rows], frozenset(range(len(SIZES) + 1)))

@@ -21,9 +21,11 @@ def html_lines(answer: Answer) -> Iterator[str]:
 
 def _html_section(section: Section) -> Iterator[str]:
     listed = (*section.sentences, *section.lines)
-    is_caption = section.head and not listed
+    is_caption = section.head and not (listed or section.paragraph)
     if section.title and not is_caption:
         yield f"<h2>{_text(section.title)}</h2>\n"
+    if section.paragraph:
+        yield f"<p>{_text(section.paragraph)}</p>\n"
     if listed:
         yield f"<ul>\n{''.join(f'<li>{_text(each)}</li>{chr(10)}' for each in listed)}</ul>\n"
     if section.head:

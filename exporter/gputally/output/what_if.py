@@ -6,11 +6,17 @@ from typing import Final
 from gputally.answers.answer_words import NO_CLASS, needs_words, quota_line
 from gputally.answers.help_words import interrupted
 from gputally.formatting.amounts import gpu_words, listed, money, pod_words, pods_words
-from gputally.formatting.wrapping import headed, paragraph
+from gputally.formatting.wrapping import Fact, Paragraph, Parts
 from gputally.model.api.what_if import PodForecast, WhatIfDocument
 from gputally.model.api.why import OccupantPod
-from gputally.output.why import obstacle_lines, occupant_lines, others_lines, would_help
+from gputally.output.answer import Answer
+from gputally.output.live_answer import live_answer
+from gputally.output.why import obstacle_parts, occupant_parts, others_parts, would_help
 
+_COLUMNS: Final = (
+    *("name", "pods", "gpus", "tier", "class_name", "priority", "may_preempt", "bound", "refused", "not_evaluated"),
+    *("reason", "text"),
+)
 _MOST_NODES: Final = 4
 _MOST_BUDGETS: Final = 3
 _ONE: Final = 1
@@ -19,45 +25,53 @@ _KINDS: Final = {"resourcequotas": "ResourceQuotas", "poddisruptionbudgets": "Po
 _OF_VICTIMS: Final = "poddisruptionbudgets"
 
 
-def what_if_lines(document: WhatIfDocument, *, width: int) -> Iterator[str]:
+def what_if_answer(document: WhatIfDocument, body: bytes) -> Answer:
+    """The answer; CSV has a row for each kind of pod."""
+    records = ([getattr(each, name) for name in _COLUMNS] for each in document.forecasts)
+    return live_answer(
+        "What would happen", what_if_parts(document), body, at=document.at, columns=_COLUMNS, records=records
+    )
+
+
+def what_if_parts(document: WhatIfDocument) -> Parts:
     """One paragraph for each kind of pod; the first line says what would happen."""
     for index, each in enumerate(document.forecasts):
         if index:
             yield ""
-        yield from _forecast(each, document, width)
+        yield from _forecast(each, document)
     if len(document.forecasts) > 1 and document.lost_gpu_hours:
         yield ""
         victims = [victim for each in document.forecasts for victim in each.victims]
-        yield from headed("In all", _lost(victims, document), width=width)
+        yield Fact("In all", _lost(victims, document))
     has_victims = any(each.victims for each in document.forecasts)
     for name, why in document.not_considered.items():
         if has_victims or name != _OF_VICTIMS:
-            yield from headed("Not known", f"{_KINDS.get(name, name)}: {why}", width=width)
+            yield Fact("Not known", f"{_KINDS.get(name, name)}: {why}")
 
 
-def _forecast(each: PodForecast, document: WhatIfDocument, width: int) -> Iterator[str]:
-    yield from paragraph(_headline(each), width)
-    yield from headed("Needs", needs_words(each.needs, model=""), width=width)
+def _forecast(each: PodForecast, document: WhatIfDocument) -> Parts:
+    yield Paragraph(_headline(each))
+    yield Fact("Needs", needs_words(each.needs, model=""))
     policy = "may preempt lower priorities" if each.may_preempt else "never preempts (preemptionPolicy: Never)"
     name = each.class_name or NO_CLASS
     priority = "" if each.priority is None else f", priority {each.priority:,}"
-    yield from headed("Class", f"{name}{priority}, {policy}; tier {each.tier}", width=width)
+    yield Fact("Class", f"{name}{priority}, {policy}; tier {each.tier}")
     if each.nodes:
         shown = ", ".join(each.nodes[:_MOST_NODES])
         more = f" and {len(each.nodes) - _MOST_NODES:,} more" if len(each.nodes) > _MOST_NODES else ""
-        yield from headed("Nodes", f"{shown}{more}", width=width)
+        yield Fact("Nodes", f"{shown}{more}")
     if each.victims:
-        yield from occupant_lines("Evicts", each.victims, document.currency, width=width)
+        yield from occupant_parts("Evicts", each.victims, document.currency)
         if document.lost_gpu_hours is not None and len(document.forecasts) == _ONE:
-            yield from headed("Destroys", _lost(each.victims, document), width=width)
+            yield Fact("Destroys", _lost(each.victims, document))
         if budgets := _budgets(each.victims):
-            yield from headed("Budgets", budgets, width=width)
+            yield Fact("Budgets", budgets)
     if each.quota and each.reason not in _QUOTAS:
-        yield from headed("Quota", quota_line(each.quota), width=width)
-    yield from obstacle_lines(each.obstacles, width=width)
-    yield from occupant_lines("Held by", each.occupants, document.currency, width=width)
-    yield from others_lines("Others", each.others_waiting, width=width, more=_of_others(each))
-    yield from would_help(each.helps, document.currency, width=width)
+        yield Fact("Quota", quota_line(each.quota))
+    yield from obstacle_parts(each.obstacles)
+    yield from occupant_parts("Held by", each.occupants, document.currency)
+    yield from others_parts("Others", each.others_waiting, more=_of_others(each))
+    yield from would_help(each.helps, document.currency)
 
 
 def _headline(each: PodForecast) -> str:

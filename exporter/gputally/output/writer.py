@@ -52,6 +52,9 @@ def _paragraphs(texts: Iterable[str]) -> Iterator[_Block]:
 
 
 def _plain(answer: Answer) -> Iterator[_Block]:
+    if answer.lines:
+        yield _Block(f"{line}\n" for line in answer.lines)
+        return
     yield from _paragraphs([printable(answer.heading)] if answer.heading else [])
     for section in answer.sections:
         yield from _plain_section(section)
@@ -60,7 +63,7 @@ def _plain(answer: Answer) -> Iterator[_Block]:
 
 def _plain_section(section: Section) -> Iterator[_Block]:
     table = table_lines(*_drawn(section), widths=section.widths) if section.head else ()
-    title = [f"{printable(section.title)}\n"] if section.title else []
+    title = [f"{printable(each)}\n" for each in (section.title, section.paragraph) if each]
     if section.lines:
         lines = (f"  {printable(each)}\n" for each in section.lines)
         yield _Block(chain(title, lines, table), continues=section.continues)
@@ -111,6 +114,7 @@ def _markdown(answer: Answer) -> Iterator[_Block]:
 
 def _markdown_section(section: Section) -> Iterator[_Block]:
     yield from _paragraphs([f"## {markdown(section.title)}"] if section.title else [])
+    yield from _paragraphs([markdown(section.paragraph)] if section.paragraph else [])
     if listed := (*section.sentences, *section.lines):
         yield _Block(f"- {markdown(each)}\n" for each in listed)
     if section.head:

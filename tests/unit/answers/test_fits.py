@@ -11,8 +11,8 @@ from gputally.answers.parameters import InvalidRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.model.api.fits import PoolFits
 from gputally.model.price import Asset
-from gputally.output.fits import fits_lines
 from tests.core.manifests import GPU_NAME
+from tests.texts import fits_lines
 from tests.unit.answers.pending_world import H100, holds, node, world
 
 USUAL = FitsRequest.of({})

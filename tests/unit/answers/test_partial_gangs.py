@@ -14,12 +14,12 @@ from gputally.model.api.pending import GangEntry
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.meta import Object
 from gputally.model.partial_gangs import TaskShort
-from gputally.output.why import pending_lines, why_lines
 from gputally.web.pending_routes import pending_page
 from tests.core.gang_pods import WATCHED
 from tests.core.manifests import PodForm, namespace, us
 from tests.core.replay import Replay
 from tests.fakes.stream import BOOK
+from tests.texts import pending_lines, why_lines
 from tests.unit.accounting.test_gang_tasks import GROUP, bound, task_pods
 from tests.unit.accounting.test_partial_gangs import gang
 from tests.unit.answers.pending_world import Past, node

@@ -10,8 +10,8 @@ from gputally.answers.pending_requests import PendingRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.model.api.pending import PendingDocument
 from gputally.model.verdicts import FindingKind
-from gputally.output.why import pending_lines
 from gputally.web.pending_routes import pending_page
+from tests.texts import pending_lines
 from tests.unit.answers.pending_world import holds, node, waits, world
 
 FIRST_POD = PendingRequest({}, 1, 0, with_helps=False)

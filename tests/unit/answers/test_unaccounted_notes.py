@@ -10,9 +10,9 @@ from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, why_document
 from gputally.model.api.why import WhyDocument
-from gputally.output.why import why_lines
 from gputally.web.pending_routes import why_page
 from tests.core.manifests import PodForm
+from tests.texts import why_lines
 from tests.unit.answers.pending_world import Past, holds, node, world
 
 CLAIMING = replace(holds("claiming", 0, on="g1"), claims=("gpu",))

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from gputally.model.api.pending import PendingDocument, PendingReason, PendingTenant, QuotaRefusal
 from gputally.model.api.what_if import AfterWaiting, PodForecast, WhatIfDocument
 from gputally.model.api.why import Help
-from gputally.output.what_if import what_if_lines
-from gputally.output.why import pending_lines
+from tests.texts import pending_lines, what_if_lines
 from tests.unit.output.what_if_documents import FORECAST
 from tests.unit.output.why_documents import NOON, POD, SWEEP, before
 

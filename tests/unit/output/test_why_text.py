@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from gputally.model.api.pending import CostRange
 from gputally.model.api.why import Help, OccupantPod, PreemptedBy, WhyAnswer
-from gputally.output.why import why_lines
+from tests.texts import why_lines
 from tests.unit.output.why_documents import ANSWER, POD, SERVING, SWEEP, before, why
 
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from gputally.model.api.pending import PendingDocument, PendingReason, PendingWorkload, QuotaRefusal
 from gputally.model.api.why import WhyDocument
-from gputally.output.why import pending_lines, why_lines
+from tests.texts import pending_lines, why_lines
 from tests.unit.output.why_documents import ANSWER, NOON, before
 
 WORKLOAD = PendingWorkload(

@@ -6,7 +6,7 @@ import re
 from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.viewer import ALL
 from gputally.answers.why import why_document
-from gputally.output.why import why_lines
+from tests.texts import why_lines
 from tests.unit.answers.pending_world import Past
 from tests.unit.web.test_pending_routes import read, served, state
 

@@ -1,6 +1,7 @@
 """Asks an aggregator what pod sizes fit now, and prints the answer."""
 
 import asyncio
+import sys
 from argparse import Namespace
 from urllib.parse import urlencode
 
@@ -8,10 +9,10 @@ from gputally.answers.parameters import FITS_PARAMETERS
 from gputally.client.access import access_problems, credentials_from, service_from, text_problems
 from gputally.client.aggregator import InvalidQuestion, connected, of_version
 from gputally.errors import ConfigError, Problem
-from gputally.formatting.wrapping import print_json, print_lines, width
 from gputally.model.api.fits import FITS_VERSION, FitsDocument
 from gputally.model.api.paths import FITS_PATH
-from gputally.output.fits import fits_lines
+from gputally.output.fits import fits_answer
+from gputally.output.writer import write_answer
 
 
 def run_fits(parsed: Namespace) -> int:
@@ -22,10 +23,9 @@ def run_fits(parsed: Namespace) -> int:
         body = asyncio.run(_asked(parsed))
     except InvalidQuestion as error:
         raise ConfigError([_rejected(error.answer)]) from None
-    if parsed.output == "json":
-        print_json(body)
-    else:
-        print_lines(fits_lines(of_version(body, FitsDocument, FITS_VERSION), width=width()))
+    answer = fits_answer(of_version(body, FitsDocument, FITS_VERSION), body)
+    write_answer(sys.stdout, answer, output=parsed.output)
+    sys.stdout.flush()
     return 0
 
 

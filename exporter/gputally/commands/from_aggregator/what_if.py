@@ -16,11 +16,11 @@ from gputally.client.access import access_problems, credentials_from, service_fr
 from gputally.client.aggregator import InvalidQuestion, connected, of_version
 from gputally.errors import ConfigError, Problem
 from gputally.files.manifests import ManifestObject, manifest_objects
-from gputally.formatting.wrapping import print_json, print_lines, width
 from gputally.model.api.paths import WHAT_IF_PATH
 from gputally.model.api.what_if import BODY_BYTES, WHAT_IF_VERSION, WhatIfDocument
 from gputally.model.printable import printable
-from gputally.output.what_if import what_if_lines
+from gputally.output.what_if import what_if_answer
+from gputally.output.writer import write_answer
 
 _OF_CONTAINERS: Final = frozenset({"name", "resources", "restartPolicy", "ports"})
 """Fields of a container that decide where a pod may run. Commands and environments may contain secrets."""
@@ -40,10 +40,8 @@ def run_what_if(parsed: Namespace) -> int:
     except InvalidQuestion as error:
         raise ConfigError([_rejected(parsed.file, error.answer)]) from None
     document = of_version(body, WhatIfDocument, WHAT_IF_VERSION)
-    if parsed.output == "json":
-        print_json(body)
-    else:
-        print_lines(what_if_lines(document, width=width()))
+    write_answer(sys.stdout, what_if_answer(document, body), output=parsed.output)
+    sys.stdout.flush()
     if others := ", ".join(map(printable, document.not_modelled)):
         sys.stderr.write(f"gputally: not evaluated, as pods of their kinds are not modelled: {others}\n")
     return 0

@@ -1,6 +1,7 @@
 """Asks an aggregator why pods wait, and prints the answer."""
 
 import asyncio
+import sys
 from argparse import Namespace
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -9,12 +10,12 @@ from urllib.parse import urlencode
 from gputally.client.access import access_problems, credentials_from, service_from, text_problems
 from gputally.client.aggregator import InvalidQuestion, connected, of_version
 from gputally.errors import ConfigError, NotFound, Problem
-from gputally.formatting.wrapping import print_json, print_lines, width
 from gputally.model.api.paths import PENDING_PATH, WHY_PATH
 from gputally.model.api.pending import PENDING_VERSION, PendingDocument
 from gputally.model.api.why import WHY_VERSION, WhyDocument
 from gputally.model.printable import printable
-from gputally.output.why import pending_lines, why_lines
+from gputally.output.why import pending_answer, why_answer
+from gputally.output.writer import write_answer
 
 _POD_WORDS: Final = frozenset({"pod", "pods", "po"})
 _JOB_WORDS: Final = frozenset({"job", "jobs", "job.batch"})
@@ -96,16 +97,16 @@ def run_why(parsed: Namespace) -> int:
         everything=parsed.all,
     )
     try:
-        answer = asyncio.run(_asked(parsed, subject))
+        found = asyncio.run(_asked(parsed, subject))
     except InvalidQuestion as error:
         raise ConfigError([Problem("", "WHAT", error.answer)]) from None
-    if parsed.output == "json":
-        print_json(answer.body)
-    elif answer.is_list:
-        document = of_version(answer.body, PendingDocument, PENDING_VERSION)
-        print_lines(pending_lines(document, subject=subject.text, width=width()))
+    if found.is_list:
+        listed = of_version(found.body, PendingDocument, PENDING_VERSION)
+        answer = pending_answer(listed, found.body, subject=subject.text)
     else:
-        print_lines(why_lines(of_version(answer.body, WhyDocument, WHY_VERSION), width=width()))
+        answer = why_answer(of_version(found.body, WhyDocument, WHY_VERSION), found.body)
+    write_answer(sys.stdout, answer, output=parsed.output)
+    sys.stdout.flush()
     return 0
 
 
