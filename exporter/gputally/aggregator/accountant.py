@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ from gputally.accounting.fleet.work_at_risk import RiskNow, read_risk
 from gputally.accounting.totals.total import Lines
 from gputally.errors import MalformedObject
 from gputally.model.health import Health
-from gputally.model.observation import Deleted, Observation, Upserted
+from gputally.model.observation import Bookmark, Deleted, Observation, OtherPod, Upserted, UsageReported
 from gputally.model.unaccounted import REMEDIES, WORDS, Unaccounted
 from gputally.process.log import Once
 
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 LINGER_SECONDS: Final = 0.1
 """How long pod updates stay pending, to be accounted together; each read accounts them first."""
+_REPEATED: Final = (Bookmark, OtherPod, UsageReported)
+"""What a process that resumes from an earlier checkpoint gets again, from the API server and from agents."""
 
 
 class Accountant:
@@ -38,6 +40,8 @@ class Accountant:
         self.fleet = fleet
         self.changed = asyncio.Event()
         """Set after each observation; the ledger writer clears it."""
+        self.hurries = asyncio.Event()
+        """Set with it after an observation that the next process would not get again."""
         self.reconciled = asyncio.Event()
         """Wakes its waiters after updates were accounted; it never stays set. So nobody has to look now and then."""
         self.is_sound = True
@@ -50,7 +54,7 @@ class Accountant:
         self._malformed = Once(logger, "excluded from the accounting")
         self._unaccounted = Once(logger, "not accounted")
 
-    def take(self, observations: Iterable[Observation]) -> None:
+    def take(self, observations: Sequence[Observation]) -> None:
         """Observe `observations`. A malformed one is counted, logged and skipped."""
         with self._exclusive():
             for observation in observations:
@@ -62,6 +66,8 @@ class Accountant:
         self._warn_of_label_conflicts()
         self._updated.set()
         self.changed.set()
+        if not all(isinstance(observation, _REPEATED) for observation in observations):
+            self.hurries.set()
 
     async def keep_reconciled(self, then: Callable[[], None]) -> None:
         """Forever: account pending updates after LINGER_SECONDS, then call `then`.

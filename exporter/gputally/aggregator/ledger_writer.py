@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -25,6 +26,8 @@ Result = TypeVar("Result")
 ROOM: Final = 500_000
 """Limit of pending rows in memory (some 500 MiB), above which the watches pause; the API server keeps later events."""
 FLUSH_SECONDS: Final = 0.25
+UNHURRIED_SECONDS: Final = 5.0
+"""How long changes wait that the next process would get again: the report of one agent is not worth a write."""
 BUSY_TURNS: Final = 20
 """Maximum number of such pauses in a row while the accounting is busy, which writing would slow down."""
 RETRY_SECONDS: Final = 1.0
@@ -60,6 +63,7 @@ class LedgerWriter:
         """Write all pending changes. If that fails, they stay pending and are written with the next ones."""
         async with self._writing:
             self._accountant.changed.clear()
+            self._accountant.hurries.clear()
             changes = self._unwritten = self._pending()  # kept until they are written
             started_ns = time.monotonic_ns()
             try:
@@ -71,6 +75,7 @@ class LedgerWriter:
             finally:
                 if self._unwritten:
                     self._accountant.changed.set()
+                    self._accountant.hurries.set()
 
     async def run_between(self, call: Callable[[], Result]) -> Result:
         """Run a short call in the thread that writes, between two writes."""
@@ -82,12 +87,16 @@ class LedgerWriter:
         await self.run_between(partial(self.ledger.close_period, period))
 
     async def keep_flushed(self) -> None:
-        """Forever: write the ledger soon after each change."""
+        """Forever: write the ledger soon after each change, or after UNHURRIED_SECONDS if no change hurries."""
         while True:
             await self._accountant.changed.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(UNHURRIED_SECONDS):
+                    await self._accountant.hurries.wait()
             await self._wait_while_busy()
-            await self.flush()
-            await asyncio.sleep(RETRY_SECONDS if self._unwritten else FLUSH_SECONDS)
+            if self._accountant.changed.is_set():  # a scrape may have written it
+                await self.flush()
+                await asyncio.sleep(RETRY_SECONDS if self._unwritten else FLUSH_SECONDS)
 
     async def _wait_while_busy(self) -> None:
         """Wait while the accounting is busy, but at most BUSY_TURNS times FLUSH_SECONDS."""

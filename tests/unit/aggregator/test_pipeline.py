@@ -21,9 +21,10 @@ from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.health import WatchHealth
 from gputally.model.kube.kinds import Kind
-from gputally.model.observation import Observation, RelistStarted, Upserted
+from gputally.model.observation import Bookmark, Observation, OtherPod, RelistStarted, Upserted
 from gputally.model.rules import Rules
 from tests.core.manifests import NodeForm, PodForm, as_event, as_node, as_pod, preempted_event, us
+from tests.core.usage import assignment, hour, usage
 from tests.fakes.bookkeeping import Time, open_pipeline
 from tests.fakes.stream import BOOK, initial_listings, stream
 from tests.fakes.until import until
@@ -152,6 +153,45 @@ async def test_with_nothing_left_to_account_changes_are_written_at_once(
     await until(lambda: ledger.written)
 
     flusher.cancel()
+
+
+REPEATED: list[list[Observation]] = [
+    [Bookmark(kind=Kind.PODS, version="9", at_us=us(99), since_us=us(99))],
+    [OtherPod(uid="o", node="n1", version="9", at_us=us(99), since_us=us(99), taken=None)],
+    [usage(assignment(hour(50, 60, measured=10), since=50), at=99)],
+]
+
+
+@pytest.mark.parametrize("repeated", REPEATED)
+async def test_what_the_next_process_would_get_again_is_written_later_or_with_the_next_change(
+    pipeline: Pipeline, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch, repeated: list[Observation]
+) -> None:
+    monkeypatch.setattr(ledger_writer, "FLUSH_SECONDS", 0.0)
+    flusher = asyncio.create_task(pipeline.writer.keep_flushed())
+    pipeline.accountant.take(repeated)
+    await asyncio.sleep(0.02)
+    assert ledger.written == []
+    pipeline.accountant.take(OBSERVATIONS)
+    await until(lambda: ledger.written)
+
+    monkeypatch.setattr(ledger_writer, "UNHURRIED_SECONDS", 0.02)
+    pipeline.accountant.take(repeated)
+    await until(lambda: len(ledger.written) == 2)
+    flusher.cancel()
+
+
+async def test_what_a_scrape_has_written_is_not_written_again(
+    pipeline: Pipeline, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_writer, "UNHURRIED_SECONDS", 0.02)
+    flusher = asyncio.create_task(pipeline.writer.keep_flushed())
+    pipeline.accountant.take(REPEATED[0])
+    await asyncio.sleep(0)
+    await pipeline.exposition.scrape(openmetrics=False)
+    await asyncio.sleep(0.04)
+
+    flusher.cancel()
+    assert len(ledger.written) == 1
 
 
 @pytest.mark.parametrize("busy", ["a backlog", "a listing"])
