@@ -52,7 +52,7 @@ def open_pipeline(ledger: Ledger, time: Time, *, zero_us: int = 0, limit: int = 
     fleet = Fleet(rules=Rules(), book=BOOK, saved=saved, zero_us=zero_us)
     synced = tuple(WatchHealth(kind=kind, synced=True) for kind in Kind)
     pipeline = assemble(fleet, ledger, clock=time, watches=synced, limit=limit)
-    pipeline.accountant.take(initial_listings(time()))
+    pipeline.accountant.take([*initial_listings(time())])
     return pipeline
 
 

@@ -93,7 +93,7 @@ async def pipeline(ledger: SlowLedger) -> Pipeline:
         watches=tuple(WatchHealth(kind=kind, synced=True) for kind in Kind),
         first=[Kind.NODES],
     )
-    pipeline.accountant.take(initial_listings(time()))
+    pipeline.accountant.take([*initial_listings(time())])
     return pipeline
 
 
