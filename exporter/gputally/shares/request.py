@@ -123,8 +123,9 @@ def _gpus(container: Container, rules: Rules) -> Amounts:
     if resources is None:
         return {}
     amounts = (resources.limits or {}) | (resources.requests or {})
-    if max(map(len, amounts), default=0) > _MAX_NAME:  # before caches remember it
-        raise ValueError("the name of a resource is too long")
+    for name in amounts:
+        if len(name) > _MAX_NAME:  # before caches remember it
+            raise ValueError("the name of a resource is too long")
     return {name: requested(amount) for name, amount in amounts.items() if rule_of(name, rules)}
 
 

@@ -6,7 +6,6 @@ Segments are recomputed only from the first change on, so frequent changes of a 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import zip_longest
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -85,8 +84,8 @@ def _end_us(segment: Segment) -> int:
 
 def _segments(record: PodRecord, periods: Sequence[_Period], until_us: int | None) -> list[Segment]:
     found: list[Segment] = []
-    for period, following in zip_longest(periods, periods[1:]):
-        end_us = following.from_us if following else until_us
+    for index, period in enumerate(periods, start=1):
+        end_us = periods[index].from_us if index < len(periods) else until_us
         for resource, quantity in held(record, period.terms):
             found.append(_segment(resource, quantity, period, end_us))
     return found

@@ -148,8 +148,10 @@ class PriceBook(Struct, frozen=True, kw_only=True, cache_hash=True):
         instants, prices = _timeline(self, asset, tier)
         first = bisect_right(instants, from_us)
         last = bisect_left(instants, until_us, first)
-        at_first = from_us, prices[first - 1] if first else None
-        return [at_first, *zip(instants[first:last], prices[first:last], strict=True)]
+        found: list[tuple[int, Price | None]] = [(from_us, prices[first - 1] if first else None)]
+        for index in range(first, last):
+            found.append((instants[index], prices[index]))  # noqa: PERF401 - nearly always there is none
+        return found
 
     def undecided(self, asset: Asset, *, at_us: int, unknown: frozenset[str]) -> frozenset[str]:
         """The label keys among `unknown` on which the price of the asset at `at_us` depends."""

@@ -32,8 +32,7 @@ def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], .
     """The labels of a pod that any rule reads; no others are stored."""
     if not labels:
         return ()
-    keys = sorted(kept_keys(rules).intersection(labels))
-    return tuple(zip(keys, map(labels.__getitem__, keys), strict=True))
+    return tuple([(key, labels[key]) for key in sorted(kept_keys(rules).intersection(labels))])
 
 
 @lru_cache(maxsize=8)
