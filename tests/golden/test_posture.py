@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
 from gputally.cli import main
+from gputally.formatting.formats import FORMATS
 from gputally.ledger.open_to_write import open_ledger
-from gputally.reports.choices import FORMATS
 from tests.conftest import Golden
 from tests.contract.records import CLASS_VERSION, PREEMPTION
 from tests.core.manifests import us

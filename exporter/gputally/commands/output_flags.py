@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser
 
-from gputally.reports.choices import FORMATS
+from gputally.formatting.formats import FORMATS
 
 
 def add_output_flag(command: ArgumentParser) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from gputally.client.access import add_credentials
+from gputally.formatting.formats import FILE_FORMATS
 from gputally.process.command import run_until_stopped
 from gputally.process.settings import add_epilog
-from gputally.reports.choices import FILE_FORMATS
 
 _EXAMPLES: Final = """\
 Asks an aggregator, so it needs no ledger. Schedule it on the first day of a month; the chart does so with `reports`.

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 Row = Sequence[object]
-PLACES: Final = {"table": 2, "markdown": 2, "html": 2, "csv": 6, "json": 6}
-"""The usual decimals of amounts, by format."""
 
 
 class Bar(NamedTuple):
@@ -71,8 +69,3 @@ class Answer(Struct, frozen=True, kw_only=True):
     notes: Sequence[str] = ()
     lines: Iterable[str] = ()
     is_about_apart: bool = False
-
-
-def places(output: str, decimals: int | None) -> int:
-    """The decimals of amounts in this format, unless a number of them is asked for."""
-    return PLACES[output] if decimals is None else decimals

@@ -7,8 +7,9 @@ from typing import Annotated, Final, Self
 
 from msgspec import Struct, structs
 
+from gputally.formatting.formats import FORMATS
 from gputally.questions.parameter import InQuery, Parameter
-from gputally.reports.choices import FILTERED, FORMATS, Filter, literal
+from gputally.reports.choices import FILTERED, Filter, literal
 from gputally.reports.named_hours import NamedHours, parse_hours
 
 _COMMA: Final = re.compile(r",(?![^\[]*\])")

@@ -49,10 +49,6 @@ EVEN: Final = "even"
 WEIGHTED: Final = "weighted"
 SHARINGS: Final = (ROWS, EVEN, WEIGHTED)
 """Rows of its own, the same share for every row with a cost, or shares in proportion to this cost."""
-FORMATS: Final = ("table", "markdown", "html", "csv", "json")
-"""Each answer has all of them, the usual one first."""
-FILE_FORMATS: Final = {"html": "html", "markdown": "md", "csv": "csv"}
-"""Formats of files with the report of a tenant, with their extensions."""
 FOCUS_VERSIONS: Final = ("1.2", "1.3", "1.4")
 _SPECIAL: Final = re.compile(r"[]*?\[,]")
 

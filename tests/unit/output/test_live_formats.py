@@ -6,12 +6,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from gputally.formatting.formats import FORMATS
 from gputally.output.answer import Answer
 from gputally.output.fits import fits_answer
 from gputally.output.what_if import what_if_answer
 from gputally.output.why import pending_answer, why_answer
 from gputally.output.writer import write_answer
-from gputally.reports.choices import FORMATS
 from tests.conftest import Golden
 from tests.unit.output.fits_documents import FINDINGS, FITS
 from tests.unit.output.what_if_documents import EXAMPLE

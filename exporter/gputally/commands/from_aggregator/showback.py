@@ -23,8 +23,9 @@ from gputally.errors import (
     DeliveryRejected,
     Problem,
 )
+from gputally.formatting.formats import FILE_FORMATS
 from gputally.model.api.paths import REPORT_PATH
-from gputally.reports.choices import FILE_FORMATS, literal
+from gputally.reports.choices import literal
 
 PAUSES_SECONDS: Final = (1.0, 4.0, 15.0, 60.0)
 """Before each repetition of a failed request."""

@@ -6,9 +6,9 @@ from pathlib import Path
 from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
+from gputally.formatting.formats import places
 from gputally.ledger.open import reading_once
 from gputally.model.budgets import GPU_HOURS
-from gputally.output.answer import PLACES
 from gputally.output.budgets import budgets_answer
 from gputally.output.writer import write_answer
 from gputally.process.clock import zone_named
@@ -22,12 +22,11 @@ def show_budgets(ledger: str, configuration: str, prices: str, *, output: str, d
     rules, book = read_files(Path(configuration), Path(prices) if prices else None)
     if not rules.budgets:
         raise ConfigError([Problem(configuration, "budgets", "is missing; add the section, see docs/budgets.md")])
-    places = PLACES[output] if decimals is None else decimals
     with ending_at_once(), reading_once(ledger) as reader, ProgressLine() as progress:
         progress("reading the ledger ...")
         state = reader.state()
         found = evaluate(reader, rules.budgets, currency=book.currency if book else "", zone_of=zone_named)
-    rows = [budget_row(each, places=places, zone=zone_named(each.budget.time_zone)) for each in found]
+    rows = [budget_row(each, places=places(output, decimals), zone=zone_named(each.budget.time_zone)) for each in found]
     write_answer(sys.stdout, budgets_answer(rows, state), output=output)
     _warn(rows, output=output)
     sys.stdout.flush()

@@ -6,9 +6,9 @@ from typing import Final
 
 from gputally.commands.from_ledger.reading import LedgerFiles, matched, reading_scope
 from gputally.commands.progress import ProgressLine, ending_at_once
+from gputally.formatting.formats import places
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import GapSubject, Records
-from gputally.output.answer import places
 from gputally.output.explanation import Explanation, explanation_answer
 from gputally.output.scope import Scope
 from gputally.output.writer import write_answer

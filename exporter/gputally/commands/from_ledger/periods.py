@@ -8,10 +8,10 @@ from msgspec import Struct
 from gputally.commands.from_ledger.reading import time_zone
 from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.errors import ConfigError, LedgerDamaged, Problem
+from gputally.formatting.formats import places
 from gputally.ledger.closed_period import ClosedPeriod, broken_chain
 from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
-from gputally.output.answer import places
 from gputally.output.periods import Invoice, invoice_answer, list_answer
 from gputally.output.writer import write_answer
 from gputally.reports.closing import draft_period

@@ -7,10 +7,10 @@ from msgspec import structs
 
 from gputally.commands.from_ledger.reading import LedgerFiles, accounted, matched, reading_scope, require_time
 from gputally.commands.progress import ProgressLine, ending_at_once
+from gputally.formatting.formats import places
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import IMPORTED
 from gputally.model.units import GPU_HOUR
-from gputally.output.answer import places
 from gputally.output.report import BillReport, ChangeReport, bill_answer, changes_answer, write_focus, write_sampled
 from gputally.output.scope import Scope
 from gputally.output.team_report import TOP_JOBS, TeamReport, teams_answer

@@ -12,8 +12,8 @@ from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.config.document import STDIN
 from gputally.config.prices import read_price_book
 from gputally.errors import ConfigError, Problem
+from gputally.formatting.formats import places
 from gputally.model.price import Purchase
-from gputally.output.answer import places
 from gputally.output.rerating import RerateReport, comparison_answer, hours
 from gputally.output.writer import write_answer
 from gputally.questions.rerate import Rerate

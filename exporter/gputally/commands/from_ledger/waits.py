@@ -4,8 +4,8 @@ import sys
 
 from gputally.commands.from_ledger.reading import LedgerFiles, matched, reading_scope
 from gputally.commands.progress import ProgressLine, ending_at_once
+from gputally.formatting.formats import places
 from gputally.ledger.records import Records
-from gputally.output.answer import places
 from gputally.output.waits import WaitReport, waits_answer
 from gputally.output.writer import write_answer
 from gputally.questions.waits import Waits

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gputally.formatting.formats import FORMATS
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.reports.choices import FORMATS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
 from tests.unit.commands.sample import CLUSTER, Runner, names

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gputally.formatting.formats import FORMATS
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import End, Gap, State
 from gputally.model.kube.kinds import Kind
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO
-from gputally.reports.choices import COLUMNS, FORMATS
+from gputally.reports.choices import COLUMNS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step, us
 from tests.unit.commands.sample import CLUSTER, Runner

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gputally.formatting.formats import FORMATS
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.reports.choices import FORMATS
 from gputally.reports.closing import period_in
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step, us

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gputally.formatting.formats import FORMATS
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.disruptions import Cause, Preemptor
 from gputally.model.units import COST_UNIT, GPU_HOUR
-from gputally.reports.choices import FORMATS
 from tests.conftest import Golden
 from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, pod, segment, step, us
 from tests.unit.commands.sample import CLUSTER, Runner

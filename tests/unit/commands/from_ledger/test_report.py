@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from gputally.commands.from_ledger.reading import LedgerFiles
 from gputally.commands.from_ledger.report import report
+from gputally.formatting.formats import FORMATS
 from gputally.ledger.open import open_reader, reading_once
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.ledger.sqlite.writer import SqliteLedger
@@ -26,7 +27,7 @@ from gputally.model.price import Purchase
 from gputally.model.units import GPU, PICO, US_PER_HOUR, to_datetime, to_us
 from gputally.questions.parameter import InvalidQuestion
 from gputally.questions.report import Report
-from gputally.reports.choices import COLUMNS, FORMATS
+from gputally.reports.choices import COLUMNS
 from tests.conftest import Golden
 from tests.contract.records import PRICE, pod, segment, step
 from tests.contract.test_measured_time import WHOLE, hour

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gputally.formatting.formats import FORMATS
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.price import Asset, Price, Purchase
 from gputally.model.units import PICO
-from gputally.reports.choices import FORMATS
 from tests.conftest import Golden
 from tests.contract.records import FACTS, PRICE, pod, segment, step
 from tests.contract.test_unallocated import HOUR, node

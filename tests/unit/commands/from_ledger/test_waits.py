@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gputally.reports.choices import FORMATS
+from gputally.formatting.formats import FORMATS
 from tests.conftest import Golden
 from tests.fakes.waits_ledger import waits_ledger
 from tests.unit.commands.sample import Runner

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gputally.formatting.formats import FORMATS
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.reports.choices import FORMATS
 from tests.conftest import Golden
 from tests.contract.test_waterfall import fill
 from tests.unit.commands.sample import CLUSTER, Runner
