@@ -13,6 +13,11 @@ def instant(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
+def iso(at: datetime) -> str:
+    """The time in ISO 8601, as JSON has it: UTC is `Z`."""
+    return at.isoformat().replace("+00:00", "Z")
+
+
 def clock(at: datetime, *, now: datetime) -> str:
     """`09:10`, with the date if that is another day (UTC)."""
     return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%m-%d %H:%M}"

@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct, json, structs
 
 from gputally.accounting.prices.book import PriceKey
+from gputally.formatting.times import iso
 from gputally.ledger.records import AllocationRecord, GapSubject, ObservationGap, Window
 from gputally.model.allocation import End, Segment
 from gputally.model.price import Price
@@ -206,7 +207,7 @@ def _price(price: Price | None) -> dict[str, str | Decimal | None]:
 
 
 def _time(us: int | None, zone: tzinfo) -> str | None:
-    return None if us is None else to_datetime(us).astimezone(zone).isoformat().replace("+00:00", "Z")
+    return None if us is None else iso(to_datetime(us).astimezone(zone))
 
 
 def _sections(explanation: Explanation) -> Iterator[Section]:

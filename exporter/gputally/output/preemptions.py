@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
+from gputally.formatting.times import iso
 from gputally.model.disruptions import Cause
 from gputally.model.units import GPU_HOUR, US_PER_SECOND, duration_text
 from gputally.output.answer import Answer, Row, Section
@@ -178,7 +179,7 @@ def _plain(row: PreemptionRow) -> Sequence[object]:
 
 def plain(value: object) -> object:
     """A value of a row as one of CSV."""
-    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
+    return iso(value) if isinstance(value, datetime) else value
 
 
 def job_preemptions_answer(found: Sequence[JobPreemption], scope: Scope, *, tiers_only: bool) -> Answer:

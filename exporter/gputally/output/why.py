@@ -24,7 +24,7 @@ from gputally.answers.answer_words import (
 )
 from gputally.answers.help_words import change_words, effect_words
 from gputally.formatting.amounts import count_words, gpu_words, money_range, pod_words
-from gputally.formatting.times import duration
+from gputally.formatting.times import duration, iso
 from gputally.formatting.wrapping import Fact, Grid, Paragraph, Part, Parts, fact_if
 from gputally.model.api.pending import (
     PendingDocument,
@@ -65,7 +65,7 @@ def pending_answer(document: PendingDocument, body: bytes, *, subject: str) -> A
 
 def _record(pod: PendingPod) -> Sequence[object]:
     values = (getattr(pod, name) for name in _COLUMNS)
-    return [each.isoformat() if isinstance(each, datetime) else each for each in values]
+    return [iso(each) if isinstance(each, datetime) else each for each in values]
 
 
 def workload_parts(workload: PendingWorkload, document: WhyDocument) -> Parts:
