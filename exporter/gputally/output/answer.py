@@ -55,8 +55,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     """What a command says: sections and notes for people, records for CSV, and a document for JSON.
 
     Text and Markdown begin with the `heading`, if any, HTML with `title` and `about`, and so does Markdown if
-    `is_about_apart`. `lines` are the whole text of an answer that is wrapped to a terminal. Only the parts of the chosen
-    format are read. A document that may be longer than memory comes as lines.
+    `is_about_apart`. `lines` are the whole text of an answer that is wrapped to a terminal. Only the parts of the
+    chosen format are read. A document that may be longer than memory comes as lines.
     """
 
     title: str
