@@ -214,8 +214,10 @@ def test_after_a_restart_of_either_and_after_a_fault_everything_is_asked_for(rep
     assert replay.fleet.usage.cursor("n1") == UsageCursor("e1", 4)
     tell(replay, wrong, at=35, **since(4, now=5))
     assert replay.fleet.usage.cursor("n1") == UsageCursor("e1", 4), "it may become possible"
+    tell(replay, wrong, at=36, epoch="e2", revision=4)
+    assert replay.fleet.usage.cursor("n1") is None, "nothing of this epoch is accounted"
 
-    tell(replay, assignment(since=36), at=36, epoch="e2")
+    tell(replay, assignment(since=36), at=36, epoch="e3")
     assert replay.fleet.usage.cursor("n1") is None, "an agent without revisions"
 
 
