@@ -31,10 +31,10 @@ from tests.unit.reports.cells import cell, price
 
 CEILINGS: Final[Mapping[str, float]] = {
     "calls for a new pod": 235,
-    "calls for a pod that starts": 156,
-    "calls for an event that says nothing new": 48,
-    "calls for a pod that succeeds": 184,
-    "calls for the deletion of a pod that has succeeded": 171,
+    "calls for a pod that starts": 157,
+    "calls for an event that says nothing new": 49,
+    "calls for a pod that succeeds": 185,
+    "calls for the deletion of a pod that has succeeded": 172,
     "calls for the deletion of a pod that runs": 322,
     "calls for a scrape": 2000,
     "calls for a row of a report": 46,
