@@ -328,3 +328,21 @@ def test_a_pod_of_a_gang_may_fail_because_another_is_gone_until_its_successor_ru
         replay.see(form, at=when)  # without an `advance` in between, as for a process that was not there
 
     assert lost(replay, REQUESTED + 780) == RAN_VICTIM + is_lost * (at - START)
+
+
+def test_a_pod_lost_with_its_node_that_proves_to_have_failed_before_its_preemption_cost_its_group_nothing() -> None:
+    """Its end and its deletion are told at once: it has a cause still, a preemption that cost it nothing."""
+    victim, sibling = gang(LWS, size=2)
+    replay = cluster([victim, replace(sibling, node="n2")])
+    replay.lose(NODES[0], at=VICTIM_END)
+    replay.see(failed(replace(sibling, node="n2"), GROUP_END), at=GROUP_END)
+    replay.scrape(GROUP_END + 10)
+    assert replay.gpu_seconds(GROUP_END + 10, Total.DISRUPTION_LOST) == {(*LOW, "node_lost"): RAN_VICTIM + RAN_MEMBER}
+
+    late = replace(failed(victim, VICTIM_END - 1), marked=START)
+    replay.see(late, at=GROUP_END + 20)
+    replay.lose(replace(late, deleted=GROUP_END + 20, version=3), at=GROUP_END + 20)
+
+    replay.scrape(GROUP_END + 30)
+    assert replay.gpu_seconds(GROUP_END + 30, Total.DISRUPTION_LOST) == {}
+    assert replay.memory.history["lost_work"] == {}

@@ -230,12 +230,12 @@ class LostWorkPart(StatePart[PodLoss]):
         return work_of(record, stated, group=group, interval_us=interval_us, resumed_us=since_us, has_work=works)
 
     def _withdraw(self, uid: str) -> None:
-        """A pod is no victim: nothing is charged to it."""
+        """A pod is no victim, also if it has a cause that cost it no work: nothing is charged to it."""
         self._open.discard(uid)
-        if uid in self._victims and uid not in self._causes:
-            del self._victims[uid]
-            for each in self.book.charged_to(uid) - {uid}:
-                self._keep(replace(self.losses[each], charged_to=""))
+        if uid not in self._causes:
+            self._victims.pop(uid, None)
+        for each in self.book.charged_to(uid) - {uid}:
+            self._keep(replace(self.losses[each], charged_to=""))
 
     def _by_group(self) -> dict[tuple[PodGroup | None, bool], list[str]]:
         """The open victims of each group, those of preemptions apart; those without a group under None."""
