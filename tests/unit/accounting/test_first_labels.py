@@ -12,7 +12,7 @@ from gputally.model.rules import Rules
 from tests.core.manifests import us
 from tests.core.replay import Replay
 from tests.unit.accounting.test_fleet import book
-from tests.unit.accounting.test_node_labels import FAMILY, FAST, LABELLED, POD, SHARED, relabelled, with_books
+from tests.unit.accounting.test_node_labels import BY_TWO, FAMILY, FAST, LABELLED, POD, SHARED, relabelled, with_books
 
 
 def by_pool(replay: Replay) -> list[tuple[str, float, float | None]]:
@@ -46,6 +46,26 @@ def test_a_label_that_a_new_price_book_is_the_first_to_look_at_counts_from_then_
 
     assert replay.money(112) == {("none", "ml", "A100", "running", "EUR"): 100 + 2 * 10}
     assert [end_us for _, _, end_us in by_pool(replay)] == [102, None]
+
+
+def test_a_late_label_that_a_price_depends_on_is_priced_by_the_new_book() -> None:
+    replay = Replay(book=racks_at("7200"))
+    replay.see(LABELLED, POD, at=2)
+    replay.scrape(102)
+    replay.restart(book=racks_at("10800"))
+    replay.see(relabelled(SHARED | {FAST: "true"}), at=102)
+
+    assert replay.money(112) == {("none", "ml", "A100", "running", "EUR"): 3 * 110}
+
+
+def test_a_label_that_a_new_price_book_ignores_keeps_its_price_when_another_label_comes_late() -> None:
+    replay = Replay(book=racks_at("7200"))
+    replay.see(relabelled({"nvidia.com/gpu.product": "A100", "rack": "x"}), POD, at=2)
+    replay.scrape(102)
+    replay.restart(book=book((0, "3600"), digest="e"))
+    replay.see(relabelled({"nvidia.com/gpu.product": "A100", "rack": "x"} | BY_TWO), at=102)
+
+    assert replay.money(112) == {("none", "ml", "A100", "running", "EUR"): (2 * 4 * 100 + 4 * 10) / 2}
 
 
 def test_a_pool_label_that_new_rules_are_the_first_to_look_at_counts_from_then_on() -> None:

@@ -115,6 +115,26 @@ def test_a_new_price_book_leaves_the_price_changes_of_the_old_one_where_they_wer
     assert cost(replay, 3 * HOUR) == 2 + 4 + 5
 
 
+def test_a_new_price_book_keeps_posted_prices_when_a_node_turns_out_to_have_been_unready() -> None:
+    """It was so for five seconds of the restart, and is what it was."""
+    replay = cluster(book((0, "2")))
+    replay.scrape(HOUR)
+    replay.restart(book=book((0, "5"), digest="e"))
+    replay.see(replace(NODE, ready_since=HOUR + 5), at=HOUR + 10, since=HOUR)
+
+    assert cost(replay, 2 * HOUR) == 2 + 5
+
+
+def test_a_new_price_book_keeps_posted_prices_when_shares_of_gpus_become_known() -> None:
+    replay = cluster(book((0, "2")))
+    replay.scrape(HOUR)
+    replay.restart(book=book((0, "5"), digest="e"))
+    shared = {"nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.count": "4"}
+    replay.see(replace(NODE, labels={**NODE.labels, **shared}), at=HOUR + 10)
+
+    assert cost(replay, 2 * HOUR) == Fraction(2 + 5, 2)
+
+
 def test_a_pod_whose_node_becomes_known_after_a_restart_pays_the_nodes_price_for_all_of_its_time() -> None:
     replay = Replay(book=book((0, "2")))
     replay.see(RUNNING, at=1)

@@ -148,7 +148,7 @@ def _periods(record: PodRecord, span: tuple[int, int | None], prices: Prices) ->
     found: list[_Period] = []
     cuts = _cuts(record, *span)
     for from_us, until_us in zip(cuts, (*cuts[1:], span[1]), strict=True):
-        terms, state = _terms_at(record, from_us), _state_at(record, from_us)
+        terms, state = terms_at(record, from_us), _state_at(record, from_us)
         for at_us, price in prices(terms, from_us, until_us):
             period = _Period(at_us, state, terms, price)
             if not found or not _continues(found[-1], period):
@@ -202,7 +202,7 @@ def _state_at(record: PodRecord, at_us: int) -> State:
     return State.STARTING
 
 
-def _terms_at(record: PodRecord, at_us: int) -> Terms:
+def terms_at(record: PodRecord, at_us: int) -> Terms:
     """The terms in effect at `at_us`; the first ones before they begin."""
     if len(record.terms) == 1:  # the usual case
         return record.terms[0]

@@ -296,7 +296,7 @@ class Pods:
             before,
             since_us=since_us,
             until_us=None if record.accepted else lapsed_us(record, at_us),
-            prices=self._pricing.keeping(posted, until_us=since_us),
+            prices=self._pricing.keeping(before),
         )
         if before and segments is posted and counts_equally(before, record):
             return record

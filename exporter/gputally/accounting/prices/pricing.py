@@ -6,7 +6,9 @@ Late facts may correct which asset a node was, but not what an asset cost: a new
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
-from gputally.accounting.facts.allocation import Prices
+from msgspec.structs import replace
+
+from gputally.accounting.facts.allocation import Prices, terms_at
 from gputally.accounting.prices.book import PriceBook
 from gputally.model.allocation import Segment, Terms
 from gputally.model.node_record import NodeFacts
@@ -53,22 +55,38 @@ class Pricing:
             return (last.end_us or last.start_us) > since_us  # posted under a later time
         return any(price != last.price for _, price in self.of_allocation(record.terms[-1], since_us, None))
 
-    def keeping(self, posted: Sequence[Segment], *, until_us: int | None = None) -> Prices:
-        """Prices of an allocation that was posted before: a new book applies from its load on, not to the past.
+    def keeping(self, before: PodRecord | None) -> Prices:
+        """Prices of an allocation, last accounted as `before`: a new book applies from its load on, not to the past.
 
-        From `until_us` on, posted prices are not kept, as they were computed from outdated facts.
+        What was posted as another asset or tier, by facts that were outdated, has no price to keep.
         """
-        kept_us = self.loaded_us if until_us is None else min(until_us, self.loaded_us)
-        if not posted or posted[0].start_us >= kept_us:
+        posted = before.segments if before else ()
+        if not before or not posted or posted[0].start_us >= self.loaded_us:
             return self.of_allocation
 
         def prices(terms: Terms, from_us: int, until_us: int | None) -> Iterator[tuple[int, Price | None]]:
             steps = dict(self.of_allocation(terms, from_us, until_us))
-            for at_us in sorted({*steps, *_posted_in(posted, from_us, until_us, kept_us=kept_us)}):
-                known = _known(posted, terms, at_us) if at_us < kept_us else None
+            for at_us in sorted({*steps, *_posted_in(posted, from_us, until_us, kept_us=self.loaded_us)}):
+                known = self._posted_for(before, terms, at_us) if at_us < self.loaded_us else None
                 yield at_us, known.price if known else self._at(terms, at_us)
 
         return prices
+
+    def _posted_for(self, before: PodRecord, terms: Terms, at_us: int) -> Segment | None:
+        """The segment that was posted for `at_us` under an earlier book, if asset and tier are still the same."""
+        index = bisect_right(before.segments, at_us, key=_start_us) - 1
+        if index < 0:
+            return None
+        found, was = before.segments[index], terms_at(before, at_us)
+        covers = found.end_us is None or at_us < found.end_us
+        alike = was.tier == terms.tier and self._as_read(was.asset) == self._as_read(terms.asset)
+        return found if covers and alike else None
+
+    def _as_read(self, asset: Asset) -> Asset:
+        """The asset without labels that only an earlier book read."""
+        if not asset.labels:
+            return asset
+        return replace(asset, labels=tuple(label for label in asset.labels if label[0] in self.label_keys))
 
     def _at(self, terms: Terms, at_us: int) -> Price | None:
         return self.book.price_of(terms.asset, tier=terms.tier, at_us=at_us) if self.book else None
@@ -90,17 +108,6 @@ def _posted_in(posted: Sequence[Segment], from_us: int, until_us: int | None, *,
         yield posted[index].start_us
     if from_us < kept_us < last_us:
         yield kept_us
-
-
-def _known(posted: Sequence[Segment], terms: Terms, at_us: int) -> Segment | None:
-    """The segment that was posted for `at_us` under an earlier book, if its terms are the same."""
-    index = bisect_right(posted, at_us, key=_start_us) - 1
-    if index < 0:
-        return None
-    found = posted[index]
-    covers = found.end_us is None or at_us < found.end_us
-    alike = (found.tier, found.gpu_model, found.pool) == (terms.tier, terms.gpu_model, terms.pool)
-    return found if covers and alike else None
 
 
 class AssetPrices:
