@@ -11,15 +11,17 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gputally.errors import LedgerDamaged, LedgerError, LedgerUnwritable
 from gputally.ledger.sqlite.closed_periods import check_chain
 from gputally.ledger.sqlite.copies import sync
 from gputally.ledger.sqlite.pod_days import LASTING
 from gputally.ledger.sqlite.schema import missing_part, newest_schema, version_of
-from gputally.ledger.stored import Report
 from gputally.model.units import US_PER_DAY
+
+if TYPE_CHECKING:  # of operators alone
+    from gputally.ledger.stored import Report
 
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
 _SLICE: Final = 5_000
@@ -253,7 +255,7 @@ def converted_errors(path: Path) -> Iterator[None]:
         raise LedgerError(f"{path}: is corrupt ({error}). {remedy(path)}") from None
 
 
-def examine(connection: sqlite3.Connection, path: Path, report: Report) -> None:
+def examine(connection: sqlite3.Connection, path: Path, report: "Report") -> None:
     """Check every page, index and row of the ledger, that no table is missing, and that its pods add up.
 
     SQLite checks all of it in one transaction. The rows of another schema than the current one are not compared.
@@ -271,7 +273,7 @@ def examine(connection: sqlite3.Connection, path: Path, report: Report) -> None:
             _compare_rows(connection, path, report)
 
 
-def _compare_rows(connection: sqlite3.Connection, path: Path, report: Report) -> None:
+def _compare_rows(connection: sqlite3.Connection, path: Path, report: "Report") -> None:
     try:
         for step, _ in enumerate(steps(connection)):
             if step % _EVERY == 0:
