@@ -12,7 +12,7 @@ from aiohttp import ClientSession, TCPConnector, web
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gputally.web import report_processes
+from gputally.questions.own import BudgetsNow
 from gputally.web.access_policy import AccessPolicy, digest
 from gputally.web.connections import MAX_CONNECTIONS
 from gputally.web.filtered_routes import Filters, filtered_route
@@ -126,10 +126,10 @@ async def test_of_more_clients_than_may_wait_each_is_answered_or_asked_to_try_ag
     """And the aggregator's own evaluation is made, though it needs a turn of the same kind."""
     many, refused, go_on, runner = WAITING + 20, asyncio.Semaphore(0), asyncio.Event(), ReportRunner(str(ledger))
 
-    async def output(by: object, _what: object) -> bytes:
+    async def answer(_process: LedgerProcess, question: Struct, _limits: object = None) -> bytes:
         await go_on.wait()
-        is_answer = isinstance(by, LedgerProcess)
-        return b'{"rows": [], "cut_off": "2026-07-01T00:00:00Z"}' if is_answer else b"evaluated"
+        is_own = isinstance(question, BudgetsNow)
+        return b"evaluated" if is_own else b'{"rows": [], "cut_off": "2026-07-01T00:00:00Z"}'
 
     async def ask(number: int) -> tuple[int, str | None, str]:
         path = "/report" if number >= many - 10 else f"/api/v1/report?top={number + 1}"
@@ -138,8 +138,7 @@ async def test_of_more_clients_than_may_wait_each_is_answered_or_asked_to_try_ag
                 refused.release()
             return answer.status, answer.headers.get("Retry-After"), answer.content_type
 
-    monkeypatch.setattr(LedgerProcess, "answer", output)
-    monkeypatch.setattr(report_processes, "_output", output)
+    monkeypatch.setattr(LedgerProcess, "answer", answer)
     policy = AccessPolicy(tokens={digest(f"u{number}"): f"u{number}" for number in range(many)})
     what = site(routes=report_routes(runner, version="1"))
     async with serve(what, addresses=["127.0.0.1:0"], policy_source=lambda: policy) as [address]:
@@ -151,7 +150,7 @@ async def test_of_more_clients_than_may_wait_each_is_answered_or_asked_to_try_ag
             pages = [tasks.create_task(ask(number)) for number in range(many - 10, many)]
             for _ in range(10):
                 await refused.acquire()
-            own = tasks.create_task(runner.run_command("budgets", ()))
+            own = tasks.create_task(runner.budgets(BudgetsNow(configuration="", prices="")))
             await asyncio.sleep(0)
             go_on.set()
 

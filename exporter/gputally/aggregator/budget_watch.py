@@ -17,6 +17,7 @@ from gputally.errors import ConfigError, Problem
 from gputally.model.budgets import Budget, BudgetsHealth, BudgetValues
 from gputally.model.periods import PeriodLength
 from gputally.model.units import to_datetime
+from gputally.questions.own import BudgetsNow
 from gputally.web.ledger_process import ReportUnavailable
 from gputally.web.report_processes import ReportRunner
 
@@ -51,11 +52,10 @@ def budget_task(
     if settings.retention_days:
         _require_detail(pipeline.fleet.rules.budgets, settings.retention_days, file=str(settings.config))
     pipeline.health.budgets = budgets = BudgetsHealth(started=to_datetime(pipeline.fleet.now_us))
-    files = (("config", settings.config), ("prices", settings.prices))
-    arguments = (*(f"--{name}.file={path or ''}" for name, path in files), "--output=json", "--decimals=9")
+    question = BudgetsNow(configuration=str(settings.config or ""), prices=str(settings.prices or ""))
     return partial(
         keep_evaluated,
-        partial(reports.run_command, "budgets", arguments),
+        partial(reports.budgets, question),
         budgets,
         ready=lambda: pipeline.exposition.has_caught_up,
         interval_s=settings.budgets_interval_s,

@@ -17,6 +17,7 @@ from gputally.model.health import ClosingHealth
 from gputally.model.periods import Closing
 from gputally.process.clock import Clock, zone_named
 from gputally.process.log import Once
+from gputally.questions.own import PeriodNow
 from gputally.reports.closing import NextPeriod, next_period, period_in, unclosable
 from gputally.web.ledger_process import ReportUnavailable
 from gputally.web.report_processes import preview_period
@@ -92,7 +93,8 @@ class PeriodCloser:
     async def _close(self, due: NextPeriod) -> None:
         self._pipeline.accountant.advance(now_us=self._clock())
         await self._pipeline.writer.flush()
-        draft = period_in(await preview_period(self._ledger, name=due.name, zone=self._closing.zone))
+        question = PeriodNow(name=due.name, time_zone=self._closing.zone)
+        draft = period_in(await preview_period(self._ledger, question))
         book = self._pipeline.fleet.book
         period = replace(draft, closed_us=self._clock(), version=__version__, price_book=book.digest if book else "")
         period = replace(period, hash=period.computed_hash())

@@ -9,11 +9,11 @@ from asyncio.subprocess import PIPE, Process
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from gputally.answers.parameters import InvalidRequest
 from gputally.model.printable import printable
 from gputally.questions.answer import LENGTH_BYTES, Ended, Outcome
-from gputally.questions.ledger_question import LedgerQuestion
 from gputally.questions.parameter import InvalidQuestion
 from gputally.web.report_requests import in_query
 
@@ -65,10 +65,10 @@ class Limits(NamedTuple):
 
     def failure(self, status: int, errors: str) -> ReportUnavailable:
         """For a process that ended with this status and wrote these errors."""
-        return self.too_large() if is_of_memory(errors) else ReportFailed(status, errors)
+        return self.too_large() if _is_of_memory(errors) else ReportFailed(status, errors)
 
 
-def is_of_memory(errors: str) -> bool:
+def _is_of_memory(errors: str) -> bool:
     """Whether a process failed because it may use no more memory."""
     return "MemoryError" in errors or "out of memory" in errors
 
@@ -85,9 +85,9 @@ class LedgerProcess:
         self._process: Process | None = None
         self._idle: asyncio.TimerHandle | None = None
 
-    async def answer(self, question: LedgerQuestion) -> bytes:
+    async def answer(self, question: Struct, limits: Limits | None = None) -> bytes:
         """What the command of the question prints. Raises: InvalidRequest, ReportUnavailable."""
-        limits, is_usable = Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, _SMALLER), False
+        limits, is_usable = limits or Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, _SMALLER), False
         try:
             async with asyncio.timeout(limits.seconds):
                 process = await self._started(limits)
@@ -131,7 +131,7 @@ class LedgerProcess:
         if self._process is None:
             command = (*_PROGRAM, self._ledger)
             self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
-            restrain(self._process.pid, limits.memory_bytes)
+            _restrain(self._process.pid, limits.memory_bytes)
         return self._process
 
 
@@ -140,7 +140,7 @@ def _has_ended(process: Process) -> bool:
     return process.stdout is None or process.stdout.at_eof()
 
 
-async def _exchanged(process: Process, question: LedgerQuestion, limits: Limits) -> tuple[bytes, Outcome]:
+async def _exchanged(process: Process, question: Struct, limits: Limits) -> tuple[bytes, Outcome]:
     """What the process prints for the question, and how it ended. Raises: ReportUnavailable."""
     assert process.stdin
     try:
@@ -183,7 +183,7 @@ def _result(body: bytes, outcome: Outcome, limits: Limits) -> bytes:
             raise ReportFailed(outcome.exit_status, outcome.text)
 
 
-def restrain(pid: int, memory_bytes: int) -> None:
+def _restrain(pid: int, memory_bytes: int) -> None:
     """Limit the memory of the process, and prefer others for the CPU."""
     with contextlib.suppress(ProcessLookupError):  # it has ended already
         resource.prlimit(pid, resource.RLIMIT_DATA, (memory_bytes, memory_bytes))

@@ -1,18 +1,15 @@
-"""Runs what reads the ledger in processes of their own, so that it never delays a scrape or an event."""
+"""Answers questions to the ledger from processes of their own, so that they never delay a scrape or an event."""
 
-import asyncio
-import contextlib
 import logging
-import re
-import sys
 import time
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from gputally.answers.parameters import InvalidRequest
+from msgspec import Struct
+
 from gputally.questions.ledger_question import LedgerQuestion
+from gputally.questions.own import BudgetsNow, PeriodNow
 from gputally.web.ledger_process import (
     MEMORY_BYTES,
     OUTPUT_BYTES,
@@ -21,7 +18,6 @@ from gputally.web.ledger_process import (
     Limits,
     ReportFailed,
     ReportUnavailable,
-    restrain,
 )
 from gputally.web.turns import Turns, in_thread
 
@@ -34,11 +30,6 @@ PLACES: Final = 8
 KEPT_SECONDS: Final = 60.0
 """How long a result is kept for the same request, so that its pages fit together."""
 _MAX_KEPT: Final = 4
-_REJECTED: Final = 2
-"""Exit status of a command with invalid flags."""
-_PROGRAM: Final = (sys.executable, "-P", "-m", "gputally")
-_REJECTION: Final = re.compile(r".*: error: (argument )?(--)?|^gputally: (--)?", re.DOTALL)
-"""What precedes the name of a parameter in the message of a command."""
 _SHORTER: Final = "choose a shorter `period` in the section `closing`"
 
 logger = logging.getLogger(__name__)
@@ -48,7 +39,6 @@ class ReportRunner:
     """Answers one question to the ledger at this URL at a time; a context, at whose end its process ends."""
 
     def __init__(self, ledger: str) -> None:
-        self._ledger = ledger
         self._turns = Turns(1, places=PLACES)
         self._process = LedgerProcess(ledger)
         self._kept: dict[LedgerQuestion, tuple[float, bytes]] = {}
@@ -81,16 +71,14 @@ class ReportRunner:
         """Answer this question from a body that was just made: that of the same question, with its cut-off."""
         self._kept[question] = time.monotonic(), body
 
-    async def run_command(self, name: str, arguments: tuple[str, ...]) -> bytes:
-        """What another command prints that reads the ledger; it takes turns with the questions of clients.
+    async def budgets(self, question: BudgetsNow) -> bytes:
+        """What `gputally budgets` prints as JSON; it takes turns with the questions of clients.
 
-        Only for the process itself, which always gets its turn. The process that is warm ends before, so that both
-        never need memory at the same time. Raises: InvalidRequest, ReportUnavailable.
+        Only for the process itself, which always gets its turn. Raises: InvalidRequest, ReportUnavailable.
         """
-        limits = Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, f"run gputally {name} on a copy of the ledger")
+        limits = Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, "run gputally budgets on a copy of the ledger")
         async with self._turns.turn():
-            await self._process.end()
-            return await _own_output((*_PROGRAM, name, f"--ledger={self._ledger}", *arguments), limits)
+            return await _own_answer(self._process, question, limits)
 
     async def _fresh(self, question: LedgerQuestion) -> bytes:
         try:
@@ -104,65 +92,20 @@ class ReportRunner:
         return body
 
 
-async def preview_period(ledger: str, *, name: str, zone: str) -> bytes:
-    """What `gputally periods --preview` prints as JSON: the period as it would be closed now.
+async def preview_period(ledger: str, question: PeriodNow) -> bytes:
+    """What `gputally periods --preview` prints as JSON, from a process of its own.
 
     Raises: InvalidRequest, ReportUnavailable.
     """
-    command = (*_PROGRAM, "periods", f"--ledger={ledger}", f"--time-zone={zone}", "--preview", "--output=json", name)
-    return await _own_output(command, Limits(PREVIEW_MEMORY_BYTES, PREVIEW_BYTES, PREVIEW_SECONDS, _SHORTER))
+    limits = Limits(PREVIEW_MEMORY_BYTES, PREVIEW_BYTES, PREVIEW_SECONDS, _SHORTER)
+    return await _own_answer(LedgerProcess(ledger), question, limits)
 
 
-async def _own_output(command: tuple[str, ...], limits: Limits) -> bytes:
-    """What a command of the aggregator itself prints, whose errors are for its log."""
+async def _own_answer(process: LedgerProcess, question: Struct, limits: Limits) -> bytes:
+    """What the aggregator itself asks, whose errors are for its log; then the process ends, as nobody follows up."""
     try:
-        return await _output(command, limits)
+        return await process.answer(question, limits)
     except ReportFailed as error:
-        raise ReportUnavailable(error.errors.removeprefix("gputally: ")) from None
-
-
-async def _output(command: tuple[str, ...], limits: Limits) -> bytes:
-    """What the command prints. Raises: InvalidRequest, ReportUnavailable."""
-    process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE)
-    try:
-        restrain(process.pid, limits.memory_bytes)
-        async with asyncio.timeout(limits.seconds):
-            body, errors = await _read(process, limits)
-            status = await process.wait()
-    except TimeoutError:
-        raise limits.too_slow() from None
+        raise ReportUnavailable(error.errors) from None
     finally:
-        await _ended(process)
-    if status:
-        raise _failure(status, errors.decode(errors="replace"), limits)
-    return body
-
-
-async def _read(process: Process, limits: Limits) -> tuple[bytes, bytes]:
-    """The output and the errors of the process. Raises: ReportUnavailable if they are too long."""
-    assert process.stdout
-    assert process.stderr
-    errors = asyncio.create_task(process.stderr.read(), name="errors of a report")
-    body = bytearray()
-    try:
-        while part := await process.stdout.read(2**16):
-            body += part
-            if len(body) > limits.output_bytes:
-                raise limits.too_long()
-        return bytes(body), await errors
-    finally:
-        errors.cancel()
-
-
-async def _ended(process: Process) -> None:
-    """End the process if it still runs."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-
-
-def _failure(status: int, errors: str, limits: Limits) -> Exception:
-    if status == _REJECTED:
-        return InvalidRequest(_REJECTION.sub("", errors).strip())
-    return limits.failure(status, errors)
+        await process.end()

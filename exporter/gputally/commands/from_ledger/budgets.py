@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from gputally.commands.from_ledger.reading import LedgerFiles
 from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
@@ -12,6 +13,7 @@ from gputally.model.budgets import GPU_HOURS
 from gputally.output.budgets import budgets_answer
 from gputally.output.writer import write_answer
 from gputally.process.clock import zone_named
+from gputally.questions.own import BudgetsNow
 from gputally.reports.budgets import BudgetRow, budget_row, evaluate
 
 
@@ -31,6 +33,11 @@ def show_budgets(ledger: str, configuration: str, prices: str, *, output: str, d
     _warn(rows, output=output)
     sys.stdout.flush()
     return 0
+
+
+def show_budgets_now(question: BudgetsNow, files: LedgerFiles) -> int:
+    """Print the budgets for the aggregator. Raises: as `show_budgets`."""
+    return show_budgets(files.ledger, question.configuration, question.prices, output="json", decimals=9)
 
 
 def _warn(rows: list[BudgetRow], *, output: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from gputally.commands.from_ledger.reading import time_zone
+from gputally.commands.from_ledger.reading import LedgerFiles, time_zone
 from gputally.commands.progress import ProgressLine, ending_at_once
 from gputally.errors import ConfigError, LedgerDamaged, Problem
 from gputally.formatting.formats import places
@@ -14,6 +14,7 @@ from gputally.ledger.open import reading_once
 from gputally.ledger.protocol import LedgerReader
 from gputally.output.periods import Invoice, invoice_answer, list_answer
 from gputally.output.writer import write_answer
+from gputally.questions.own import PeriodNow
 from gputally.reports.closing import draft_period
 from gputally.reports.windows import parse_window
 
@@ -53,6 +54,14 @@ def periods(ledger: str, options: PeriodOptions) -> int:
     if broken:
         raise LedgerDamaged(f"{broken.text}; compare it with a backup: docs/closing.md#verification")
     return 0
+
+
+def show_period_now(question: PeriodNow, files: LedgerFiles) -> int:
+    """Print a period for the aggregator, as it would be closed now. Raises: as `periods`."""
+    options = PeriodOptions(
+        period=question.name, by=(), preview=True, time_zone=question.time_zone, output="json", decimals=None
+    )
+    return periods(files.ledger, options)
 
 
 def _chosen(closed: Sequence[ClosedPeriod], name: str | None) -> ClosedPeriod | None:

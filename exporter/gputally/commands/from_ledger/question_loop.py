@@ -22,6 +22,7 @@ import msgspec
 from gputally.commands.from_ledger.reading import LedgerFiles
 from gputally.errors import ConfigError, GputallyError
 from gputally.questions.answer import LENGTH_BYTES, Ended, Outcome
+from gputally.questions.own import BudgetsNow, PeriodNow
 from gputally.questions.parameter import InvalidQuestion
 from gputally.questions.preemptions import Preemptions
 from gputally.questions.report import Report
@@ -31,9 +32,11 @@ _ANSWERS: Final[Mapping[type, str]] = {
     Report: "report:report",
     Waits: "waits:report_waits",
     Preemptions: "preemptions:list_preemptions",
+    BudgetsNow: "budgets:show_budgets_now",
+    PeriodNow: "periods:show_period_now",
 }
 """The functions that answer, by question; a module is imported when it is asked for the first time."""
-_QUESTION: Final = msgspec.json.Decoder(Report | Waits | Preemptions)
+_QUESTION: Final = msgspec.json.Decoder(Report | Waits | Preemptions | BudgetsNow | PeriodNow)
 WARM_BYTES: Final = 80 * 2**20
 """Largest resident size at which the process waits for another question: a large report leaves memory that Python does
 not return, so after one the process ends."""
