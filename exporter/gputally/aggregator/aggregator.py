@@ -44,7 +44,7 @@ from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_DAY, US_PER_SECOND
 from gputally.process.clock import Clock
-from gputally.web import status_page
+from gputally.web import server
 from gputally.web.access_policy import AccessPolicy, policy_source
 from gputally.web.openapi import PENDING_DESCRIBED
 from gputally.web.pending_routes import BODIES, PendingRoutes
@@ -294,7 +294,7 @@ def _pending(pipeline: Pipeline, clock: Clock, *, with_room: bool) -> PendingNow
 
 async def _sections(
     running: RunningAggregator, clock: Clock, tenants: frozenset[str] | None
-) -> Sequence[status_page.StatusTable]:
+) -> Sequence[server.StatusTable]:
     """The tables of the status page; a thread derives the pods."""
     pipeline = running.pipeline
     now = allocations_now(pipeline, clock)

@@ -16,7 +16,7 @@ from gputally.process.clock import Clock
 from gputally.web.filtered_routes import allocations_route, at_risk_route
 from gputally.web.pending_routes import PENDING_PAGE_PATH
 from gputally.web.report_routes import OPENAPI_PATH, PAGE_PATH
-from gputally.web.status_page import StatusTable
+from gputally.web.server import StatusTable
 
 _MOST_ROWS: Final = 50
 PODS_PATH: Final = "/metrics/pods"

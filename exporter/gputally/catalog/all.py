@@ -14,7 +14,6 @@ from gputally.catalog.aggregator import pod_metrics as pods
 from gputally.catalog.aggregator import preemption_metrics as preemption
 from gputally.catalog.aggregator import price_metrics as prices
 from gputally.catalog.aggregator import tier_metrics as tiers
-from gputally.catalog.aggregator import uncreated_metrics as uncreated
 from gputally.catalog.aggregator import usage_metrics as usage
 from gputally.catalog.aggregator import wait_metrics as waits
 from gputally.catalog.metric import Metric
@@ -27,7 +26,7 @@ FLEET: Final[tuple[Metric[Snapshot], ...]] = (
     *tiers.METRICS,
     *pending.METRICS,
     *waits.METRICS,
-    *uncreated.METRICS,
+    *pending.UNCREATED_METRICS,
     *preemption.METRICS,
     *lost_work.METRICS,
     *prices.METRICS,

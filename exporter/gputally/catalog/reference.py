@@ -12,7 +12,6 @@ from gputally.catalog.aggregator import pending_metrics as pending
 from gputally.catalog.aggregator import preemption_metrics as preemption
 from gputally.catalog.aggregator import price_metrics as prices
 from gputally.catalog.aggregator import tier_metrics as tiers
-from gputally.catalog.aggregator import uncreated_metrics as uncreated
 from gputally.catalog.aggregator import usage_metrics as usage
 from gputally.catalog.aggregator import wait_metrics as waits
 from gputally.catalog.all import BUDGETS, HEALTH, PODS
@@ -24,7 +23,7 @@ GROUPS: Final[Mapping[str, Sequence[Metric[Any]]]] = {
     "Usage": usage.METRICS,
     "Capacity": capacity.METRICS,
     "Tiers": tiers.METRICS,
-    "Pending": (*pending.METRICS, *waits.METRICS, *uncreated.METRICS),
+    "Pending": (*pending.METRICS, *waits.METRICS, *pending.UNCREATED_METRICS),
     "Preemption": (*preemption.METRICS, *lost_work.METRICS),
     "Pods and nodes": PODS,
     "Prices": prices.METRICS,

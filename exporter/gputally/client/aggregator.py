@@ -10,8 +10,7 @@ import msgspec
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 from yarl import URL
 
-from gputally.client.access import Credentials
-from gputally.client.port_forward import Service, forwarded
+from gputally.client.access import Credentials, Service, forwarded
 from gputally.errors import AggregatorRefused, AggregatorUnreachable, NotFound
 from gputally.model.api.allocations import VERSION, AllocationsDocument
 from gputally.model.api.paths import ALLOCATIONS_PATH

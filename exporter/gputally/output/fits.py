@@ -7,8 +7,7 @@ from gputally.formatting.amounts import byte_words, count_words, gpu_words
 from gputally.formatting.wrapping import Fact, Grid, Paragraph, Parts
 from gputally.model.api.fits import FitsDocument, PoolFits
 from gputally.model.pod_sizes import SIZES, Stranded
-from gputally.output.answer import Answer
-from gputally.output.live_answer import live_answer
+from gputally.output.answer import Answer, live_answer
 
 _NOT_YET: Final = "It is not yet known what fits: the pods on the nodes with GPUs are still being listed. Ask again."
 _NONE: Final = "No node has GPUs."

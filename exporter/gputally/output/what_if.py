@@ -9,8 +9,7 @@ from gputally.formatting.amounts import gpu_words, listed, money, pod_words, pod
 from gputally.formatting.wrapping import Fact, Paragraph, Parts
 from gputally.model.api.what_if import PodForecast, WhatIfDocument
 from gputally.model.api.why import OccupantPod
-from gputally.output.answer import Answer
-from gputally.output.live_answer import live_answer
+from gputally.output.answer import Answer, live_answer
 from gputally.output.why import obstacle_parts, occupant_parts, others_parts, would_help
 
 _COLUMNS: Final = (

@@ -36,8 +36,7 @@ from gputally.model.api.pending import (
 )
 from gputally.model.api.why import Help, ObstacleText, OccupantPod, WhyAnswer, WhyDocument
 from gputally.model.printable import printable
-from gputally.output.answer import Answer
-from gputally.output.live_answer import live_answer
+from gputally.output.answer import Answer, live_answer
 
 _WORKLOAD_HEADS: Final = ("GPUS", "PODS", "TIER", "SINCE", "REASON", "WORKLOAD")
 _NOT_IN_CSV: Final = ("cost_range", "findings")

@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from html import escape
 from typing import Final, NamedTuple
 
 from aiohttp import web
@@ -14,19 +15,90 @@ from msgspec import Struct
 from gputally.errors import AddressTaken, ConfigError, GputallyError
 from gputally.exposition.negotiation import media
 from gputally.exposition.text_format import filter_by_tenant
-from gputally.formatting.html_pages import PAGE_HEADERS
+from gputally.formatting.html_pages import PAGE_HEADERS, page_start
 from gputally.process.addresses import FLAG, Address, parse_all, problem
-from gputally.web import status_page
 from gputally.web.access_policy import AccessPolicy
 from gputally.web.authentication import TENANTS, Authenticator
 from gputally.web.connections import HEADERS, accepting, served
 from gputally.web.responses import joined, packed, wants_gzip
 from gputally.web.turns import ANSWERS, Turns, answer_turns, busy_rejected
 
+REFRESH_SECONDS: Final = 30
+LINKS: Final = (
+    ("/metrics", "metrics in the Prometheus format"),
+    ("/healthz", "whether the process is alive"),
+    ("/readyz", "whether all parts are ready, and which are not"),
+)
+"""(path, meaning) of the pages that every process serves."""
+DOCUMENTATION: Final = ("https://github.com/gputally/gputally/tree/main/docs", "documentation, dashboards and runbooks")
+
+
+class StatusTable(NamedTuple):
+    """A table with plain texts as cells. Columns from the second on are numbers if `numbers` says so."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: bool = False
+
+
+def status_page(
+    *,
+    title: str,
+    about: str,
+    version: str,
+    missing: Sequence[str] = (),
+    sections: Iterable[StatusTable] = (),
+    links: Iterable[tuple[str, str]] = (),
+) -> str:
+    """The page as HTML; all arguments are plain text. `missing` is what the process waits for, none if it is ready."""
+    entries = "\n".join(
+        f'<dt><a href="{escape(path)}">{escape(path)}</a></dt><dd>{escape(meaning)}</dd>'
+        for path, meaning in (*LINKS, *links, DOCUMENTATION)
+    )
+    return f"""\
+{page_start(title, refresh_s=REFRESH_SECONDS)}\
+<p>{escape(about)}</p>
+{_state(missing)}
+{"".join(map(_table, sections))}<h2>Pages</h2>
+<dl>
+{entries}
+</dl>
+</main>
+<footer>Version {escape(version)}. This page reloads every {REFRESH_SECONDS} seconds.</footer>
+</body>
+</html>
+"""
+
+
+def _state(missing: Sequence[str]) -> str:
+    if not missing:
+        return '<p class="state ready" role="status">Ready</p>'
+    items = "".join(f"<li>{escape(each)}</li>" for each in missing)
+    return f'<div class="state waiting" role="status"><p>Not ready:</p><ul>{items}</ul></div>'
+
+
+def _table(section: StatusTable) -> str:
+    classes = ["", *[' class="number"' if section.numbers else ""] * (len(section.heads) - 1)]
+    heads = "".join(
+        f'<th scope="col"{style}>{escape(head)}</th>' for head, style in zip(section.heads, classes, strict=True)
+    )
+    rows = "".join(f"<tr>{_cells(row, classes)}</tr>\n" for row in section.rows)
+    empty = f'<tr><td colspan="{len(section.heads)}">none</td></tr>\n'
+    caption = f"<caption>{escape(section.title)}</caption>"
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>\n{rows or empty}</tbody></table>\n"
+
+
+def _cells(row: Sequence[str], classes: Sequence[str]) -> str:
+    first, *others = zip(row, classes, strict=True)
+    cells = "".join(f"<td{style}>{escape(cell)}</td>" for cell, style in others)
+    return f'<th scope="row">{escape(first[0])}</th>{cells}'
+
+
 METRICS_PATH: Final = "/metrics"
 Scrape = Callable[[bool], Awaitable[bytes]]
 """The exposition as of now, in OpenMetrics if the argument says so, else in the text format."""
-Sections = Callable[[frozenset[str] | None], Awaitable[Sequence[status_page.StatusTable]]]
+Sections = Callable[[frozenset[str] | None], Awaitable[Sequence[StatusTable]]]
 """The tables of the status page, for a user restricted to these tenants, None for all."""
 
 GRACE_SECONDS: Final = 5.0
@@ -197,7 +269,7 @@ def _status(site: Site) -> Callable[[web.Request], Awaitable[web.StreamResponse]
     async def root(request: web.Request) -> web.StreamResponse:
         async with request.app[ANSWERS].turn():
             sections = await site.sections(TENANTS.get()) if site.sections else ()
-        page = status_page.page(
+        page = status_page(
             title=site.title,
             about=site.about,
             version=site.version,

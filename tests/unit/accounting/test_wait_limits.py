@@ -9,7 +9,7 @@ from msgspec import structs
 from gputally.accounting.fleet.snapshot import Snapshot, publish
 from gputally.accounting.totals.total import Total
 from gputally.answers.uncreated_workloads import workload_sentence
-from gputally.catalog.aggregator.uncreated_metrics import UNCREATED_GPU_SECONDS, UNCREATED_GPUS
+from gputally.catalog.aggregator.pending_metrics import UNCREATED_GPU_SECONDS, UNCREATED_GPUS
 from gputally.catalog.aggregator.wait_metrics import NOT_CHARGED, REASON_GPUS, REASON_PODS
 from gputally.catalog.metric import Row
 from gputally.model.kube.kinds import Kind

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 from aiohttp import ClientSession, web
 
-from gputally.client.access import Credentials
+from gputally.client.access import Credentials, Service, forwarded
 from gputally.client.aggregator import AggregatorClient, InvalidQuestion
-from gputally.client.port_forward import Service, forwarded
 from gputally.errors import AggregatorUnreachable, ConfigError
 from gputally.model.api.paths import ALLOCATIONS_PATH
 from tests.unit.output.allocations_documents import document

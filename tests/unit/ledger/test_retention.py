@@ -13,7 +13,7 @@ import pytest
 
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite import free_pages
+from gputally.ledger.sqlite import retention
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.units import US_PER_DAY
 from tests.contract.records import pod, segment, step
@@ -28,7 +28,7 @@ class DiskUsage(NamedTuple):
 @pytest.fixture(autouse=True)
 def _no_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few free pages stay in small files."""
-    monkeypatch.setattr(free_pages, "_KEPT", 8)
+    monkeypatch.setattr(retention, "_KEPT", 8)
 
 
 def filled(path: Path) -> Path:

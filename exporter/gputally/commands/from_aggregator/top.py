@@ -15,9 +15,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from gputally.client.access import Credentials, access_problems, credentials_from, service_from
+from gputally.client.access import Credentials, Service, access_problems, credentials_from, service_from
 from gputally.client.aggregator import AggregatorClient, connected
-from gputally.client.port_forward import Service
 from gputally.errors import AggregatorUnreachable, ConfigError, Problem
 from gputally.model.api.allocations import AllocationsDocument
 from gputally.output.top import KEYS, screen

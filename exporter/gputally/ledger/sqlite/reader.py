@@ -33,7 +33,15 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.sqlite import allocation_views, capacity, disruptions, gaps, usage
-from gputally.ledger.sqlite.allocated_time import ReadPlan, Sums, SumsBy, allocated_times, by_labels, read_sums
+from gputally.ledger.sqlite.allocated_time import (
+    ReadPlan,
+    Sums,
+    SumsBy,
+    allocated_times,
+    by_labels,
+    read_progress,
+    read_sums,
+)
 from gputally.ledger.sqlite.capacity import read_bindings, read_capacity, read_node_ends, read_steps
 from gputally.ledger.sqlite.closed_periods import read_closed
 from gputally.ledger.sqlite.daily_sums import expect_whole_days
@@ -41,7 +49,6 @@ from gputally.ledger.sqlite.disruptions import read_lost_work, read_pending, rea
 from gputally.ledger.sqlite.file import connect_reading
 from gputally.ledger.sqlite.gaps import read_ended_in_gaps
 from gputally.ledger.sqlite.integrity import converted_errors
-from gputally.ledger.sqlite.jobs import read_progress
 from gputally.ledger.sqlite.lost_time import read_lost
 from gputally.ledger.sqlite.named_tenants import NAMED, tenants_named
 from gputally.ledger.sqlite.priority_classes import CLASS_VERSIONS

@@ -1,17 +1,39 @@
-"""Rolls what ended before the retention up into daily rows, in small transactions."""
+"""Rolls what ended before the retention up into daily rows and gives free pages back, in small transactions."""
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Final
 
 from gputally.ledger.sqlite.daily_rows import DailyLost, DailyRows, hour_of
 from gputally.ledger.sqlite.ended_pods import MARK, EndedPods, EndedPodsReader, uid_hash
-from gputally.ledger.sqlite.free_pages import Transaction
 from gputally.ledger.sqlite.pod_days import delete_days
+from gputally.ledger.sqlite.schema import INCREMENTAL
 from gputally.ledger.sqlite.usage import MEASURED
 from gputally.ledger.sqlite.waits import delete_old_waits
 from gputally.model.units import US_PER_DAY
+
+Transaction = Callable[[], AbstractContextManager[None]]
+_PAGES: Final = 100
+"""Pages moved in one step, in some ms."""
+_KEPT: Final = 256
+"""Free pages that stay for the next writes: 1 MiB."""
+
+
+def release_pages(connection: sqlite3.Connection, transaction: Transaction) -> Iterator[None]:
+    """Give free pages back, some in each step. Raises: sqlite3's errors."""
+    while _value(connection, "auto_vacuum") == INCREMENTAL and _value(connection, "freelist_count") > _KEPT:
+        with transaction():
+            for _ in range(_PAGES):  # Python takes only the first of the steps that SQLite needs for more than one
+                connection.execute("PRAGMA incremental_vacuum(1)")
+        yield
+
+
+def _value(connection: sqlite3.Connection, name: str) -> int:
+    found: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
+    return found
+
 
 _DAYS: Final = 20
 """Days of one GPU that are rolled up in one transaction."""

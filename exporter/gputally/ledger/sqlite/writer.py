@@ -22,11 +22,10 @@ from gputally.ledger.sqlite.allocation_tables import AllocationTables
 from gputally.ledger.sqlite.closed_periods import append_period
 from gputally.ledger.sqlite.disruptions import FINISH_DELIVERY, INSERT_DELIVERY, deliveries
 from gputally.ledger.sqlite.file import Lock, connect
-from gputally.ledger.sqlite.free_pages import release_pages
 from gputally.ledger.sqlite.integrity import converted_errors, mark
 from gputally.ledger.sqlite.priority_classes import INSERT_CLASS_VERSION, class_versions
 from gputally.ledger.sqlite.reconciled_sums import increased, minus, stored_sums, sum_rows, touched_sums
-from gputally.ledger.sqlite.retention import RollUp
+from gputally.ledger.sqlite.retention import RollUp, release_pages
 from gputally.ledger.sqlite.schema import missing_part
 from gputally.ledger.sqlite.waits import (
     DELETE_UNCREATED,
