@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gputally.answers.verdict_words import REASONS
 from gputally.formatting.amounts import (
@@ -29,9 +29,11 @@ from gputally.model.api.why import (
     WhyAnswer,
     WhyDocument,
 )
-from gputally.model.kube.policy import LIMITS, REQUESTS
-from gputally.model.needs import CPU, QuotaState, resource_of
 from gputally.model.partial_gangs import NotCompared
+from gputally.model.quantities import CPU, LIMITS, REQUESTS, resource_of
+
+if TYPE_CHECKING:
+    from gputally.model.needs import QuotaState
 
 NO_CLASS: Final = "no PriorityClass"
 OCCUPANT_HEADS: Final = ("GPUs", "Tier", "Priority", "Per hour", "Preemptible", "Pod (tenant)")
@@ -315,7 +317,7 @@ def _non_empty(*lines: tuple[str, str]) -> Facts:
     return ((head, text) for head, text in lines if text)
 
 
-def quota_refusal(quota: QuotaState | None) -> QuotaRefusal | None:
+def quota_refusal(quota: "QuotaState | None") -> QuotaRefusal | None:
     """The quota in units of people."""
     if quota is None:
         return None

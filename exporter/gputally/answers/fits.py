@@ -8,8 +8,9 @@ from gputally.answers.parameters import FITS_PARAMETERS, InvalidRequest, expect_
 from gputally.answers.planned_pods import quantity_parameter
 from gputally.answers.viewer import Viewer
 from gputally.model.api.fits import FitsDocument, PoolFits
-from gputally.model.needs import CPU, MEMORY, Amounts, Place
+from gputally.model.needs import Amounts, Place
 from gputally.model.pod_sizes import SIZES, Capacity
+from gputally.model.quantities import CPU, MEMORY
 from gputally.model.units import to_datetime
 from gputally.placement.fits_now import LEAST_PER_GPU, Labels, fits_now
 from gputally.placement.resource_requests import amount_of

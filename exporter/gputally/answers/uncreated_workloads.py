@@ -15,8 +15,8 @@ from gputally.answers.wait_costs import BEYOND_NODES
 from gputally.formatting.amounts import amount_words, bare_amount
 from gputally.model.advice import Actor
 from gputally.model.api.pending import PendingReason, PendingWorkload
-from gputally.model.kube.policy import LIMITS
 from gputally.model.needs import QuotaState
+from gputally.model.quantities import LIMITS
 from gputally.model.units import GPU, to_datetime
 from gputally.model.verdicts import Reason
 from gputally.model.waits import Uncharged, UncreatedWorkload

@@ -1,17 +1,20 @@
 """Verdicts and their obstacles in words."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from gputally.formatting.amounts import amount_words, bare_amount, listed
-from gputally.model.needs import GangState, Needs, Situation, resource_of
+from gputally.model.quantities import resource_of
 from gputally.model.verdicts import MEMBERS, Obstacle, ObstacleKind, Reason, Verdict
+
+if TYPE_CHECKING:
+    from gputally.model.needs import GangState, Needs, Situation
 
 _MOST_TASKS: Final = 4
 """Tasks of a gang that are named."""
-Sentence = Callable[[Verdict, Needs | None, Situation], str]
+Sentence = Callable[[Verdict, "Needs | None", "Situation"], str]
 
 
 class ReasonWords(Struct, frozen=True, kw_only=True):
@@ -36,7 +39,7 @@ NODE_COUNTS: Final[Mapping[ObstacleKind, str]] = {
 """What keeps a pod from so many nodes."""
 
 
-def sentence(verdict: Verdict, needs: Needs | None, situation: Situation) -> str:
+def sentence(verdict: Verdict, needs: "Needs | None", situation: "Situation") -> str:
     """Why the pod waits, as the end of a sentence about it."""
     found = REASONS[verdict.reason].sentence
     return found if isinstance(found, str) else found(verdict, needs, situation)
@@ -60,13 +63,13 @@ def _on(verdict: Verdict) -> str:
     return f" on {verdict.node}" if verdict.node else ""
 
 
-def _preempting(verdict: Verdict, _needs: Needs | None, _situation: Situation) -> str:
+def _preempting(verdict: Verdict, _needs: "Needs | None", _situation: "Situation") -> str:
     is_one = len(verdict.victims) == 1
     count = f"{len(verdict.victims) or ''} pod{'' if is_one else 's'} of lower priority".strip()
     return f"it fits if {count}{_on(verdict)} {'is' if is_one else 'are'} preempted, not done yet"
 
 
-def _never_preempts(_verdict: Verdict, needs: Needs | None, _situation: Situation) -> str:
+def _never_preempts(_verdict: Verdict, needs: "Needs | None", _situation: "Situation") -> str:
     name = f"its class {needs.class_name}" if needs and needs.class_name else "it"
     return f"pods of lower priority hold what it needs, but {name} never preempts"
 
@@ -79,7 +82,7 @@ def _named(verdict: Verdict, kind: ObstacleKind) -> str:
     return listed([each.what for each in verdict.obstacles if each.kind is kind] or ["an unknown one"])
 
 
-def _quota(verdict: Verdict, _needs: Needs | None, situation: Situation) -> str:
+def _quota(verdict: Verdict, _needs: "Needs | None", situation: "Situation") -> str:
     quota = situation.quota
     if quota is None:
         return "its quota is used up"
@@ -113,7 +116,7 @@ def _of_quota(each: Obstacle) -> str:
     return f"quota {name}: {quota_words(key, each.needed or 0)} needed, {_bare(key, each.free or 0)} left"
 
 
-def _gang(_verdict: Verdict, _needs: Needs | None, situation: Situation) -> str:
+def _gang(_verdict: Verdict, _needs: "Needs | None", situation: "Situation") -> str:
     gang = situation.gang
     if gang is None:
         return "its gang is incomplete"
@@ -125,14 +128,14 @@ def _gang(_verdict: Verdict, _needs: Needs | None, situation: Situation) -> str:
     return f"{needs}{_tasks(gang)}"
 
 
-def _tasks(gang: GangState) -> str:
+def _tasks(gang: "GangState") -> str:
     """The tasks of a gang that lack pods, or whose pods lack resources."""
     missing = [f"task {each.name}: {each.members} of {each.least}" for each in gang.tasks if each.members < each.least]
     unbound = [f"task {each.name}: {each.bound} of {each.least}" for each in gang.tasks if each.bound < each.least]
     return f" ({listed((missing or unbound)[:_MOST_TASKS])})" if unbound else ""
 
 
-def _lacking(verdict: Verdict, _needs: Needs | None, _situation: Situation) -> str:
+def _lacking(verdict: Verdict, _needs: "Needs | None", _situation: "Situation") -> str:
     lacking = [each for each in verdict.obstacles if each.kind in (ObstacleKind.RESOURCE, ObstacleKind.SIZE)]
     names = dict.fromkeys("CPU" if each.what == "cpu" else each.what for each in lacking)
     return f"enough GPUs are there{_on(verdict)}, but not enough {listed(names) if names else 'CPU or memory'}"

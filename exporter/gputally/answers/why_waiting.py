@@ -29,8 +29,9 @@ from gputally.model.api.why import (
     WhyDocument,
 )
 from gputally.model.kube.pods import NodeSelectorTerm
-from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Needs
+from gputally.model.needs import Needs
 from gputally.model.pod_record import PodRecord
+from gputally.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
 from gputally.model.verdicts import FindingKind, Obstacle, ObstacleKind, Reason, Verdict
 from gputally.placement.priority_findings import findings

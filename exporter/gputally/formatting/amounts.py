@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Final
 
 from gputally.model.api.why import OccupantPod
-from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from gputally.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 _MILLI: Final = 1000

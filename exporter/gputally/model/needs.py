@@ -5,15 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.model.kube.pods import NodeSelectorTerm, Toleration
-from gputally.model.kube.policy import LIMITS, REQUESTS
 from gputally.model.price import Asset
-
-CPU: Final = "cpu"
-MEMORY: Final = "memory"
-EPHEMERAL_STORAGE: Final = "ephemeral-storage"
-PODS: Final = "pods"
-PODS_KEYS: Final = (PODS, "count/pods")
-"""The keys by which a ResourceQuota limits the number of pods."""
 
 SHARES: Final = "shares of GPUs"
 """Pods with shares of GPUs are placed by schedulers of their own, by rules of their own."""
@@ -131,11 +123,6 @@ class QuotaState(Struct, frozen=True, kw_only=True, gc=False):
     hard: int
     used: int
     needed: int
-
-
-def resource_of(key: str) -> str:
-    """The resource that a key of a ResourceQuota limits: `cpu` of `requests.cpu`; `pods` of `count/pods`."""
-    return PODS if key in PODS_KEYS else key.removeprefix(REQUESTS).removeprefix(LIMITS)
 
 
 class Situation(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,4 +1,4 @@
-"""Quantities of Kubernetes, such as `500m`, `1.5`, `32Gi` and `1e3`, which are not negative where they are read.
+"""Resources of Kubernetes: names, and quantities such as `500m`, `1.5`, `32Gi` and `1e3`, none of them negative.
 
 Source: k8s.io/apimachinery pkg/api/resource/quantity.go, ParseQuantity, Value and MilliValue.
 """
@@ -6,6 +6,15 @@ Source: k8s.io/apimachinery pkg/api/resource/quantity.go, ParseQuantity, Value a
 import re
 from typing import Final
 
+REQUESTS: Final = "requests."
+"""Quotas of extended resources have this prefix. Source: k8s.io/kubernetes pkg/apis/core/helper/helpers.go."""
+LIMITS: Final = "limits."
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+PODS_KEYS: Final = (PODS, "count/pods")
+"""The keys by which a ResourceQuota limits the number of pods."""
 _UNITS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 MOST: Final = 2**63 - 1
 """The API server's quantities have 64 bits."""
@@ -43,3 +52,8 @@ def _parsed(quantity: str | int) -> tuple[int, int]:
     part, suffix = match["part"] or "", match["suffix"] or ""
     digits = int(f"{match['whole']}{part}") << _BINARY.get(suffix, 0)
     return digits, int(match["exponent"] or 0) + _UNITS.get(suffix, 0) - len(part)
+
+
+def resource_of(key: str) -> str:
+    """The resource that a key of a ResourceQuota limits: `cpu` of `requests.cpu`; `pods` of `count/pods`."""
+    return PODS if key in PODS_KEYS else key.removeprefix(REQUESTS).removeprefix(LIMITS)

@@ -4,8 +4,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
-from gputally.model.needs import PODS, Amounts, Needs
+from gputally.model.needs import Amounts, Needs
 from gputally.model.price import Asset
+from gputally.model.quantities import PODS
 from gputally.model.verdicts import Obstacle, ObstacleKind
 from gputally.placement.answer_cache import AboutNeeds, Exclusions
 from gputally.placement.fit import fits

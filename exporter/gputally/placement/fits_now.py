@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from gputally.model.needs import CPU, MEMORY, PODS, Amounts, Place
+from gputally.model.needs import Amounts, Place
 from gputally.model.pod_sizes import SIZES, Capacity, Stranded
+from gputally.model.quantities import CPU, MEMORY, PODS
 from gputally.model.rules import Rules
 from gputally.placement.fit import copies
 from gputally.placement.node_room import NodeRoom

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from gputally.errors import MalformedObject
 from gputally.model.kube.placeable_pods import PlaceableAffinity, PlaceableContainer, PlaceablePod, PlaceableSpec
 from gputally.model.kube.pods import NEVER, Container, NodeSelectorTerm, PodMeta, PodTemplate, Resources, Toleration
-from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, SHARES, TOO_MANY, Amounts, Needs, Taken
-from gputally.model.quantities import MOST
+from gputally.model.needs import SHARES, TOO_MANY, Amounts, Needs, Taken
+from gputally.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY, MOST, PODS
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND
 from gputally.placement.resource_requests import amount_of, counted_spec, requested

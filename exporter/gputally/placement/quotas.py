@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from gputally.errors import MalformedObject
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import Container
-from gputally.model.kube.policy import LIMITS, REQUESTS, QuotaSpec, ResourceQuota, ScopeExpression
-from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PODS_KEYS, Amounts, QuotaState, resource_of
+from gputally.model.kube.policy import QuotaSpec, ResourceQuota, ScopeExpression
+from gputally.model.needs import Amounts, QuotaState
+from gputally.model.quantities import CPU, EPHEMERAL_STORAGE, LIMITS, MEMORY, PODS, PODS_KEYS, REQUESTS, resource_of
 from gputally.placement.needs import amounts_of
 from gputally.placement.resource_requests import amount_of
 from gputally.shares.request import peak_of

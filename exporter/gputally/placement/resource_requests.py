@@ -21,8 +21,7 @@ from gputally.model.kube.placeable_pods import (
     PlaceableStatus,
 )
 from gputally.model.kube.pods import Resources
-from gputally.model.needs import CPU
-from gputally.model.quantities import MOST, rounded_up
+from gputally.model.quantities import CPU, MOST, rounded_up
 
 Quantities = Mapping[str, str | int]
 _Statuses = Mapping[str, PlaceableContainerStatus]

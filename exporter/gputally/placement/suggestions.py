@@ -7,7 +7,8 @@ from msgspec import structs
 
 from gputally.model.advice import ChangeKind, PriorityChoice, SuggestedChange, Suggestion
 from gputally.model.kube.pods import NodeSelectorTerm, Toleration
-from gputally.model.needs import CPU, EPHEMERAL_STORAGE, MEMORY, Needs, Place, Situation
+from gputally.model.needs import Needs, Place, Situation
+from gputally.model.quantities import CPU, EPHEMERAL_STORAGE, MEMORY
 from gputally.model.verdicts import Obstacle, ObstacleKind, Reason, Verdict
 from gputally.placement.eviction import would_evict
 from gputally.placement.node_room import NodeRoom

@@ -16,7 +16,8 @@ from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.errors import MalformedObject
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.meta import Object
-from gputally.model.kube.policy import REQUESTS, QuotaSpec, QuotaStatus, QuotaUse, ResourceQuota, ScopeExpression
+from gputally.model.kube.policy import QuotaSpec, QuotaStatus, QuotaUse, ResourceQuota, ScopeExpression
+from gputally.model.quantities import REQUESTS
 from gputally.model.rules import Rules
 from gputally.placement.quotas import BY_CLASS, matches_class, quota_of, terms_of
 from gputally.shares.request import requested

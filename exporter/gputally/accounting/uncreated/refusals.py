@@ -16,8 +16,8 @@ from gputally.accounting.policy.quotas import is_gpu
 from gputally.model.kube.events import Event
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.meta import Owner, OwnerReference, can_exist
-from gputally.model.kube.policy import LIMITS, REQUESTS
 from gputally.model.needs import QuotaState
+from gputally.model.quantities import LIMITS, REQUESTS
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND, to_us
 from gputally.model.verdicts import Reason

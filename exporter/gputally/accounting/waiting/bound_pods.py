@@ -10,8 +10,9 @@ from gputally.errors import MalformedObject
 from gputally.model.kube.meta import Object
 from gputally.model.kube.placeable_pods import PlaceableContainer, PlaceablePod, PlaceableSpec
 from gputally.model.kube.pods import ENDED_PHASES, Container, PodMeta, Resources
-from gputally.model.needs import PODS, Amounts, Taken
+from gputally.model.needs import Amounts, Taken
 from gputally.model.observation import OtherPod
+from gputally.model.quantities import PODS
 from gputally.model.rules import Rules
 from gputally.model.units import to_us
 from gputally.placement.needs import amounts_of

@@ -19,8 +19,9 @@ from gputally.model.kube.meta import Object
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import ENDED_PHASES
-from gputally.model.needs import PODS, Place, Taken
+from gputally.model.needs import Place, Taken
 from gputally.model.pod_record import PodRecord
+from gputally.model.quantities import PODS
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_SECOND, to_us
 from gputally.placement.node_room import place_of

@@ -3,15 +3,10 @@
 Shapes: k8s.io/api scheduling/v1, core/v1, policy/v1.
 """
 
-from typing import Final
-
 from msgspec import Struct, field
 
 from gputally.model.kube.meta import Camel, GeneratedMeta, Object, Selector
 
-REQUESTS: Final = "requests."
-"""Quotas of extended resources have this prefix. Source: k8s.io/kubernetes pkg/apis/core/helper/helpers.go."""
-LIMITS: Final = "limits."
 Quantity = str | int
 
 
