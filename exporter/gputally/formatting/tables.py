@@ -111,7 +111,7 @@ def _json_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 def table_lines(columns: Sequence[str], rows: Iterable[Row], *, widths: Sequence[int] = ()) -> Iterator[str]:
     """The lines of a table for people, with numbers to the right; its columns have at least these `widths`."""
-    remaining = iter(rows)
+    columns, remaining = [printable(each) for each in columns], iter(rows)
     first = list(islice(remaining, _MEASURED))
     texts = [[printable(each) for each in _texts(row)] for row in first]
     needed = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]

@@ -81,7 +81,7 @@ def _svg(bar: Bar) -> str:
 
 
 def _text(cell: object) -> str:
-    return "" if cell is None else escape(str(cell))
+    return "" if cell is None else escape(printable(str(cell)))
 
 
 _WIDTH: Final = 100

@@ -3,6 +3,7 @@
 import argparse
 import csv
 import io
+import json
 import math
 import re
 import subprocess
@@ -17,7 +18,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import gputally
+from gputally.formatting.formats import FORMATS
 from gputally.formatting.tables import csv_line, markdown_table
+from gputally.output.answer import Answer, Entry, Section
+from gputally.output.writer import write_answer
 from gputally.web.openapi import openapi
 from tests.fakes.named_ledger import named_ledger
 from tests.fakes.whole_parser import whole_parser
@@ -68,7 +72,9 @@ COMMANDS: Mapping[str, Sequence[Sequence[str]]] = {
     "budgets": (("--config.file", "{config}", "--prices.file", "{prices}"),),
     "ledger query": (("SELECT * FROM allocations",), ("SELECT tenant AS '=1' FROM segments",)),
 }
-"""The arguments of every command that writes CSV; those without a ledger are below."""
+"""The arguments of every command that writes CSV of a ledger."""
+WITHOUT_LEDGER = {"posture", "why", "fits", "what-if"}
+"""Ask a cluster or an aggregator; what they answer goes through the same writer."""
 
 
 def leaves(found: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -82,14 +88,14 @@ def leaves(found: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str
 
 
 def test_every_command_that_writes_csv_is_tested_here() -> None:
-    """`import` writes rejected rows, `showback` what the report command writes."""
+    """`import` writes rejected rows, `showback` what the report command writes; the rest is below."""
     writing = {
         name
         for name, each in leaves(whole_parser())
         for action in each._actions
         if {"csv", "focus"} & set(map(str, action.choices or ())) or "csv" in f"{action.help}{action.default}".split()
     }
-    assert writing - {"import"} - {"showback"} == set(COMMANDS)
+    assert writing - {"import", "showback"} - WITHOUT_LEDGER == set(COMMANDS)
     assert "--rejected" in dict(leaves(whole_parser()))["import"].format_help()
 
 
@@ -158,6 +164,35 @@ def test_no_command_prints_a_control_code_or_markup(
                     assert "<img" not in result.out.replace("\\<img", "")
                 if output == "markdown":
                     expect_tables(result.out)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("output", FORMATS)
+def test_a_name_is_text_wherever_an_answer_has_it(name: str, output: str) -> None:
+    entry = Entry(severity="warning", rule="a-rule", about=name, facts=[("Because", name)])
+    parts = Section(title=name, sentences=[name], head=["Pod", name], rows=[[name, 1]], entries=[entry])
+    lines = Section(lines=[name], head=["Pod"], rows=[[name]])
+    answer = Answer(
+        title="Pods",
+        about=name,
+        heading=name,
+        sections=[parts, lines],
+        columns=["pod"],
+        records=[[name]],
+        document=lambda: {"pod": name},
+    )
+    file = io.StringIO()
+    write_answer(file, answer, output=output)
+
+    text = file.getvalue()
+    if output == "json":
+        assert json.loads(text) == {"pod": name}
+    elif output == "csv":
+        expect_text(text)
+    else:
+        assert not CONTROL.search(text)
+    if output in ("html", "markdown"):
+        assert "<img" not in text.replace("\\<img", "")
 
 
 def expect_tables(text: str) -> None:

@@ -34,7 +34,7 @@ def test_a_quantity_has_at_most_64_bits(quantity: str | int) -> None:
     assert amount_of("cpu", quantity) == MOST
 
 
-@pytest.mark.parametrize("quantity", ["", "-1", "1Zi", "one", "1e", ".", "1 Gi", "1e999", "9" * 41, "\u0661"])
+@pytest.mark.parametrize("quantity", ["", "-1", "1Zi", "one", "1e", ".", "1 Gi", "1e999", "9" * 1000, "\u0661"])
 def test_anything_else_is_an_error(quantity: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity of cpu"):
         amount_of("cpu", quantity)
