@@ -9,61 +9,14 @@ from typing import Any, Final, TextIO
 from msgspec import json
 
 from gputally.errors import LedgerError
+from gputally.formatting.csv_cells import Row, csv_line, text_of
 from gputally.model.printable import printable
 
-Row = Sequence[object]
-_QUOTE: Final = '"'
-_SPECIAL: Final = re.compile(r'[",\t\r\n]')
-_FORMULA: Final = re.compile(r"[\t\r\n]|\s*[=+\-@'\uff1d\uff0b\uff0d\uff20]")
-"""How a cell begins that a spreadsheet computes, also in full width; and the mark itself.
-
-Source: https://owasp.org/www-community/attacks/CSV_Injection.
-"""
-_NUMBER: Final = re.compile(r"-[0-9]+(\.[0-9]+)?")
 _ENCODER: Final = json.Encoder(decimal_format="number")
 _MEASURED: Final = 1_000
 """Rows that determine the widths of the columns; the others are printed as they come."""
 _MARKUP: Final = re.compile(r"([\\`*<>\[\]|#&~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 """Source: https://spec.commonmark.org/; an underscore within a word is text."""
-
-
-class AtMost(Decimal):
-    """An upper bound, which tables show with a sign: `<1.50`."""
-
-    def __str__(self) -> str:
-        return f"<{Decimal(self):f}"
-
-
-def csv_line(row: Row) -> str:
-    """A row as in RFC 4180, but with a newline at the end; every CSV file that a person may open is written with it.
-
-    Text that a spreadsheet would compute gets an apostrophe before it, and so does text that begins with one: a reader
-    removes it from every text. Numbers stay as they are, also as a text with a minus and digits.
-    """
-    cells = [
-        text_of(each) if isinstance(each, int | float | Decimal) else _quoted(_inert(text_of(each))) for each in row
-    ]
-    return (2 * _QUOTE if cells == [""] else ",".join(cells)) + "\n"  # many readers skip an empty line
-
-
-def _inert(text: str) -> str:
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
-
-
-def _quoted(text: str) -> str:
-    return _QUOTE + text.replace(_QUOTE, 2 * _QUOTE) + _QUOTE if _SPECIAL.search(text) else text
-
-
-def text_of(value: object) -> str:
-    """NULL is empty, bytes are text if they can be read as such, or else hexadecimal; decimals have no exponent."""
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return f"0x{value.hex()}"
-    if isinstance(value, Decimal) and not isinstance(value, AtMost):
-        return f"{value:f}"
-    return "" if value is None else str(value)
 
 
 def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, output: str) -> None:

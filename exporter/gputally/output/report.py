@@ -7,7 +7,7 @@ from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
 
-from gputally.formatting.tables import AtMost, csv_line
+from gputally.formatting.csv_cells import AtMost, csv_line
 from gputally.ledger.records import Window
 from gputally.model.printable import printable
 from gputally.model.units import GPU_HOUR, US_PER_SECOND

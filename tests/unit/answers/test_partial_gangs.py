@@ -14,7 +14,7 @@ from gputally.model.api.pending import GangEntry
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.meta import Object
 from gputally.model.partial_gangs import TaskShort
-from gputally.web.pending_routes import pending_page
+from gputally.web.pending_pages import pending_page
 from tests.core.gang_pods import WATCHED
 from tests.core.manifests import PodForm, namespace, us
 from tests.core.replay import Replay

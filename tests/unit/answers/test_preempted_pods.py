@@ -12,7 +12,7 @@ from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.api.why import WhyDocument
 from gputally.model.disruptions import Cause, DisruptionRecord
 from gputally.model.units import GPU, to_datetime
-from gputally.web.pending_routes import why_page
+from gputally.web.pending_pages import why_page
 from tests.core.manifests import PodForm, us
 from tests.texts import why_lines
 from tests.unit.answers.pending_world import Past, holds, node, waits, world

@@ -10,7 +10,7 @@ from gputally.answers.pending_requests import PendingRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.model.api.pending import PendingDocument
 from gputally.model.verdicts import FindingKind
-from gputally.web.pending_routes import pending_page
+from gputally.web.pending_pages import pending_page
 from tests.texts import pending_lines
 from tests.unit.answers.pending_world import holds, node, waits, world
 

@@ -10,7 +10,7 @@ from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, why_document
 from gputally.model.api.why import WhyDocument
-from gputally.web.pending_routes import why_page
+from gputally.web.pending_pages import why_page
 from tests.core.manifests import PodForm
 from tests.texts import why_lines
 from tests.unit.answers.pending_world import Past, holds, node, world

@@ -18,7 +18,7 @@ from gputally.model.price import PriceRange
 from gputally.model.units import GPU
 from gputally.model.verdicts import Reason
 from gputally.model.waits import CAUSE_OF, Uncharged, UncreatedPodsSegment, UncreatedWorkload
-from gputally.web.pending_routes import pending_page
+from gputally.web.pending_pages import pending_page
 from tests.core.manifests import us
 from tests.unit.answers.pending_world import PRICE, Past, holds, node, waits, world
 

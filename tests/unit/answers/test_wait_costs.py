@@ -18,7 +18,7 @@ from gputally.model.advice import PriorityChoice
 from gputally.model.api.pending import CostRange
 from gputally.model.api.why import WhyAnswer
 from gputally.model.price import Basis
-from gputally.web.pending_routes import pending_page
+from gputally.web.pending_pages import pending_page
 from tests.core.manifests import PodForm
 from tests.unit.answers.pending_world import PRICE, Past, holds, node, waits, world
 

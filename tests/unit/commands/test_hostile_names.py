@@ -18,8 +18,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import gputally
+from gputally.formatting.csv_cells import csv_line
 from gputally.formatting.formats import FORMATS
-from gputally.formatting.tables import csv_line, markdown_table
+from gputally.formatting.tables import markdown_table
 from gputally.output.answer import Answer, Entry, Section
 from gputally.output.writer import write_answer
 from gputally.web.openapi import openapi

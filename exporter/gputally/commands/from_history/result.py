@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gputally.formatting.tables import csv_line
+from gputally.formatting.csv_cells import csv_line
 from gputally.importing.import_jobs import Counts
 from gputally.model.printable import printable
 
