@@ -11,7 +11,6 @@ from html import escape
 from itertools import chain, islice
 from typing import Final, NamedTuple, TextIO
 
-from gputally.formatting.html_pages import PAGE_END, page_start
 from gputally.formatting.tables import markdown, markdown_table, table_lines, write_document, write_rows
 from gputally.model.printable import printable
 from gputally.output.answer import Answer, Bar, Row, Section
@@ -19,6 +18,8 @@ from gputally.output.answer import Answer, Bar, Row, Section
 
 def html_lines(answer: Answer) -> Iterator[str]:
     """The page of an answer; all its texts are escaped."""
+    from gputally.formatting.html_pages import PAGE_END, page_start  # noqa: PLC0415 - the style, for pages alone
+
     yield page_start(answer.title)
     yield f"<p>{_text(answer.about)}</p>\n"
     for section in answer.sections:
