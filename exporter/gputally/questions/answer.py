@@ -22,10 +22,14 @@ class Ended(StrEnum):
 
 
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a question ended; a rejected one has the fields of an `InvalidQuestion`, at least the text."""
+    """How a question ended; a rejected one has the fields of an `InvalidQuestion`, at least the text.
+
+    If it `is_last`, the process takes no other question.
+    """
 
     ended: Ended
     parameter: str = ""
     text: str = ""
     names: tuple[str, ...] = ()
     exit_status: int = 0
+    is_last: bool = False

@@ -77,7 +77,8 @@ class LedgerProcess:
     """Answers questions to the ledger at this URL, one at a time.
 
     After an answer the process waits `IDLE_SECONDS` for the next question, then it ends. It remembers nothing of a
-    question. One that is too large, too slow or cancelled ends it, and the next question starts another.
+    question. One that is too large, too slow or cancelled ends it, and so does an answer that left much memory in use;
+    the next question starts another.
     """
 
     def __init__(self, ledger: str) -> None:
@@ -92,13 +93,14 @@ class LedgerProcess:
             async with asyncio.timeout(limits.seconds):
                 process = await self._started(limits)
                 body, outcome = await _exchanged(process, question, limits)
-            is_usable = outcome.ended is not Ended.TOO_LARGE
+            is_usable = not outcome.is_last
         except TimeoutError:
             raise limits.too_slow() from None
         finally:
             if not is_usable:
                 await self.end()
-        self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._expire)
+        if is_usable:
+            self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._expire)
         return _result(body, outcome, limits)
 
     async def end(self) -> None:

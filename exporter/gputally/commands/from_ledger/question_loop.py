@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
+from msgspec import structs
 
 from gputally.commands.from_ledger.reading import LedgerFiles
 from gputally.errors import ConfigError, GputallyError
@@ -68,12 +69,13 @@ def answer_all(ledger: str, questions: BinaryIO, answers: BinaryIO) -> None:
     files, frames = LedgerFiles(ledger), Frames(answers)
     for line in questions:
         outcome = _answered(line, files, Frames(answers))
-        frames.write(b"")
-        frames.write(msgspec.json.encode(outcome))
-        answers.flush()
         gc.collect()
         gc.freeze()  # modules stay; a later collection looks only at what is new, in less than a millisecond
-        if outcome.ended is Ended.TOO_LARGE or _resident_bytes() > WARM_BYTES:
+        is_last = outcome.ended is Ended.TOO_LARGE or _resident_bytes() > WARM_BYTES
+        frames.write(b"")
+        frames.write(msgspec.json.encode(structs.replace(outcome, is_last=is_last)))
+        answers.flush()
+        if is_last:
             return
 
 
