@@ -149,18 +149,19 @@ async def _exchanged(process: Process, question: Struct, limits: Limits) -> tupl
         process.stdin.write(msgspec.json.encode(question) + b"\n")
         await process.stdin.drain()
         body = bytearray()
-        while part := await _frame(process):
+        while part := await _frame(process, limits, after=len(body)):
             body += part
-            if len(body) > limits.output_bytes:
-                raise limits.too_long()
-        return bytes(body), _OUTCOME.decode(await _frame(process))
+        return bytes(body), _OUTCOME.decode(await _frame(process, limits))
     except (ConnectionError, asyncio.IncompleteReadError):
         raise await _death(process, limits) from None
 
 
-async def _frame(process: Process) -> bytes:
+async def _frame(process: Process, limits: Limits, *, after: int = 0) -> bytes:
+    """The next part of an answer, `after` so many bytes. Raises: ReportUnavailable before it reads too long a part."""
     assert process.stdout
     length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
+    if after + length > limits.output_bytes:
+        raise limits.too_long()
     return await process.stdout.readexactly(length)
 
 

@@ -1,6 +1,7 @@
 """The process that answers questions about a ledger: warm while it is asked, and without memory of who asked."""
 
 import asyncio
+import io
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -11,6 +12,8 @@ from msgspec import json
 from msgspec.structs import replace
 
 from gputally.answers.parameters import InvalidRequest
+from gputally.commands.from_ledger.question_loop import Frames
+from gputally.questions.answer import LENGTH_BYTES
 from gputally.questions.ledger_question import LedgerQuestion
 from gputally.questions.preemptions import Preemptions
 from gputally.questions.report import Report
@@ -150,6 +153,24 @@ async def test_what_is_beyond_a_limit_ends_a_warm_process(
 
     assert pid(process) is None
     assert await process.answer(ALL) == first
+
+
+async def test_a_part_that_is_too_long_is_not_read(process: LedgerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    announces = "import os, sys; os.write(1, (2**24).to_bytes(4, 'big')); sys.stdin.read()"
+    monkeypatch.setattr(ledger_process, "_PROGRAM", (*ledger_process._PROGRAM[:2], "-c", announces))
+    with pytest.raises(ReportUnavailable, match="the report is longer than 8 MiB; choose a shorter period"):
+        await process.answer(ALL)
+
+
+def test_what_is_printed_at_once_comes_in_small_parts() -> None:
+    file, printed = io.BytesIO(), bytes(range(256)) * 1000
+    with io.BufferedWriter(Frames(file), 2**16) as out:
+        out.write(printed)
+    file.seek(0)
+    parts = [file.read(int.from_bytes(length, "big")) for length in iter(lambda: file.read(LENGTH_BYTES), b"")]
+
+    assert max(map(len, parts)) == 2**16
+    assert b"".join(parts) == printed
 
 
 async def test_half_an_answer_before_an_error_is_no_part_of_the_next_one(

@@ -42,6 +42,7 @@ WARM_BYTES: Final = 80 * 2**20
 """Largest resident size at which the process waits for another question: a large report leaves memory that Python does
 not return, so after one the process ends."""
 _FRAME_BYTES: Final = 2**16
+"""Largest part of what a command prints: the aggregator stops at its limit, before it reads what is beyond."""
 
 
 class Frames(io.RawIOBase):
@@ -56,24 +57,28 @@ class Frames(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer, as of RawIOBase
-        """Write a frame."""
-        size = len(data)
+        """Write a frame of the data's first bytes, and return how many these are."""
+        part = data[:_FRAME_BYTES]
         if self.is_open:
-            self._file.write(size.to_bytes(LENGTH_BYTES, "big"))
-            self._file.write(data)
-        return size
+            _write_frame(self._file, part)
+        return len(part)
+
+
+def _write_frame(file: BinaryIO, data: Any) -> None:  # noqa: ANN401 - any buffer
+    file.write(len(data).to_bytes(LENGTH_BYTES, "big"))
+    file.write(data)
 
 
 def answer_all(ledger: str, questions: BinaryIO, answers: BinaryIO) -> None:
     """Answer each question, until there is no more, or one has left much memory in use."""
-    files, frames = LedgerFiles(ledger), Frames(answers)
+    files = LedgerFiles(ledger)
     for line in questions:
         outcome = _answered(line, files, Frames(answers))
         gc.collect()
         gc.freeze()  # modules stay; a later collection looks only at what is new, in less than a millisecond
         is_last = outcome.ended is Ended.TOO_LARGE or _resident_bytes() > WARM_BYTES
-        frames.write(b"")
-        frames.write(msgspec.json.encode(structs.replace(outcome, is_last=is_last)))
+        _write_frame(answers, b"")
+        _write_frame(answers, msgspec.json.encode(structs.replace(outcome, is_last=is_last)))
         answers.flush()
         if is_last:
             return
