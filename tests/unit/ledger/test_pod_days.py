@@ -1,6 +1,7 @@
 """The index by day finds every pod of a window, whatever became of it, and little else."""
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -102,10 +103,12 @@ def test_a_pod_that_ends_between_two_pages_is_found_on_its_new_days(
     assert sum(each.gpu_time for each in found) == 3 * NOON * GPU_SECOND
 
 
-def test_retention_leaves_no_row_of_any_revision(path: Path) -> None:
-    write(path, spanning(NOON, 3 * DAY), spanning(NOON, 2 * DAY, revision=2), at=2 * DAY)
+@pytest.mark.parametrize("ends", [(3, 2), (3, 90), (90, 3), (None, 3, 90)])
+def test_retention_leaves_no_row_of_any_revision(path: Path, ends: Sequence[int | None]) -> None:
+    spans = [spanning(NOON, end and end * DAY, revision=number) for number, end in enumerate(ends, 1)]
+    write(path, *spans, at=2 * DAY)
     with SqliteLedger(path) as ledger:
-        ledger.write(step(at=9 * DAY, live=None))
-        assert [*ledger.roll_up(9 * US_PER_DAY)][-1] == 1
+        ledger.write(step(at=99 * DAY, live=None))
+        assert [*ledger.roll_up(99 * US_PER_DAY)][-1] == 1
 
     assert days(path) == []

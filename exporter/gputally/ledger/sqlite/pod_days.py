@@ -31,10 +31,10 @@ It looks up which days there are, in the transaction that reads the pods: one th
 _ADD: Final = "INSERT OR IGNORE INTO pod_days VALUES (?, ?)"
 _DELETE: Final = "DELETE FROM pod_days WHERE day = ? AND pod = ?"
 _SPANS: Final = """
-SELECT pod, min(start_us), max(end_us) FROM pod_segments
+SELECT pod, min(start_us), max(max(start_us, end_us - 1)) FROM pod_segments
 WHERE pod IN (SELECT id FROM pods WHERE uid IN (SELECT value FROM json_each(?))) GROUP BY pod
 """
-"""The days of all revisions; an end is missing only if none has one."""
+"""The first and last moment (µs) of all revisions together; the last one is missing only if none has an end."""
 
 
 def add_days(connection: sqlite3.Connection, pods: Iterable[tuple[int, bool, Sequence[Segment]]]) -> None:
@@ -48,7 +48,9 @@ def add_days(connection: sqlite3.Connection, pods: Iterable[tuple[int, bool, Seq
 def delete_days(connection: sqlite3.Connection, uids: Sequence[str]) -> None:
     """Delete the days of these pods, whose segments are still there."""
     spans = connection.execute(_SPANS, (json.dumps(uids),)).fetchall()
-    connection.executemany(_DELETE, ((day, pod) for pod, *span in spans for day in (LASTING, *_days(*span))))
+    ended = [(pod, _between(*span)) for pod, *span in spans if None not in span]
+    connection.executemany(_DELETE, ((LASTING, pod) for pod, *_ in spans))
+    connection.executemany(_DELETE, ((day, pod) for pod, days in ended for day in days))
 
 
 def _days_of(segments: Sequence[Segment]) -> Sequence[int]:
@@ -61,5 +63,9 @@ def _days_of(segments: Sequence[Segment]) -> Sequence[int]:
 def _days(start_us: int, end_us: int | None) -> Sequence[int]:
     if end_us is None:
         return (LASTING,)
-    days = range(start_us // US_PER_DAY, max(start_us, end_us - 1) // US_PER_DAY + 1)
+    days = _between(start_us, max(start_us, end_us - 1))
     return days if len(days) <= _MOST else (LASTING,)
+
+
+def _between(first_us: int, last_us: int) -> Sequence[int]:
+    return range(first_us // US_PER_DAY, last_us // US_PER_DAY + 1)
