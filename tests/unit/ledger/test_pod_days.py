@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from gputally.errors import LedgerDamaged
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite import pod_days
+from gputally.ledger.sqlite.integrity import steps
 from gputally.ledger.sqlite.reader import SqliteRows
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU_SECOND, US_PER_DAY
-from tests.contract.records import pod, segment, step
+from tests.contract.records import line, pod, segment, step
 
 DAY = 86_400
 NOON = DAY // 2
@@ -101,6 +103,29 @@ def test_a_pod_that_ends_between_two_pages_is_found_on_its_new_days(
 
     assert done
     assert sum(each.gpu_time for each in found) == 3 * NOON * GPU_SECOND
+
+
+@pytest.mark.parametrize(
+    ("end", "change"),
+    [
+        (3, "DELETE FROM pod_days WHERE day = 0"),
+        (3, "DELETE FROM pod_days WHERE day = 2"),
+        (90, "DELETE FROM pod_days"),
+        (None, "UPDATE pod_days SET day = 0"),
+    ],
+)
+def test_a_pod_that_reports_of_its_first_or_last_day_would_miss_is_damage(
+    path: Path, end: int | None, change: str
+) -> None:
+    found = spanning(NOON, end and end * DAY)
+    with SqliteLedger(path) as ledger:
+        ledger.write(step(found, at=99 * DAY, pods={} if end else {found.uid: found}, live=line(found)))
+    with closing(sqlite3.connect(path)) as connection:
+        assert [*steps(connection)]
+        connection.execute(change)
+
+        with pytest.raises(LedgerDamaged, match="pod a lacks one of its days"):
+            assert [*steps(connection)]
 
 
 @pytest.mark.parametrize("ends", [(3, 2), (3, 90), (90, 3), (None, 3, 90)])

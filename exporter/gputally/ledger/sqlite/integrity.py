@@ -42,12 +42,16 @@ CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FR
 CROSS JOIN pod_segments s
   ON s.pod = p.id AND s.ordinal < r.segments
  AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
-WHERE p.id > ? AND p.id <= ? AND NOT EXISTS (
-    SELECT 1 FROM pod_days WHERE day IN ({LASTING}, s.start_us / {US_PER_DAY}) AND pod = p.id
+WHERE p.id > ? AND p.id <= ?
+AND NOT EXISTS (SELECT 1 FROM pod_days WHERE day = {LASTING} AND pod = p.id)
+AND (
+    s.end_us IS NULL
+    OR NOT EXISTS (SELECT 1 FROM pod_days WHERE day = s.start_us / {US_PER_DAY} AND pod = p.id)
+    OR NOT EXISTS (SELECT 1 FROM pod_days WHERE day = max(s.start_us, s.end_us - 1) / {US_PER_DAY} AND pod = p.id)
 )
 LIMIT 1
 """  # noqa: S608 (numbers only)
-"""A pod that the reports of the day on which one of its segments starts would not find."""
+"""A pod that would not be found by reports of the first or last day of one of its segments, or while it lasts."""
 _OPEN: Final = """
 SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'balance_allocated_b') - ifnull(sum(s.quantity), 0)
 FROM working w
