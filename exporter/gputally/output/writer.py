@@ -5,7 +5,7 @@ and needs nothing else.
 """
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from html import escape
 from itertools import chain, islice
@@ -123,6 +123,11 @@ def _paragraphs(texts: Iterable[str]) -> Iterator[_Block]:
     return (_Block([f"{text}\n"]) for text in texts)
 
 
+def _notes(texts: Iterable[str], cleaned: Callable[[str], str]) -> Iterator[_Block]:
+    """A paragraph of each; one of several lines keeps them."""
+    return (_Block(f"{cleaned(line)}\n" for line in text.split("\n")) for text in texts)
+
+
 def _plain(answer: Answer) -> Iterator[_Block]:
     if answer.lines:
         yield _Block(f"{line}\n" for line in answer.lines)
@@ -130,7 +135,7 @@ def _plain(answer: Answer) -> Iterator[_Block]:
     yield from _paragraphs([printable(answer.heading)] if answer.heading else [])
     for section in answer.sections:
         yield from _plain_section(section)
-    yield from _paragraphs(answer.notes)
+    yield from _notes(answer.notes, printable)
 
 
 def _plain_section(section: Section) -> Iterator[_Block]:
@@ -144,7 +149,7 @@ def _plain_section(section: Section) -> Iterator[_Block]:
     for entry in section.entries:
         name = printable(f"{entry.severity.upper()} {entry.rule}: {entry.about}")
         yield _Block([f"{name}\n", *(_wrapped(f"{name}: {fact}") for name, fact in entry.facts)])
-    yield from _paragraphs(section.notes)
+    yield from _notes(section.notes, printable)
 
 
 def _drawn(section: Section) -> tuple[Sequence[str], Iterable[Row]]:
@@ -181,7 +186,7 @@ def _markdown(answer: Answer) -> Iterator[_Block]:
     yield from _paragraphs([markdown(answer.about)] if answer.is_about_apart else [])
     for section in answer.sections:
         yield from _markdown_section(section)
-    yield from _paragraphs(answer.notes)
+    yield from _notes(answer.notes, markdown)
 
 
 def _markdown_section(section: Section) -> Iterator[_Block]:
@@ -194,4 +199,4 @@ def _markdown_section(section: Section) -> Iterator[_Block]:
     for entry in section.entries:
         yield from _paragraphs([f"### {entry.severity.capitalize()}: {markdown(entry.about)}", f"`{entry.rule}`"])
         yield _Block(f"- {name}: {markdown(fact)}\n" for name, fact in entry.facts)
-    yield from _paragraphs(section.notes)
+    yield from _notes(section.notes, markdown)

@@ -171,13 +171,14 @@ def test_no_command_prints_a_control_code_or_markup(
 @pytest.mark.parametrize("output", FORMATS)
 def test_a_name_is_text_wherever_an_answer_has_it(name: str, output: str) -> None:
     entry = Entry(severity="warning", rule="a-rule", about=name, facts=[("Because", name)])
-    parts = Section(title=name, sentences=[name], head=["Pod", name], rows=[[name, 1]], entries=[entry])
+    parts = Section(title=name, sentences=[name], head=["Pod", name], rows=[[name, 1]], entries=[entry], notes=[name])
     lines = Section(lines=[name], head=["Pod"], rows=[[name]])
     answer = Answer(
         title="Pods",
         about=name,
         heading=name,
         sections=[parts, lines],
+        notes=[name],
         columns=["pod"],
         records=[[name]],
         document=lambda: {"pod": name},
