@@ -54,6 +54,9 @@ def wild(draw: st.DrawFn, now_us: int) -> UsageReport:
         now_us=now_us + draw(st.sampled_from((0, 0, US_PER_HOUR, -US_PER_HOUR, 1 << 60))),
         gpus=(GpuReport(uuid="GPU-0", model="A100", source="samples", watermark_us=draw(times), hours=hours),),
         assignments=tuple(draw(st.lists(wild_assignments(times), min_size=1, max_size=5))),
+        revision=draw(st.integers(0, 2)),
+        since=draw(st.sampled_from((0, 0, 1, 2))),
+        journal_start_us=draw(times),
     )
 
 
@@ -78,10 +81,17 @@ def wild_assignments(times: st.SearchStrategy[int]) -> st.SearchStrategy[Assignm
 
 
 def lie(
-    *, epoch: str, now_us: int, assignments: tuple[AssignmentReport, ...], gpus: tuple[GpuReport, ...] = ()
+    *, epoch: str, now_us: int, assignments: tuple[AssignmentReport, ...], gpus: tuple[GpuReport, ...] = (), **more: int
 ) -> UsageReport:
     return UsageReport(
-        version=1, epoch=epoch, node="n1", now_us=now_us, watermark_us=now_us, assignments=assignments, gpus=gpus
+        version=1,
+        epoch=epoch,
+        node="n1",
+        now_us=now_us,
+        watermark_us=now_us,
+        assignments=assignments,
+        gpus=gpus,
+        **more,
     )
 
 

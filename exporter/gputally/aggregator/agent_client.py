@@ -15,7 +15,7 @@ from gputally.aggregator.settings import AgentOptions, Target
 from gputally.errors import GputallyError
 from gputally.files.credentials import Files, Reread, expiry_s, load_certificate, token, trust_authority
 from gputally.model.units import US_PER_HOUR
-from gputally.model.usage import VERSION, AssignmentReport, GpuReport, Hour, PullOutcome, UsageReport
+from gputally.model.usage import MIN_JOURNAL_US, VERSION, AssignmentReport, GpuReport, Hour, PullOutcome, UsageReport
 
 _MAX: Final = 1 << 62
 """The ledger stores 64-bit integers; the values of one device hour are a thousand times smaller."""
@@ -79,6 +79,8 @@ def implausible(report: UsageReport) -> str:
     times = (report.now_us, report.watermark_us, report.allocations_us or 0, report.journal_start_us)
     if not (_valid_numbers((*times, report.revision, report.since)) and _valid_texts((report.epoch,)) and report.epoch):
         return "the header of the report is implausible"
+    if report.journal_start_us > max(0, report.now_us - MIN_JOURNAL_US):
+        return "the journal of the report is too short"
     if len(report.gpus) > _MAX_GPUS or len(report.assignments) > _MAX_ASSIGNMENTS:
         return f"{len(report.gpus)} GPUs with {len(report.assignments)} allocations are implausible for one node"
     for gpu in report.gpus:

@@ -20,9 +20,9 @@ from gputally.metering.timeline import Timeline
 from gputally.model.devices import PartAllocations, Reading
 from gputally.model.rules import MigBasis
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
-from gputally.model.usage import VERSION, UsageCursor, UsageReport
+from gputally.model.usage import MIN_JOURNAL_US, VERSION, UsageCursor, UsageReport
 
-EXPORT_US: Final = 600 * US_PER_SECOND
+EXPORT_US: Final = MIN_JOURNAL_US
 """How long `/metrics` exports an ended assignment, so that each Prometheus replica scrapes its final values."""
 JOURNAL_US: Final = 6 * US_PER_HOUR
 VALID_US: Final = 10 * US_PER_SECOND

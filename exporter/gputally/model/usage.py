@@ -13,8 +13,11 @@ from typing import Final, NamedTuple, Self
 from msgspec import Struct
 
 from gputally.model.rules import MigBasis
+from gputally.model.units import US_PER_SECOND
 
 VERSION: Final = 1
+MIN_JOURNAL_US: Final = 600 * US_PER_SECOND
+"""How long agents report what ended, at least."""
 _CURSOR: Final = re.compile(r"(?P<epoch>.+)\.(?P<revision>\d{1,18})", re.ASCII | re.DOTALL)
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.aggregator.agent_client import implausible
-from gputally.model.units import US_PER_HOUR
+from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.model.usage import GpuHour
 from tests.core.usage import assignment, gpu, hour, report
 
@@ -25,6 +25,17 @@ def test_what_an_agent_tells_is_plausible() -> None:
 )
 def test_the_head_is_looked_at(more: dict[str, Any]) -> None:
     assert implausible(replace(REPORT, **more)) == "the header of the report is implausible"
+
+
+@pytest.mark.parametrize("more", [0, 1, US_PER_HOUR])
+def test_nobody_claims_that_what_just_ended_is_final(more: int) -> None:
+    """Hours before the start of the journal are closed: if an agent reports them again, they are counted again."""
+    latest = replace(REPORT, journal_start_us=REPORT.now_us - 600 * US_PER_SECOND)
+    later = replace(latest, journal_start_us=latest.journal_start_us + 1 + more)
+    early = replace(REPORT, now_us=1, journal_start_us=0)
+
+    assert [implausible(each) for each in (latest, early)] == ["", ""]
+    assert implausible(later) == "the journal of the report is too short"
 
 
 @pytest.mark.parametrize("more", [{"since_us": -1}, {"until_us": 1 << 62}, {"share": -1}, {"device": "d" * 513}])
