@@ -67,9 +67,16 @@ class ReportRunner:
         self._kept = {each: kept for each, kept in self._kept.items() if kept[0] > since}
         return self._kept[question][1] if question in self._kept else None
 
-    def keep(self, body: bytes, question: LedgerQuestion) -> None:
-        """Answer this question from a body that was just made: that of the same question, with its cut-off."""
-        self._kept[question] = time.monotonic(), body
+    def keep_also(self, question: LedgerQuestion, *, of: LedgerQuestion) -> None:
+        """Answer this question from the kept body `of` the same one without a cut-off, for as long as that itself."""
+        if of in self._kept:
+            self._keep(question, self._kept[of])
+
+    def _keep(self, question: LedgerQuestion, kept: tuple[float, bytes]) -> None:
+        self._kept.pop(question, None)
+        while len(self._kept) >= _MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[question] = kept
 
     async def budgets(self, question: BudgetsNow) -> bytes:
         """What `gputally budgets` prints as JSON; it takes turns with the questions of clients.
@@ -86,9 +93,7 @@ class ReportRunner:
         except ReportFailed as error:
             logger.error("a report failed with exit status %d: %s", error.status, error.errors)  # noqa: TRY400 - its own
             raise
-        while len(self._kept) >= _MAX_KEPT:
-            del self._kept[next(iter(self._kept))]
-        self.keep(body, question)
+        self._keep(question, (time.monotonic(), body))
         return body
 
 

@@ -83,7 +83,7 @@ def _rows(body: bytes, given: Asked[Served], request: web.Request, runner: Repor
     document: dict[str, Any] = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     cut_off = msgspec.json.decode(document["cut_off"], type=str)
     if given.question.cut_off != cut_off:
-        runner.keep(body, structs.replace(given.question, cut_off=cut_off))
+        runner.keep_also(structs.replace(given.question, cut_off=cut_off), of=given.question)
     return _page(document, given, request.rel_url.update_query(cut_off=cut_off))
 
 

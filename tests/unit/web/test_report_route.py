@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,13 +22,13 @@ from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import US_PER_DAY
 from gputally.questions.report import Report
-from gputally.web import ledger_process
+from gputally.web import ledger_process, report_processes
 from gputally.web.access_policy import AccessPolicy, digest
 from gputally.web.report_processes import ReportRunner
 from gputally.web.report_requests import parameter_names
 from gputally.web.report_routes import OPENAPI_PATH, PAGE_PATH, report_routes
 from gputally.web.server import serve
-from tests.contract.records import LOST_WORK, step, us
+from tests.contract.records import LOST_WORK, pod, segment, step, us
 from tests.fakes.tenants_ledger import BLUE, HOUR, PODS, RED, tenants_ledger
 from tests.unit.web.test_server import site
 
@@ -126,6 +127,25 @@ async def test_later_pages_of_an_answer_are_of_its_cut_off_whatever_the_ledger_l
     assert first["cut_off"] == second["cut_off"] == other["cut_off"] == "1970-01-01T05:00:00Z"
     assert first["totals"] == second["totals"]
     assert (other["window"]["to"], now["window"]["to"]) == ("1970-01-01T05:00:00Z", "1970-01-01T09:00:00Z")
+
+
+async def test_an_answer_is_kept_for_a_minute_by_its_cut_off_too_however_often_it_is_asked_for(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
+    monkeypatch.setattr(report_processes, "time", clock)
+    found: list[float] = []
+    async with served(ledger) as client:
+        async with client.get(REPORT_PATH, params=ALL) as answer:
+            at_first = ALL | {"cut_off": (await answer.json())["cut_off"]}
+        with SqliteLedger(ledger) as writer:
+            shorter = pod("c", segment(HOUR, 2 * HOUR, tenant=f"{BLUE}s", price=None), namespace="other")
+            writer.write(step(replace(shorter, revision=2), at=9 * HOUR, live=None))
+        for clock.now, asked in ((159.0, ALL), (159.0, at_first), (161.0, at_first)):
+            async with client.get(REPORT_PATH, params=asked) as answer:
+                found.append((await answer.json())["totals"][0]["gpu_hours"])
+
+    assert found == [6.0, 6.0, 5.0]
 
 
 async def test_the_tables_of_the_page_its_files_and_its_link_are_of_one_moment(ledger: Path) -> None:
