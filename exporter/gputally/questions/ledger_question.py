@@ -15,6 +15,8 @@ from gputally.reports.named_hours import NamedHours, parse_hours
 _COMMA: Final = re.compile(r",(?![^\[]*\])")
 """Separates the values of a filter; a comma in brackets belongs to its value."""
 _MOST_DECIMALS: Final = 9
+_MOST_DIGITS: Final = 9
+"""Of a number: Python rejects one of thousands of digits itself, without a remedy."""
 
 
 def globs_of(text: str) -> tuple[str, ...]:
@@ -71,13 +73,13 @@ def _dimensions(text: str, *, known: Collection[str]) -> tuple[str, ...]:
 
 
 def _count(text: str) -> int:
-    if text.isdecimal() and int(text) > 0:
+    if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) > 0:
         return int(text)
-    raise ValueError(f"'{text}' is not valid; use a number from 1")
+    raise ValueError(f"'{text}' is not valid; use a number from 1 to {10**_MOST_DIGITS - 1}")
 
 
 def _decimals(text: str) -> int:
-    if text.isascii() and text.isdecimal() and int(text) <= _MOST_DECIMALS:
+    if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) <= _MOST_DECIMALS:
         return int(text)
     raise ValueError(f"'{text}' is not valid; use a number from 0 to {_MOST_DECIMALS}")
 

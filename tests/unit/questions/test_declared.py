@@ -10,8 +10,8 @@ from gputally.commands.question_flags import add_question_flags
 from gputally.commands.question_flags import asked as asked_by_flags
 from gputally.model.api.paths import PREEMPTIONS_PATH, REPORT_PATH, WAITS_PATH
 from gputally.questions.explain import Explain
-from gputally.questions.ledger_question import LedgerQuestion
-from gputally.questions.parameter import InvalidQuestion, declared
+from gputally.questions.ledger_question import DECIMALS, LedgerQuestion, top_rows
+from gputally.questions.parameter import InvalidQuestion, Parameter, declared
 from gputally.questions.preemptions import Preemptions
 from gputally.questions.report import Report
 from gputally.questions.rerate import Rerate
@@ -124,3 +124,12 @@ def test_a_question_is_the_same_after_json(kind: type[LedgerQuestion]) -> None:
     question = parsed(kind, "--where=tenant=a,b", "--hours=Mon-Fri 9-17").restricted_to({"b", "a*"})
 
     assert json.decode(json.encode(question), type=kind) == question
+
+
+@pytest.mark.parametrize(
+    ("parameter", "remedy"), [(top_rows("largest"), "a number from 1 to 999999999"), (DECIMALS, "a number from 0 to 9")]
+)
+@pytest.mark.parametrize("digits", [10, 5000])
+def test_a_number_of_too_many_digits_is_rejected_as_any_other(parameter: Parameter, remedy: str, digits: int) -> None:
+    with pytest.raises(ValueError, match=f"^'9{{{digits}}}' is not valid; use {remedy}$"):
+        parameter.value("9" * digits)
