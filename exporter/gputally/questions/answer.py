@@ -14,7 +14,7 @@ class Ended(StrEnum):
 
     ANSWERED = "answered"
     REJECTED = "rejected"
-    """The ledger has no answer to it: whoever asked has to ask otherwise."""
+    """The ledger has no answer to it: the question must be changed."""
     TOO_LARGE = "too_large"
     """For an answer that needs more memory than the process may have."""
     FAILED = "failed"

@@ -43,8 +43,16 @@ class ReportFailed(ReportUnavailable):
         self.errors = errors.strip()[-2000:]
 
 
+class _Died(Exception):
+    """The process ended instead of answering; whether the answer `has_begun`."""
+
+    def __init__(self, *, has_begun: bool) -> None:
+        super().__init__(has_begun)
+        self.has_begun = has_begun
+
+
 class Limits(NamedTuple):
-    """What a process may use, and what to do where that does not suffice."""
+    """What a process may use, and what the user can do if it is not enough."""
 
     memory_bytes: int
     output_bytes: int
@@ -91,8 +99,7 @@ class LedgerProcess:
         limits, is_usable = limits or Limits(MEMORY_BYTES, OUTPUT_BYTES, TIMEOUT_SECONDS, _SMALLER), False
         try:
             async with asyncio.timeout(limits.seconds):
-                process = await self._started(limits)
-                body, outcome = await _exchanged(process, question, limits)
+                body, outcome = await self._asked(question, limits)
             is_usable = not outcome.is_last
         except TimeoutError:
             raise limits.too_slow() from None
@@ -102,6 +109,23 @@ class LedgerProcess:
         if is_usable:
             self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._expire)
         return _result(body, outcome, limits)
+
+    async def _asked(self, question: Struct, limits: Limits) -> tuple[bytes, Outcome]:
+        """What the process prints for the question, and how it ended. Raises: ReportUnavailable.
+
+        A process that waited and dies before its answer begins is replaced once. A new one is not: the question may be
+        what killed it.
+        """
+        waiting = self._process
+        process = await self._started(limits)
+        try:
+            return await _exchanged(process, question, limits)
+        except _Died as died:
+            error = await _death(process, limits)
+            if process is not waiting or died.has_begun:
+                raise error from None
+        await self.end()
+        return await self._asked(question, limits)
 
     async def end(self) -> None:
         """End the process, if there is one, and wait until its memory is free."""
@@ -143,17 +167,17 @@ def _has_ended(process: Process) -> bool:
 
 
 async def _exchanged(process: Process, question: Struct, limits: Limits) -> tuple[bytes, Outcome]:
-    """What the process prints for the question, and how it ended. Raises: ReportUnavailable."""
+    """What the process prints for the question, and how it ended. Raises: ReportUnavailable, _Died."""
     assert process.stdin
+    body = bytearray()
     try:
         process.stdin.write(msgspec.json.encode(question) + b"\n")
         await process.stdin.drain()
-        body = bytearray()
         while part := await _frame(process, limits, after=len(body)):
             body += part
         return bytes(body), _OUTCOME.decode(await _frame(process, limits))
     except (ConnectionError, asyncio.IncompleteReadError):
-        raise await _death(process, limits) from None
+        raise _Died(has_begun=bool(body)) from None
 
 
 async def _frame(process: Process, limits: Limits, *, after: int = 0) -> bytes:

@@ -90,8 +90,10 @@ async def test_a_process_that_was_killed_is_replaced(process: LedgerProcess) -> 
     assert pid(process) not in (None, killed.pid)
 
 
-async def test_a_process_that_dies_over_a_question_is_replaced_for_the_next(process: LedgerProcess) -> None:
-    await process.answer(ALL)
+async def test_a_process_that_is_killed_after_it_waited_is_replaced_for_the_same_question(
+    process: LedgerProcess,
+) -> None:
+    first = await process.answer(ALL)
     killed = pid(process)
     assert killed
     os.kill(killed, signal.SIGSTOP)
@@ -99,8 +101,32 @@ async def test_a_process_that_dies_over_a_question_is_replaced_for_the_next(proc
     await asyncio.sleep(0.05)
     os.kill(killed, signal.SIGKILL)
 
-    with pytest.raises(ReportFailed):
-        await asked
+    assert await asked == first
+    assert pid(process) not in (None, killed)
+
+
+@pytest.mark.parametrize(
+    ("before", "statements", "count"),
+    [([], "", 1), ([ALL], "", 2), ([ALL], "print('x' * 2**17); ", 1)],
+    ids=["new", "waited", "waited, and the answer had begun"],
+)
+async def test_a_question_that_kills_a_new_process_is_not_asked_again(
+    process: LedgerProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    before: list[Report],
+    statements: str,
+    count: int,
+) -> None:
+    asked = tmp_path / "asked"
+    kill = f"open({str(asked)!r}, 'a').write('x'); {statements}os.kill(os.getpid(), 9)"
+    monkeypatch.setattr(ledger_process, "_PROGRAM", answering_waits_by(kill))
+    for each in before:
+        await process.answer(each)
+    with pytest.raises(ReportFailed) as failed:
+        await process.answer(Waits())
+
+    assert (failed.value.status, len(asked.read_text())) == (-signal.SIGKILL, count)
     assert tenants(await process.answer(OF_BLUE)) == {BLUE}
 
 
@@ -209,7 +235,7 @@ def answering_waits_by(statement: str) -> tuple[str, ...]:
 
 def program(*changes: str) -> tuple[str, ...]:
     """The program with these changes."""
-    lines = (f"import {MODULE} as loop", *changes, "loop.main()")
+    lines = (f"import os, {MODULE} as loop", *changes, "loop.main()")
     return (*ledger_process._PROGRAM[:2], "-c", "\n".join(lines))
 
 
