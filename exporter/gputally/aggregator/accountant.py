@@ -40,10 +40,10 @@ class Accountant:
         self.fleet = fleet
         self.changed = asyncio.Event()
         """Set after each observation; the ledger writer clears it."""
-        self.hurries = asyncio.Event()
-        """Set with it after an observation that the next process would not get again."""
+        self.must_write_soon = asyncio.Event()
+        """Set after an observation that is lost in a crash, as neither API server nor agent repeats it."""
         self.reconciled = asyncio.Event()
-        """Wakes its waiters after updates were accounted; it never stays set. So nobody has to look now and then."""
+        """Wakes its waiters after updates were accounted; it never stays set. Replaces polling."""
         self.is_sound = True
         self._health = health
         self._updated = asyncio.Event()
@@ -67,7 +67,7 @@ class Accountant:
         self._updated.set()
         self.changed.set()
         if not all(isinstance(observation, _REPEATED) for observation in observations):
-            self.hurries.set()
+            self.must_write_soon.set()
 
     async def keep_reconciled(self, then: Callable[[], None]) -> None:
         """Forever: account pending updates after LINGER_SECONDS, then call `then`.

@@ -63,7 +63,7 @@ class LedgerWriter:
         """Write all pending changes. If that fails, they stay pending and are written with the next ones."""
         async with self._writing:
             self._accountant.changed.clear()
-            self._accountant.hurries.clear()
+            self._accountant.must_write_soon.clear()
             changes = self._unwritten = self._pending()  # kept until they are written
             started_ns = time.monotonic_ns()
             try:
@@ -75,7 +75,7 @@ class LedgerWriter:
             finally:
                 if self._unwritten:
                     self._accountant.changed.set()
-                    self._accountant.hurries.set()
+                    self._accountant.must_write_soon.set()
 
     async def run_between(self, call: Callable[[], Result]) -> Result:
         """Run a short call in the thread that writes, between two writes."""
@@ -87,12 +87,12 @@ class LedgerWriter:
         await self.run_between(partial(self.ledger.close_period, period))
 
     async def keep_flushed(self) -> None:
-        """Forever: write the ledger soon after each change, or after UNHURRIED_SECONDS if no change hurries."""
+        """Forever: write the ledger soon after each change, or after UNHURRIED_SECONDS if none must be written soon."""
         while True:
             await self._accountant.changed.wait()
             with suppress(TimeoutError):
                 async with asyncio.timeout(UNHURRIED_SECONDS):
-                    await self._accountant.hurries.wait()
+                    await self._accountant.must_write_soon.wait()
             await self._wait_while_busy()
             if self._accountant.changed.is_set():  # a scrape may have written it
                 await self.flush()
