@@ -67,6 +67,28 @@ def test_a_restart_keeps_what_parts_know_of_pods() -> None:
     assert "progress" in readers(replay, RUNNING)
 
 
+def test_after_a_restart_the_readers_look_up_what_each_part_has_restored() -> None:
+    """Readers keep the containers that the parts had before they restored anything."""
+    replay = cluster()
+    stated = {"gputally.io/progress": "3", "gputally.io/checkpoint-interval": "10m"}
+    replay.see(replace(RUNNING, annotations=stated, claims=("gpu",), before=(11, 12, 1)), at=13)
+    agent = replace(TELLING["the labels of an agent"], name="agent", gpus=0).manifest()
+    replay.see_pod(as_pod({**agent, "status": {**agent["status"], "podIP": "10.0.0.1"}}), at=13)
+    replay.flush()
+    replay.restart()
+    known = {part.name: part.known_pods for part in replay.fleet.parts if part.known_pods is not None}
+
+    assert [*map(id, replay.fleet._readers._known_pods)] == [*map(id, known.values())]
+    assert {name: [uid for uid in ("uid-a", "uid-agent") if uid in pods] for name, pods in known.items()} == {
+        "agent": ["uid-agent"],
+        "progress": ["uid-a"],
+        "claim-pod": ["uid-a"],
+        "checkpoint": ["uid-a"],
+        "container_restart": ["uid-a"],
+        "preemption": [],
+    }
+
+
 def test_the_parts_that_a_pod_passes_would_have_changed_nothing() -> None:
     def life() -> Replay:
         replay = cluster()

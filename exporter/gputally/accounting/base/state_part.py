@@ -26,7 +26,10 @@ class StatePart(Generic[Document]):
     document_limit: ClassVar[Limit] = NO_LIMIT
     kinds: Collection[Kind]
     known_pods: Container[str] | None = None
-    """UIDs of the pods of which it knows something, if it reads only what few pods say; None if it reads all pods."""
+    """UIDs of the pods of which it knows something, if it reads only what few pods say; None if it reads all pods.
+
+    It is the same object for life: `Readers` looks it up once.
+    """
 
     def __init_subclass__(cls) -> None:
         """Register the type of the documents, which is the argument of the base class."""

@@ -13,8 +13,8 @@ from gputally.model.kube.pods import NO_ANNOTATIONS, Pod
 from gputally.model.rules import Rules
 from gputally.shares.unknown_devices import names_unknown_device
 
-_TOLD: Final = frozenset({"DisruptionTarget", TERMINATION_TARGET, ALL_RESTARTING})
-"""Types of conditions that parts read. All others say how far the pod is, which its record has."""
+_READ_CONDITIONS: Final = frozenset({"DisruptionTarget", TERMINATION_TARGET, ALL_RESTARTING})
+"""Types of conditions that parts read. Other conditions only state the progress of the pod, which its record has."""
 
 Parts = Sequence[StatePart[Any]]
 
@@ -23,7 +23,7 @@ class Readers:
     """The parts by the kinds that they read.
 
     A part with `known_pods` reads what few pods say, see `says_more`. A pod that says nothing of it, and of which the
-    part knows nothing, changes nothing in it: such events pass it.
+    part knows nothing, changes nothing in it: the part is skipped.
     """
 
     def __init__(self, parts: Parts, rules: Rules) -> None:
@@ -60,7 +60,7 @@ def says_more(pod: Pod, rules: Rules) -> bool:
     if spec.resource_claims or status.extended_resource_claim_status:
         return True
     for condition in status.conditions or ():
-        if condition.type in _TOLD:
+        if condition.type in _READ_CONDITIONS:
             return True
     statuses = status.container_statuses or ()
     for each in (*statuses, *status.init_container_statuses) if status.init_container_statuses else statuses:
