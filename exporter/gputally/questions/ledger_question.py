@@ -16,7 +16,7 @@ _COMMA: Final = re.compile(r",(?![^\[]*\])")
 """Separates the values of a filter; a comma in brackets belongs to its value."""
 _MOST_DECIMALS: Final = 9
 _MOST_DIGITS: Final = 9
-"""Of a number: Python rejects one of thousands of digits itself, without a remedy."""
+"""How long a number may be: Python rejects thousands of digits itself, without a remedy."""
 
 
 def globs_of(text: str) -> tuple[str, ...]:
