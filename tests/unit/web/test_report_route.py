@@ -132,7 +132,8 @@ async def test_later_pages_of_an_answer_are_of_its_cut_off_whatever_the_ledger_l
 async def test_an_answer_is_kept_for_a_minute_by_its_cut_off_too_however_often_it_is_asked_for(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
+    clock = SimpleNamespace(now=100.0)
+    clock.monotonic = lambda: clock.now
     monkeypatch.setattr(report_processes, "time", clock)
     found: list[float] = []
     async with served(ledger) as client:
