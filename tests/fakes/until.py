@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-PATIENCE_SECONDS: Final = 20
+PATIENCE_SECONDS: Final = 60
 """A timeout that only a hanging test reaches."""
 
 

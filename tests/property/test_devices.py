@@ -177,9 +177,16 @@ class Reader:
             _, hours = self.assignments.get((each.device, each.pod, each.since_us), (each, {}))
             hours.update({hour.start_us: hour for hour in each.hours})
             self.assignments[each.device, each.pod, each.since_us] = each, hours
+        self._drop_left({(each.device, each.pod, each.since_us) for each in report.assignments})
         self.cursor = UsageCursor(report.epoch, report.revision)
         self._forget(report.journal_start_us)
         return True
+
+    def _drop_left(self, reported: set[tuple[str, str, int]]) -> None:
+        """Each report has all current assignments: what it lacks has ended, and left the journal."""
+        for key, (each, _) in tuple(self.assignments.items()):
+            if each.until_us is None and key not in reported:
+                del self.assignments[key]
 
     def _forget(self, journal_start_us: int) -> None:
         for key, (each, hours) in tuple(self.assignments.items()):

@@ -201,6 +201,16 @@ def test_an_hour_that_the_journal_has_no_more_is_closed_while_its_container_runs
     assert replay.gpu_seconds(3700, Total.MEASURED) == {POD: 58}
 
 
+def test_a_container_that_left_the_journal_between_two_reports_is_closed(replay: Replay) -> None:
+    """It was current, and would be reported as long as it is; when it ended nobody will say."""
+    tell(replay, assignment(hour(12, 20, measured=8), since=12), at=20, revision=2)
+    tell(replay, at=60, **since(2, now=9))
+    replay.flush()
+
+    assert [row.open for row in replay.memory.assignment_usage.values()] == [False]
+    assert replay.gpu_seconds(60, Total.MEASURED) == {POD: 8}
+
+
 def test_after_a_restart_of_either_and_after_a_fault_everything_is_asked_for(replay: Replay) -> None:
     tell(replay, assignment(hour(12, 20, measured=8), since=12), at=20, revision=2)
     replay.flush()

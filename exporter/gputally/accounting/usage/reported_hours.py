@@ -1,6 +1,6 @@
 """Keeps each hour of usage as agents last reported it, of device assignments and unallocated GPUs; posts it once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, Self
 
 from msgspec import Struct, field
@@ -157,7 +157,7 @@ class AssignmentUsage:
         if context.is_whole:
             self._close_missing(found, possible)
         else:
-            self._close_over(context)
+            self._close_over(context, found)
 
     def decide(self, *, complete_us: int, at_us: int) -> None:
         """Match assignments with pods. All pod events before `complete_us` are known."""
@@ -235,12 +235,16 @@ class AssignmentUsage:
         for key in possible.keys() - self._undecided:
             self._close_hours(possible[key], possible[key].hours.keys() - {hour.start_us for hour in found[key].hours})
 
-    def _close_over(self, context: ReportContext) -> None:
-        """Close what no later report has; what is undecided stays until it is decided."""
+    def _close_over(self, context: ReportContext, found: Container[AssignmentKey]) -> None:
+        """Close what no later report has; what is undecided stays until it is decided.
+
+        Each report has all current assignments: one that it lacks has ended and left the journal since the last one.
+        """
         for key in self.assignments.keys() - self._undecided:
             held = self.assignments[key]
             until_us = held.assignment.until_us
-            if key.epoch != context.epoch or (until_us is not None and until_us <= context.journal_start_us):
+            has_left = key not in found if until_us is None else until_us <= context.journal_start_us
+            if key.epoch != context.epoch or has_left:
                 del self.assignments[key]
                 self._close_hours(held, held.hours)
             else:
