@@ -155,6 +155,12 @@ async def test_with_nothing_left_to_account_changes_are_written_at_once(
     flusher.cancel()
 
 
+async def write_all(pipeline: Pipeline, ledger: SlowLedger) -> None:
+    """Write the first lists, as if nothing had been written."""
+    await pipeline.writer.flush()
+    ledger.written.clear()
+
+
 REPEATED: list[list[Observation]] = [
     [Bookmark(kind=Kind.PODS, version="9", at_us=us(99), since_us=us(99))],
     [OtherPod(uid="o", node="n1", version="9", at_us=us(99), since_us=us(99), taken=None)],
@@ -167,6 +173,7 @@ async def test_what_the_next_process_would_get_again_is_written_later_or_with_th
     pipeline: Pipeline, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch, repeated: list[Observation]
 ) -> None:
     monkeypatch.setattr(ledger_writer, "FLUSH_SECONDS", 0.0)
+    await write_all(pipeline, ledger)
     flusher = asyncio.create_task(pipeline.writer.keep_flushed())
     pipeline.accountant.take(repeated)
     await asyncio.sleep(0.02)
@@ -184,6 +191,7 @@ async def test_what_a_scrape_has_written_is_not_written_again(
     pipeline: Pipeline, ledger: SlowLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_writer, "UNHURRIED_SECONDS", 0.02)
+    await write_all(pipeline, ledger)
     flusher = asyncio.create_task(pipeline.writer.keep_flushed())
     pipeline.accountant.take(REPEATED[0])
     await asyncio.sleep(0)
