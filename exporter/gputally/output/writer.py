@@ -82,7 +82,8 @@ def _svg(bar: Bar) -> str:
 
 
 def _text(cell: object) -> str:
-    return "" if cell is None else escape(printable(str(cell)))
+    """Escaped; line breaks are only spaces on a page."""
+    return "" if cell is None else escape("\n".join(map(printable, str(cell).split("\n"))))
 
 
 _WIDTH: Final = 100
