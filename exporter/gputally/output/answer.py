@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from gputally.formatting.csv_cells import Row
 from gputally.formatting.times import instant
 from gputally.formatting.wrapping import Fact, Grid, Paragraph, Part, text_lines, width
-
-Row = Sequence[object]
 
 
 class Bar(NamedTuple):

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
+from gputally.formatting.csv_cells import Row
 from gputally.formatting.times import iso
 from gputally.model.disruptions import Cause
 from gputally.model.units import GPU_HOUR, US_PER_SECOND, duration_text
-from gputally.output.answer import Answer, Row, Section
+from gputally.output.answer import Answer, Section
 from gputally.output.scope import Scope, document_head
 from gputally.reports.disruptions import PLACES, DisruptionLine, PreemptionRow, TierTotal, preemption_row, tier_totals
 from gputally.reports.job_preemptions import JobPreemption, total_loss

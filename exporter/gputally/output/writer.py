@@ -11,9 +11,10 @@ from html import escape
 from itertools import chain, islice
 from typing import Final, NamedTuple, TextIO
 
+from gputally.formatting.csv_cells import Row
 from gputally.formatting.tables import markdown, markdown_table, table_lines, write_document, write_rows
 from gputally.model.printable import printable
-from gputally.output.answer import Answer, Bar, Row, Section
+from gputally.output.answer import Answer, Bar, Section
 
 
 def html_lines(answer: Answer) -> Iterator[str]:

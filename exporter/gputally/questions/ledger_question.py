@@ -53,7 +53,7 @@ def top_rows(rows: str) -> Parameter:
 
 
 def formats(*more: str, about: str = "", query: Sequence[str] = ()) -> Parameter:
-    """The format of the answer: by flag any, also one of `more`; over HTTP one for `query`, first the usual."""
+    """The format of the answer. A flag accepts all formats and `more`; HTTP those for `query`, the first by default."""
     described = InQuery(name="format", description="of the answer", choices=tuple(query), default="".join(query[:1]))
     return Parameter(help=about, choices=(*FORMATS, *more), query=described if query else None)
 

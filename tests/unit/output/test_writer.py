@@ -4,7 +4,8 @@ import io
 import json
 from decimal import Decimal
 
-from gputally.output.answer import Answer, Bar, Entry, Row, Section
+from gputally.formatting.csv_cells import Row
+from gputally.output.answer import Answer, Bar, Entry, Section
 from gputally.output.writer import write_answer
 
 HEAD = ("team", "cost")
