@@ -15,13 +15,15 @@ from gputally.accounting.fleet.pending_now import PendingNow, read_pending
 from gputally.answers.forecast import forecast
 from gputally.answers.past_pods import PastPod, PastVictims
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_requests import PendingRequest, WhyRequest
-from gputally.answers.planned_pods import planned_by_parameters
+from gputally.answers.planned_pods import planned_by_question
 from gputally.answers.viewer import ALL
 from gputally.answers.why import why_document
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.observation import RelistFinished, RelistStarted, Upserted
+from gputally.questions.pending import Pending
+from gputally.questions.what_if import WhatIfPods
+from gputally.questions.why import Why
 from labs.bench.figure import Figure
 from tests.core.manifests import GPU_NAME, NodeForm, PodForm, priority_class, us
 from tests.core.replay import Replay
@@ -63,13 +65,13 @@ def measure() -> Iterator[Figure]:
     def now(*, with_room: bool = True) -> PendingNow:
         return read_pending(fleet, now_us=us(NOW_S), with_room=with_room)
 
-    listed, helped = PendingRequest({}, 1000, 0, with_helps=False), PendingRequest({}, 100, 0, with_helps=True)
-    eight = {"gpus": ["8"], "class": ["top"]}
+    listed, helped = Pending(limit=1000), Pending(limit=100, helps=True)
+    eight = WhatIfPods(gpus=8, class_name="top")
     answers: dict[str, Callable[[PendingNow], object]] = {
         "list_of_1000": lambda state: pending_list(state, listed, ALL),
         "list_of_100_with_helps": lambda state: pending_list(state, helped, ALL),
-        "why": lambda state: why_document(state, WhyRequest("ns0", "w0", ""), ALL, past=_NothingPast()),
-        "what_if": lambda state: forecast(state, planned_by_parameters(eight, state.room), ALL),
+        "why": lambda state: why_document(state, Why(namespace="ns0", pod="w0"), ALL, past=_NothingPast()),
+        "what_if": lambda state: forecast(state, [planned_by_question(eight, state.room)], ALL),
     }
     yield Figure("pending_api.snapshot_ms", _best(lambda: now(with_room=False)), "ms")
     yield Figure("pending_api.snapshot_with_room_ms", _best(now), "ms")

@@ -62,7 +62,7 @@ def test_the_flags_of_a_command_need_few_modules(command: str) -> None:
     assert {"aiohttp", "grpc", "rich", "sqlite3", "yaml"}.isdisjoint(modules)
 
 
-@pytest.mark.parametrize(("question", "most"), [(("why", "ml/train-0"), 41), (("fits",), 41)])
+@pytest.mark.parametrize(("question", "most"), [(("why", "ml/train-0"), 41), (("fits",), 42)])
 def test_a_question_to_an_aggregator_loads_what_asks_and_prints(question: tuple[str, ...], most: int) -> None:
     modules = loaded(*question, "--url=http://127.0.0.1:9")
 

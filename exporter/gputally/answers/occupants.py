@@ -9,7 +9,7 @@ from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.fleet.work_at_risk import line_of
 from gputally.accounting.terms.tier import serves
 from gputally.answers.allocations import cost_per_hour
-from gputally.answers.pending_requests import Filters, seen_gangs
+from gputally.answers.pending_filters import Filters, seen_gangs
 from gputally.answers.viewer import Viewer
 from gputally.model.allocation import Segment
 from gputally.model.api.pending import GangEntry

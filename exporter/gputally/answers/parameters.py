@@ -1,10 +1,6 @@
 """Parameters of requests: which there are, how their values are read, and which values nothing has."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
-
-WHAT_IF_PARAMETERS: Final = ("gpus", "model", "class", "cpu", "memory", "namespace", "count")
-FITS_PARAMETERS: Final = ("model", "cpu", "memory")
 
 
 class InvalidRequest(ValueError):

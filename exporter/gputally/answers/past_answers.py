@@ -10,7 +10,6 @@ from gputally.accounting.fleet.pending_now import PendingNow, tenant_of
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.answers.occupants import gang_entry_of
 from gputally.answers.past_pods import PastPod, PastPods, PastVictim
-from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.shown_pods import gone_pod, known_pod
 from gputally.answers.verdict_words import REASONS
 from gputally.answers.viewer import Viewer
@@ -23,6 +22,7 @@ from gputally.model.disruptions import Preemption
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
 from gputally.model.waits import PendingSegment
+from gputally.questions.why import Why
 
 MOST_PREEMPTED: Final = 100
 """Pods in one document."""
@@ -147,7 +147,7 @@ def preempted_before(preemption: PreemptionRecord | None, viewer: Viewer) -> Pre
 
 
 def with_preempted(
-    document: WhyDocument, now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: PastPods
+    document: WhyDocument, now: PendingNow, asked: Why, viewer: Viewer, *, past: PastPods
 ) -> WhyDocument:
     """The answer about a job, with its pods that were preempted, as far as the reader may know; others stay."""
     if not asked.job:
@@ -170,7 +170,7 @@ def _order(each: PreemptedPod) -> tuple[object, ...]:
     return by.at, by.tier, by.namespace or "", by.pod or by.job or "", each.pod
 
 
-def _present(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> dict[str, PreemptedPod]:
+def _present(now: PendingNow, asked: Why, viewer: Viewer) -> dict[str, PreemptedPod]:
     """The preempted pods that still exist: the ledger may lack them, and names no preemptors to restricted readers."""
     found: dict[str, PreemptedPod] = {}
     for uid, preemption in now.preemptions.items():

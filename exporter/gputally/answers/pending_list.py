@@ -10,8 +10,8 @@ from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.help_words import change_words
 from gputally.answers.helps import RelatedPods, Relations, helps_among, suggestions_for
 from gputally.answers.occupants import gang_entries
+from gputally.answers.pending_filters import unknown_to
 from gputally.answers.pending_pods import chosen, pending_document, pending_pod
-from gputally.answers.pending_requests import PendingRequest, unknown_to
 from gputally.answers.priority_findings import finding_entries
 from gputally.answers.uncreated_workloads import chosen_workloads, pending_workload, workload_reasons
 from gputally.answers.viewer import Viewer
@@ -19,6 +19,7 @@ from gputally.answers.why_waiting import rank_of
 from gputally.formatting.amounts import pods_words
 from gputally.model.api.pending import PendingDocument, PendingPod
 from gputally.model.api.why import Help
+from gputally.questions.pending import Pending
 
 if TYPE_CHECKING:
     from gputally.model.advice import Suggestion
@@ -32,11 +33,11 @@ _MOST_HELPED: Final = 50
 """Different requests whose changes are checked for one document; the others go without."""
 
 
-def pending_list(now: PendingNow, asked: PendingRequest, viewer: Viewer) -> PendingDocument:
+def pending_list(now: PendingNow, asked: Pending, viewer: Viewer) -> PendingDocument:
     """The document that was asked for, without the address of the next page."""
     found = chosen(now, asked.filters, viewer)
     page = found[asked.offset : asked.offset + asked.limit]
-    helps = _Helps(now, page, viewer) if asked.with_helps else None
+    helps = _Helps(now, page, viewer) if asked.helps else None
     pods = [_helped(now, each, viewer, helps) for each in page]
     workloads = chosen_workloads(now, asked.filters, viewer)
     gangs = gang_entries(now, asked.filters, viewer)

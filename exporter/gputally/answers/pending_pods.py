@@ -10,7 +10,7 @@ from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.allocations import hourly_text
 from gputally.answers.past_answers import past_waits
-from gputally.answers.pending_requests import Filters, matches, pod_values
+from gputally.answers.pending_filters import Filters, matches, pod_values
 from gputally.answers.priority_findings import findings_of
 from gputally.answers.shown_pods import known_pod
 from gputally.answers.verdict_words import REASONS, sentence

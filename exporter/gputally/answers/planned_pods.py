@@ -3,15 +3,14 @@
 Kinds are matched with their API group: a Volcano Job is not a Kubernetes Job.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import field
 
 from gputally.accounting.facts.gpu_model import LABELS
-from gputally.answers.parameters import WHAT_IF_PARAMETERS, InvalidRequest, expect_known, number, only
+from gputally.answers.parameters import InvalidRequest
 from gputally.formatting.amounts import GPU_RESOURCE
 from gputally.frameworks.all import MANIFESTS
 from gputally.frameworks.manifest import Copied, PlannedTemplate, PodKind, ReadRoles, Roles, number_of
@@ -19,21 +18,18 @@ from gputally.model.advice import PriorityChoice
 from gputally.model.kube.meta import Camel, Meta
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.kube.pods import NEVER
-from gputally.model.quantities import MOST, rounded_up
 from gputally.model.rules import Rules
 from gputally.placement.room import Room
 from gputally.placement.unknown_workload import UnknownWorkload, group_of
+from gputally.questions.parameter import InvalidQuestion
+from gputally.questions.what_if import MOST_PODS, WhatIfPods
 
-MOST_PODS: Final = 1_000
-"""The most pods of one kind in one request."""
 MOST_KINDS: Final = 20
 """Different pods in one request."""
 
 _MOST_NAME: Final = 253
 """Characters of a name in Kubernetes."""
 PRIORITY_CLASS: Final = "PriorityClass"
-_MOST_GPUS: Final = 10_000
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 class PlannedPods(NamedTuple):
@@ -213,51 +209,16 @@ def plain_pod(document: Mapping[str, Any]) -> PlaceablePod:
         raise InvalidRequest(f"not a valid pod: {error}") from None
 
 
-def planned_by_parameters(query: Mapping[str, Sequence[str]], room: Room) -> list[PlannedPods]:
-    """The pods with these parameters. Raises: InvalidRequest, also for a GPU model that no node has."""
-    expect_known(query, WHAT_IF_PARAMETERS)
-    single = {name: only(name, values) for name, values in query.items()}
-    if "gpus" not in single:
-        raise InvalidRequest("gpus is missing; name the GPUs of a pod, such as gpus=8")
-    gpus = _positive(single, "gpus", _MOST_GPUS)
-    requests: dict[str, str] = {GPU_RESOURCE: str(gpus)}
-    requests |= {name: quantity_parameter(name, single[name]) for name in ("cpu", "memory") if name in single}
+def planned_by_question(asked: WhatIfPods, room: Room) -> PlannedPods:
+    """The pods that the question describes. Raises: InvalidQuestion for a GPU model that no node has."""
+    requests: dict[str, str] = {GPU_RESOURCE: str(asked.gpus)}
+    requests |= {name: text for name, text in (("cpu", asked.cpu), ("memory", asked.memory)) if text}
     spec: dict[str, Any] = {"containers": [{"resources": {"requests": requests}}]}
-    if name := single.get("class", ""):
-        spec["priorityClassName"] = _named("class", name)
-    if model := single.get("model", ""):
-        spec["affinity"] = _affinity(model, room)
-    namespace = _named("namespace", single.get("namespace", "default"))
-    return [PlannedPods("", plain_pod({"metadata": {"namespace": namespace}, "spec": spec}), _count(single))]
-
-
-def _count(single: Mapping[str, str]) -> int:
-    return _positive(single, "count", MOST_PODS) if "count" in single else 1
-
-
-def _positive(single: Mapping[str, str], name: str, most: int) -> int:
-    if found := number(single, name, 0, most):
-        return found
-    raise InvalidRequest(f"{name} '{single[name]}' is not valid; use a number from 1 to {most}")
-
-
-def quantity_parameter(name: str, text: str) -> str:
-    """The parameter, if it is a quantity. Raises: InvalidRequest."""
-    try:
-        if rounded_up(text, decimals=3) <= MOST:
-            return text
-    except ValueError:
-        pass
-    example = "4" if name == "cpu" else "32Gi"
-    raise InvalidRequest(f"{name} '{text[:40]}' is not a quantity; use one such as {example}")
-
-
-def _named(what: str, text: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise InvalidRequest(
-            f"{what} '{text[:40]}' is not a name in Kubernetes; use lower-case letters, digits, - and ."
-        )
-    return text
+    if asked.class_name:
+        spec["priorityClassName"] = asked.class_name
+    if asked.model:
+        spec["affinity"] = _affinity(asked.model, room)
+    return PlannedPods("", plain_pod({"metadata": {"namespace": asked.namespace}, "spec": spec}), asked.count)
 
 
 def _affinity(model: str, room: Room) -> dict[str, Any]:
@@ -268,12 +229,18 @@ def _affinity(model: str, room: Room) -> dict[str, Any]:
         labels = dict(node.place.labels)
         if key := next((each for each in LABELS if labels.get(each)), None):
             by_key.setdefault(key, set()).add(labels[key])
-    known = sorted({value for values in by_key.values() for value in values})
+    known = {value for values in by_key.values() for value in values}
     terms = [
         {"matchExpressions": [{"key": key, "operator": "In", "values": matching}]}
         for key, values in by_key.items()
         if (matching := sorted(each for each in values if model.lower() in each.lower()))
     ]
     if not terms:
-        raise InvalidRequest(f"no node has a GPU model like '{model[:60]}'; there are {', '.join(known) or 'none'}")
+        raise no_such_model(model, known)
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+def no_such_model(model: str, known: Collection[str]) -> InvalidQuestion:
+    """No node has such a GPU model; these are `known`."""
+    known_models = ", ".join(sorted(known)) or "none"
+    return InvalidQuestion("model", f"no node has a GPU model like '{model[:60]}'; there are {known_models}")

@@ -8,8 +8,8 @@ from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.answers.allocations import hourly_text
 from gputally.answers.answer_words import quota_refusal
 from gputally.answers.help_words import ACTOR_WORDS
+from gputally.answers.pending_filters import Filters, matches, workload_values
 from gputally.answers.pending_pods import ReasonTotal, reason_sums
-from gputally.answers.pending_requests import Filters, matches, workload_values
 from gputally.answers.viewer import Viewer
 from gputally.answers.wait_costs import BEYOND_NODES
 from gputally.formatting.amounts import amount_words, bare_amount

@@ -9,7 +9,6 @@ from gputally.accounting.fleet.pending_now import PendingNow, tenant_of
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.past_answers import why_gone, why_waited, with_preempted
 from gputally.answers.past_pods import PastPods
-from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.uncreated_workloads import pending_workload, workloads_named
 from gputally.answers.viewer import Viewer
 from gputally.answers.why_waiting import why_waiting
@@ -17,6 +16,7 @@ from gputally.model.api.why import UnaccountedNote, WhyDocument
 from gputally.model.pod_record import PodRecord
 from gputally.model.unaccounted import WORDS, UnaccountedEntry, UnaccountedPod
 from gputally.model.units import GPU, to_datetime
+from gputally.questions.why import Why
 
 _MOST_HINTS: Final = 3
 _MOST_WORKLOADS: Final = 10
@@ -42,7 +42,7 @@ class Found(NamedTuple):
     others: Sequence[PodRecord]
 
 
-def why_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, past: PastPods) -> WhyDocument:
+def why_document(now: PendingNow, asked: Why, viewer: Viewer, *, past: PastPods) -> WhyDocument:
     """The answer, with the workloads of that name that lack pods. Raises: NoSuchPods, NotYetJudged."""
     uncreated = workloads_named(now, asked.namespace, asked.pod or asked.job, viewer)[:_MOST_WORKLOADS]
     workloads, notes = [pending_workload(now, each) for each in uncreated], unaccounted_notes(now, asked, viewer)
@@ -73,7 +73,7 @@ def _answered(found: WhyDocument) -> dict[str, Any]:
     return {name: getattr(found, name) for name in names}
 
 
-def unaccounted_notes(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> list[UnaccountedNote]:
+def unaccounted_notes(now: PendingNow, asked: Why, viewer: Viewer) -> list[UnaccountedNote]:
     """The pods that were asked about whose GPUs are not accounted. Pods without a record have no job and no tenant."""
     found: list[UnaccountedNote] = []
     for uid, entries in now.unaccounted.items():
@@ -87,7 +87,7 @@ def unaccounted_notes(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> lis
     return sorted(found, key=lambda each: (each.namespace, each.pod))[:_MOST_NOTES]
 
 
-def _is_named(pod: UnaccountedPod, asked: WhyRequest) -> bool:
+def _is_named(pod: UnaccountedPod, asked: Why) -> bool:
     return bool(asked.pod) and pod.name == asked.pod and asked.namespace in ("", pod.namespace)
 
 
@@ -103,7 +103,7 @@ def _note(pod: PodRecord | UnaccountedPod, entry: UnaccountedEntry, viewer: View
     )
 
 
-def _pods_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, past: PastPods) -> WhyDocument:
+def _pods_document(now: PendingNow, asked: Why, viewer: Viewer, past: PastPods) -> WhyDocument:
     """The answer about pods. Raises: NoSuchPods, NotYetJudged."""
     found = _found(now, asked, viewer)
     _expect_one_place(found, asked)
@@ -113,7 +113,7 @@ def _pods_document(now: PendingNow, asked: WhyRequest, viewer: Viewer, past: Pas
     return _with_nodes(_document(now, asked, viewer, found=found, past=past), bound, now)
 
 
-def _document(now: PendingNow, asked: WhyRequest, viewer: Viewer, *, found: Found, past: PastPods) -> WhyDocument:
+def _document(now: PendingNow, asked: Why, viewer: Viewer, *, found: Found, past: PastPods) -> WhyDocument:
     if found.waiting:
         return why_waiting(now, found.waiting, viewer)
     if not found.others:
@@ -132,7 +132,7 @@ def _with_nodes(document: WhyDocument, bound: Sequence[PodRecord], now: PendingN
     return replace(document, bound=len(bound), nodes_used=nodes.used, nodes_needed=nodes.needed)
 
 
-def _expect_one_place(found: Found, asked: WhyRequest) -> None:
+def _expect_one_place(found: Found, asked: Why) -> None:
     """Raises: NoSuchPods if pods of several namespaces match."""
     places = sorted({each.namespace for each in (*(each.record for each in found.waiting), *found.others)})
     if len(places) > 1:
@@ -140,7 +140,7 @@ def _expect_one_place(found: Found, asked: WhyRequest) -> None:
         raise NoSuchPods(f"pods of {len(places)} namespaces are named {asked.pod}; use {named}")
 
 
-def _found(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> Found:
+def _found(now: PendingNow, asked: Why, viewer: Viewer) -> Found:
     waiting = [each for each in now.waiting if _matches(each.record, asked) and viewer.sees(each.tenant)]
     uids = {each.record.uid for each in waiting}
     others = [
@@ -151,7 +151,7 @@ def _found(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> Found:
     return Found(waiting, others)
 
 
-def _gone(now: PendingNow, asked: WhyRequest, viewer: Viewer, past: PastPods) -> WhyDocument:
+def _gone(now: PendingNow, asked: Why, viewer: Viewer, past: PastPods) -> WhyDocument:
     """The answer about a pod that only the ledger knows. Raises: NoSuchPods."""
     gone = past.last_named(asked.namespace, asked.pod) if asked.namespace and asked.pod else None
     if gone and viewer.sees(gone.tenant):
@@ -163,13 +163,13 @@ def _is_pending(record: PodRecord) -> bool:
     return record.scheduled_us is None and record.end_us is None
 
 
-def _matches(record: PodRecord, asked: WhyRequest) -> bool:
+def _matches(record: PodRecord, asked: Why) -> bool:
     if asked.namespace and record.namespace != asked.namespace:
         return False
     return record.name == asked.pod if asked.pod else record.job == asked.job
 
 
-def _unknown(now: PendingNow, asked: WhyRequest, viewer: Viewer) -> str:
+def _unknown(now: PendingNow, asked: Why, viewer: Viewer) -> str:
     """Say that there is no such pod, with pods of that name, or similar ones, elsewhere."""
     seen = [each.record for each in now.waiting if viewer.sees(each.tenant)]
     seen += [each for each in now.records.values() if viewer.sees(tenant_of(now, each))]

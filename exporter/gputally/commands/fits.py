@@ -5,7 +5,9 @@ from typing import Final
 
 from gputally.client.access import add_access
 from gputally.commands.output_flags import add_output_flag
+from gputally.commands.question_flags import add_question_flags, asked
 from gputally.process.settings import add_epilog
+from gputally.questions.fits import Fits
 
 _EXAMPLES: Final = """\
 Says for each GPU model and pool how many pods of 1, 2, 4 and 8 GPUs would be bound at once, without preemption, and why
@@ -26,10 +28,7 @@ def add_fits_flags(command: ArgumentParser) -> None:
     """Add all flags, with examples."""
     command.set_defaults(run=_fits)
     add_epilog(command, _EXAMPLES)
-    add = command.add_argument
-    add("--model", metavar="MODEL", default="", help="only GPU models of this name, or a part of it, such as H100")
-    add("--cpu", metavar="CPUS", default="", help="CPUs of a pod for each GPU, such as 8 [default: 1]")
-    add("--memory", metavar="BYTES", default="", help="memory of a pod for each GPU, such as 64Gi [default: 1Gi]")
+    add_question_flags(command, Fits)
     add_output_flag(command)
     add_access(command, namespace_flags=("--aggregator-namespace",))
 
@@ -37,4 +36,4 @@ def add_fits_flags(command: ArgumentParser) -> None:
 def _fits(parsed: Namespace) -> int:
     from gputally.commands.from_aggregator.fits import run_fits  # noqa: PLC0415 - aiohttp, which --help needs not
 
-    return run_fits(parsed)
+    return run_fits(asked(parsed, Fits), parsed)

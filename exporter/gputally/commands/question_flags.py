@@ -2,12 +2,12 @@
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from gputally.questions.ledger_question import LedgerQuestion
-from gputally.questions.parameter import Declared, Parameter, declared, flag
+from gputally.errors import Problem
+from gputally.questions.parameter import Declared, Parameter, Question, declared, flag
 
-Question = TypeVar("Question", bound=LedgerQuestion)
+Asked = TypeVar("Asked", bound=Question)
 
 PERIODS: Final = """\
 A period is one of
@@ -19,10 +19,18 @@ A period is one of
 """What --window accepts, for people."""
 
 
-def add_question_flags(command: ArgumentParser, question: type[LedgerQuestion]) -> None:
+class TakesFlags(Protocol):
+    """A command, or a group of its flags."""
+
+    def add_argument(self, *names: str, **how: Any) -> Any:  # noqa: ANN401 - as argparse has it
+        """Add a flag."""
+
+
+def add_question_flags(command: TakesFlags, question: type[Question]) -> None:
     """Add a flag for each parameter of the question."""
     for each in declared(question):
-        command.add_argument(flag(each.name), dest=each.name, help=_help(each), **_how(each))
+        names = [f"-{each.parameter.short}"] if each.parameter.short else []
+        command.add_argument(*names, flag(each.name), dest=each.name, help=_help(each), **_how(each))
 
 
 def add_history_flag(command: ArgumentParser) -> None:
@@ -30,13 +38,28 @@ def add_history_flag(command: ArgumentParser) -> None:
     command.add_argument("--history", metavar="FILE", help="imported jobs, for the time before the accounting start")
 
 
-def asked(parsed: Namespace, question: type[Question]) -> Question:
+def asked(parsed: Namespace, question: type[Asked]) -> Asked:
     """The question of the parsed flags. Raises: InvalidQuestion for flags that exclude each other."""
-    given = {each.name: getattr(parsed, each.name) for each in declared(question)}
-    fields: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in given.items()}
-    found = question(**fields)
+    found = unchecked(parsed, question)
     found.check()
     return found
+
+
+def unchecked(parsed: Namespace, question: type[Asked]) -> Asked:
+    """The question of the parsed flags, in which values may be missing."""
+    given = {each.field: getattr(parsed, each.name) for each in declared(question)}
+    fields: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in given.items() if each is not None
+    }
+    return question(**fields)
+
+
+def rejected(answer: str, question: type[Question]) -> Problem:
+    """What an aggregator says of the parameter that it names, as problem of its flag."""
+    name, _, text = answer.partition(": ")
+    if any(name == each.name for each in declared(question)):
+        return Problem("", flag(name), text)
+    return Problem("", "", answer)
 
 
 def _help(each: Declared) -> str:
@@ -53,7 +76,7 @@ def _how(each: Declared) -> dict[str, Any]:
         bare = {"nargs": "?", "const": parameter.bare} if parameter.bare else {}
         return {"choices": parameter.choices, "default": each.default, **bare}
     how: dict[str, Any] = {"type": _reader(parameter), "metavar": parameter.metavar}
-    return how | ({"action": "append", "default": []} if parameter.is_repeated else {"default": each.default})
+    return how | ({"action": "append", "default": []} if parameter.is_repeated else {})
 
 
 def _reader(parameter: Parameter) -> Callable[[str], Any]:

@@ -6,7 +6,9 @@ from typing import Final
 
 from gputally.client.access import add_access
 from gputally.commands.output_flags import add_output_flag
+from gputally.commands.question_flags import add_question_flags, unchecked
 from gputally.process.settings import add_epilog
+from gputally.questions.what_if import WhatIfPods
 
 _EXAMPLES: Final = """\
 Says where pods would fit now, whom they would evict and what work that would destroy; else why they would wait and what
@@ -30,16 +32,10 @@ def add_what_if_flags(command: ArgumentParser) -> None:
     """Add all flags, with examples."""
     command.set_defaults(run=_what_if)
     add_epilog(command, _EXAMPLES)
-    add = command.add_argument
-    add("file", nargs="?", type=Path, metavar="FILE", help="a manifest (YAML, JSON); - is standard input")
-    pod = command.add_argument_group("instead of FILE").add_argument
-    pod("--gpus", type=int, metavar="N", help="GPUs of a pod")
-    pod("--model", metavar="MODEL", default="", help="GPU model, or a part of its name, such as H100")
-    pod("--class", dest="class_name", metavar="CLASS", default="", help="PriorityClass; default is the cluster's")
-    pod("--cpu", metavar="CPUS", default="", help="CPUs of a pod, such as 16 or 500m")
-    pod("--memory", metavar="BYTES", default="", help="memory of a pod, such as 64Gi")
-    pod("--count", type=int, metavar="N", default=None, help="number of equal pods [default: 1]")
-    pod("-n", "--namespace", metavar="NAMESPACE", default="", help="namespace of the pods [default: default]")
+    command.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="a manifest (YAML, JSON); - is standard input"
+    )
+    add_question_flags(command.add_argument_group("instead of FILE"), WhatIfPods)
     add_output_flag(command)
     add_access(command, namespace_flags=("--aggregator-namespace",))
 
@@ -47,4 +43,4 @@ def add_what_if_flags(command: ArgumentParser) -> None:
 def _what_if(parsed: Namespace) -> int:
     from gputally.commands.from_aggregator.what_if import run_what_if  # noqa: PLC0415 - aiohttp, which --help needs not
 
-    return run_what_if(parsed)
+    return run_what_if(unchecked(parsed, WhatIfPods), parsed)

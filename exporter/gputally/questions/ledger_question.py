@@ -5,18 +5,17 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Annotated, Final, Self
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from gputally.formatting.formats import FORMATS
-from gputally.questions.parameter import InQuery, Parameter
+from gputally.questions.parameter import InQuery, Parameter, Question, whole_number
 from gputally.reports.choices import FILTERED, Filter, literal
 from gputally.reports.named_hours import NamedHours, parse_hours
 
 _COMMA: Final = re.compile(r",(?![^\[]*\])")
 """Separates the values of a filter; a comma in brackets belongs to its value."""
+_MOST_ROWS: Final = 10**9 - 1
 _MOST_DECIMALS: Final = 9
-_MOST_DIGITS: Final = 9
-"""How long a number may be: Python rejects thousands of digits itself, without a remedy."""
 
 
 def globs_of(text: str) -> tuple[str, ...]:
@@ -49,7 +48,9 @@ def dimensions(columns: Collection[str], *, default: str = "") -> Parameter:
 
 def top_rows(rows: str) -> Parameter:
     """How many rows to show."""
-    return Parameter(help=f"only the N {rows}; one row adds up the others", read=_count, metavar="N")
+    return Parameter(
+        help=f"only the N {rows}; one row adds up the others", read=whole_number(1, _MOST_ROWS), metavar="N"
+    )
 
 
 def formats(*more: str, about: str = "", query: Sequence[str] = ()) -> Parameter:
@@ -72,18 +73,6 @@ def _dimensions(text: str, *, known: Collection[str]) -> tuple[str, ...]:
     return names
 
 
-def _count(text: str) -> int:
-    if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) > 0:
-        return int(text)
-    raise ValueError(f"'{text}' is not valid; use a number from 1 to {10**_MOST_DIGITS - 1}")
-
-
-def _decimals(text: str) -> int:
-    if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) <= _MOST_DECIMALS:
-        return int(text)
-    raise ValueError(f"'{text}' is not valid; use a number from 0 to {_MOST_DECIMALS}")
-
-
 WINDOW: Final = Parameter(
     help="see below",
     metavar="PERIOD",
@@ -104,11 +93,11 @@ HOURS: Final = Parameter(
     default="business=Mon-Fri 9-17",
 )
 DECIMALS: Final = Parameter(
-    help="of amounts, 0 to 9", read=_decimals, metavar="N", default="2; csv, json: 6", query=None
+    help="of amounts, 0 to 9", read=whole_number(0, _MOST_DECIMALS), metavar="N", default="2; csv, json: 6", query=None
 )
 
 
-class LedgerQuestion(Struct, frozen=True, kw_only=True):
+class LedgerQuestion(Question, frozen=True, kw_only=True):
     """What to read of a ledger. Nothing after the `cut_off` counts, by default the end of the ledger.
 
     `only_tenants` are all that the reader may see, None without a limit: the aggregator alone sets it.
@@ -136,6 +125,3 @@ class LedgerQuestion(Struct, frozen=True, kw_only=True):
     def restricted_to(self, tenants: Collection[str]) -> Self:
         """The question of a reader who may see only these tenants. Raises: InvalidQuestion for what is no tenant's."""
         return structs.replace(self, only_tenants=tuple(sorted(tenants)))
-
-    def check(self) -> None:
-        """Raises: InvalidQuestion for values that exclude each other."""

@@ -1,11 +1,16 @@
 """How people give one value of a question: with a flag of a command, or with a parameter of an address."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, Final, NamedTuple, get_type_hints
 
 from msgspec import Struct, structs
 
 from gputally.errors import ConfigError, Problem
+
+_MOST_DIGITS: Final = 18
+"""How long a number may be: Python rejects thousands of digits itself, without a remedy."""
+MOST_SHOWN: Final = 40
+"""Characters of a wrong value that its error repeats."""
 
 
 class InQuery(Struct, frozen=True, kw_only=True):
@@ -24,7 +29,7 @@ class Parameter(Struct, frozen=True, kw_only=True):
     `choices` are all texts that are valid. A value that `is_repeated` may be given several times. `default` says in
     words what holds without a value, unless it is the default of the field. A flag may be given without a value if
     there is a `bare` one, which it then means. `columns` are those that filters can name: over HTTP, each is a
-    parameter. Without `query`, only commands have it.
+    parameter. Without `query`, only commands have it. `short` is the letter of a second flag.
     """
 
     help: str = ""
@@ -36,6 +41,7 @@ class Parameter(Struct, frozen=True, kw_only=True):
     bare: str | None = None
     columns: tuple[str, ...] = ()
     query: InQuery | None = InQuery()
+    short: str = ""
 
     def value(self, text: str, *, choices: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 - each parameter has its type
         """The value of a text, one of `choices` or those of the parameter. Raises: ValueError."""
@@ -45,10 +51,21 @@ class Parameter(Struct, frozen=True, kw_only=True):
         return self.read(text)
 
 
+class Question(Struct, frozen=True, kw_only=True):
+    """What is asked; each value that people give is declared as a `Parameter`."""
+
+    def check(self) -> None:
+        """Raises: InvalidQuestion for values that exclude each other, or are missing."""
+
+
 class Declared(NamedTuple):
-    """A parameter of a question, with its name and the value of its field without one."""
+    """A parameter of a question, with its name, and its field with the value without one.
+
+    The names of both differ where that of the parameter is a word of Python.
+    """
 
     name: str
+    field: str
     parameter: Parameter
     default: Any
 
@@ -68,15 +85,38 @@ class Declared(NamedTuple):
         return ""
 
 
-def declared(question: type[Struct]) -> tuple[Declared, ...]:
+def declared(question: type[Question]) -> tuple[Declared, ...]:
     """The parameters of a question, in the order of its fields."""
-    defaults = {each.name: each.default for each in structs.fields(question)}
+    hints = get_type_hints(question, include_extras=True)
     return tuple(
-        Declared(name, each, defaults[name])
-        for name, hint in get_type_hints(question, include_extras=True).items()
-        for each in getattr(hint, "__metadata__", ())
+        Declared(field.encode_name, field.name, each, field.default)
+        for field in structs.fields(question)
+        for each in getattr(hints[field.name], "__metadata__", ())
         if isinstance(each, Parameter)
     )
+
+
+def texts_of(question: Question) -> dict[str, list[str]]:
+    """The values of a question that are not the usual ones, as texts by the name of their parameter."""
+    given = ((each, getattr(question, each.field)) for each in declared(type(question)))
+    return {each.name: _texts(value) for each, value in given if value != each.default}
+
+
+def _texts(value: Any) -> list[str]:  # noqa: ANN401 - each parameter has its type
+    if isinstance(value, tuple):
+        return [str(each) for each in value]
+    return [str(value).lower() if isinstance(value, bool) else str(value)]
+
+
+def whole_number(first: int, last: int) -> Callable[[str], int]:
+    """Reads a number from `first` to `last`."""
+
+    def read(text: str) -> int:
+        if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS and first <= int(text) <= last:
+            return int(text)
+        raise ValueError(f"'{text[:MOST_SHOWN]}' is not valid; use a number from {first} to {last}")
+
+    return read
 
 
 class InvalidQuestion(ConfigError):

@@ -7,7 +7,6 @@ import msgspec
 
 from gputally.answers.allocations import FILTERS
 from gputally.answers.at_risk import FILTERS as AT_RISK_FILTERS
-from gputally.answers.pending_requests import MOST_PENDING, PENDING_FILTERS, USUAL_PENDING
 from gputally.answers.planned_pods import KIND_NAMES
 from gputally.model.api.allocations import AllocationsDocument
 from gputally.model.api.at_risk import AtRiskDocument
@@ -26,16 +25,20 @@ from gputally.model.api.paths import (
 from gputally.model.api.pending import PendingDocument
 from gputally.model.api.what_if import WhatIfDocument
 from gputally.model.api.why import WhyDocument
+from gputally.questions.fits import Fits
 from gputally.questions.ledger_question import LedgerQuestion
-from gputally.questions.parameter import Declared, InQuery, declared
+from gputally.questions.parameter import Declared, InQuery, Question, declared
+from gputally.questions.pending import Pending
 from gputally.questions.preemptions import Preemptions
 from gputally.questions.report import Report
 from gputally.questions.waits import Waits
+from gputally.questions.what_if import WhatIfPods
+from gputally.questions.why import Why
 from gputally.reports.disruptions import PreemptionRow, TierTotal
 from gputally.reports.preemption_records import JobPreemptionRow
 from gputally.reports.unbilled import MostUnaccounted
 from gputally.reports.waits import WaitReportRow
-from gputally.web.report_requests import DEFAULT_LIMIT, MAX_LIMIT, filter_names, in_query
+from gputally.web.report_requests import DEFAULT_LIMIT, MAX_LIMIT, filter_names, in_queries, in_query
 
 MEDIA_TYPES: Final = {
     "json": "application/json",
@@ -178,7 +181,7 @@ def _question(summary: str, question: type[LedgerQuestion], document: str) -> di
 def question_parameters(question: type[LedgerQuestion]) -> list[dict[str, Any]]:
     """The parameters of a question: its own, those of the rows to send, and filters."""
     return [
-        *(_described(each) for each in declared(question) if each.parameter.query and not each.parameter.columns),
+        *map(_described, in_queries(question)),
         parameter("limit", f"rows of a page, up to {MAX_LIMIT} (JSON only)", default=str(DEFAULT_LIMIT)),
         parameter("offset", "rows to skip (JSON only)", default="0"),
         *filter_parameters(filter_names(question)),
@@ -218,59 +221,33 @@ def filter_parameters(names: tuple[str, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _pending() -> dict[str, Any]:
-    parameters = [
-        *filter_parameters(PENDING_FILTERS),
-        parameter("limit", f"pods of a page, up to {MOST_PENDING}", default=str(USUAL_PENDING)),
-        parameter("offset", "pods to skip", default="0"),
-        parameter("helps", "true: with the first change that would help each pod", default="false"),
-    ]
-    return operation(
-        "Which pods wait for GPUs, which workloads lack pods, and why.", parameters, document_content("PendingDocument")
-    )
+def _plain(summary: str, question: type[Question], document: str) -> dict[str, Any]:
+    """The path of a question about now."""
+    return operation(summary, [*map(_described, in_queries(question))], document_content(document))
 
 
 def _why() -> dict[str, Any]:
-    parameters = [
-        parameter("namespace", "of the pod or job; without it, the only pod of that name"),
-        parameter("pod", "the name of a pod"),
-        parameter("job", "instead of pod: the name of a job"),
-    ]
     summary = "Why a pod waits, or when and why it waited; other tenants' pods only as tier and GPUs."
-    found = operation(summary, parameters, document_content("WhyDocument"))
+    found = _plain(summary, Why, "WhyDocument")
     found["get"]["responses"] |= _NOT_FOUND
     return found
 
 
 def _what_if() -> dict[str, Any]:
-    parameters = [
-        parameter("gpus", "GPUs of a pod"),
-        parameter("model", "GPU model, or a part of its name"),
-        parameter("class", "PriorityClass; by default that of the cluster"),
-        parameter("cpu", "CPUs of a pod, such as 16"),
-        parameter("memory", "memory of a pod, such as 64Gi"),
-        parameter("namespace", "of the pods", default="default"),
-        parameter("count", "so many equal pods", default="1"),
-    ]
     summary = "Whether pods would fit now, where, and whom they would evict. Creates nothing."
-    found = operation(summary, parameters, document_content("WhatIfDocument"))
     body = {"description": _OF_MANIFEST, "content": {"application/json": {"schema": {"type": "object"}}}}
     posted = operation(summary, [], document_content("WhatIfDocument"))["get"] | {"requestBody": body}
-    return found | {"post": posted}
-
-
-def _fits() -> dict[str, Any]:
-    parameters = [
-        parameter("model", "GPU model, or a part of its name"),
-        parameter("cpu", "CPUs for each GPU, such as 8", default="1"),
-        parameter("memory", "memory for each GPU, such as 64Gi", default="1Gi"),
-    ]
-    return operation(
-        "What pod sizes fit now, and which free GPUs are stranded.", parameters, document_content("FitsDocument")
-    )
+    return _plain(summary, WhatIfPods, "WhatIfDocument") | {"post": posted}
 
 
 PENDING_DESCRIBED: Final = Described(
-    paths={PENDING_PATH: _pending(), WHY_PATH: _why(), WHAT_IF_PATH: _what_if(), FITS_PATH: _fits()},
+    paths={
+        PENDING_PATH: _plain(
+            "Which pods wait for GPUs, which workloads lack pods, and why.", Pending, "PendingDocument"
+        ),
+        WHY_PATH: _why(),
+        WHAT_IF_PATH: _what_if(),
+        FITS_PATH: _plain("What pod sizes fit now, and which free GPUs are stranded.", Fits, "FitsDocument"),
+    },
     types=(PendingDocument, WhyDocument, WhatIfDocument, FitsDocument),
 )

@@ -21,7 +21,6 @@ from gputally.answers.answer_words import (
     wait_facts,
 )
 from gputally.answers.help_words import effect_words, who_words
-from gputally.answers.pending_requests import PENDING_FILTERS, PendingRequest, WhyRequest
 from gputally.formatting.amounts import count_words, pod_words
 from gputally.formatting.html_pages import html_template
 from gputally.formatting.times import duration
@@ -29,14 +28,16 @@ from gputally.model.api.paths import PENDING_PATH, WHY_PATH
 from gputally.model.api.pending import PendingDocument
 from gputally.model.api.why import WhyAnswer, WhyDocument
 from gputally.model.verdicts import Reason
+from gputally.questions.parameter import texts_of
+from gputally.questions.pending import PENDING_FILTERS, Pending
+from gputally.questions.why import Why
 
 WHY_PAGE_PATH: Final = "/pending/why"
 REFRESH_SECONDS: Final = 30
 
 
-def why_page(document: WhyDocument, asked: WhyRequest) -> str:
+def why_page(document: WhyDocument, asked: Why) -> str:
     """The page as HTML."""
-    query = {name: value for name, value in asked._asdict().items() if value}
     return html_template("gputally.web", "why.html").render(
         document=document,
         subject=asked.subject,
@@ -53,7 +54,7 @@ def why_page(document: WhyDocument, asked: WhyRequest) -> str:
         quota=quota_line,
         step=lambda lacks: first_step(lacks.reason, has_suggestions=bool(lacks.helps or lacks.job_changes)),
         age=lambda since: duration((document.at - since).total_seconds()),
-        json_link=f"{WHY_PATH}?{urlencode(query)}",
+        json_link=f"{WHY_PATH}?{urlencode(texts_of(asked), doseq=True)}",
     )
 
 
@@ -71,7 +72,7 @@ def _facts(answer: WhyAnswer, document: WhyDocument) -> Iterator[tuple[str, str]
     yield from next_facts(answer)
 
 
-def pending_page(document: PendingDocument, asked: PendingRequest) -> str:
+def pending_page(document: PendingDocument, asked: Pending) -> str:
     """The page as HTML. Of a filter with several values, the form shows the first."""
     form = {name: min(asked.filters.get(name, {""})) for name in PENDING_FILTERS}
     return html_template("gputally.web", "pending.html").render(

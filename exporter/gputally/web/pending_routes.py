@@ -14,21 +14,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.fleet.pending_now import PendingNow, VerdictsDisabled
-from gputally.answers.fits import FitsRequest, fits_document
+from gputally.answers.fits import fits_document
 from gputally.answers.forecast import forecast, forecast_of_manifest
 from gputally.answers.parameters import InvalidRequest, expect_known
 from gputally.answers.past_pods import PastPods
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_requests import PendingRequest, WhyRequest
-from gputally.answers.planned_pods import planned_by_parameters
+from gputally.answers.planned_pods import planned_by_question
 from gputally.answers.viewer import Viewer
 from gputally.answers.why import NoSuchPods, NotYetJudged, why_document
 from gputally.formatting.html_pages import PAGE_HEADERS
 from gputally.model.api.paths import FITS_PATH, PENDING_PATH, WHAT_IF_PATH, WHY_PATH
 from gputally.model.api.what_if import BODY_BYTES
 from gputally.model.api.why import NOT_FOUND_HEADER
+from gputally.questions.fits import Fits
+from gputally.questions.parameter import InvalidQuestion
+from gputally.questions.pending import Pending
+from gputally.questions.what_if import WhatIfPods
+from gputally.questions.why import Why
 from gputally.web.authentication import TENANTS
 from gputally.web.pending_pages import WHY_PAGE_PATH, pending_page, why_page
+from gputally.web.report_requests import plainly_asked, rejected
 from gputally.web.responses import json_answer
 from gputally.web.server import query_values
 from gputally.web.turns import ANSWERS, Turns, try_again
@@ -72,7 +77,7 @@ class PendingRoutes:
 
     async def pending(self, request: web.Request) -> web.Response:
         """The waiting pods."""
-        asked, viewer = PendingRequest.of(query_values(request)), Viewer(TENANTS.get())
+        asked, viewer = plainly_asked(Pending, query_values(request)), Viewer(TENANTS.get())
 
         def explain(now: PendingNow) -> bytes:
             document = pending_list(now, asked, viewer)
@@ -82,24 +87,24 @@ class PendingRoutes:
                 document = replace(document, next=address)
             return msgspec.json.encode(document)
 
-        return await self._answered(request, explain, with_room=asked.with_helps)
+        return await self._answered(request, explain, with_room=asked.helps)
 
     async def why(self, request: web.Request) -> web.Response:
         """Why a pod waits."""
-        asked, viewer = WhyRequest.of(query_values(request)), Viewer(TENANTS.get())
+        asked, viewer = plainly_asked(Why, query_values(request)), Viewer(TENANTS.get())
         return await self._answered(request, lambda now: _encoded(why_document(now, asked, viewer, past=self._past)))
 
     async def fits(self, request: web.Request) -> web.Response:
         """What pod sizes fit now."""
-        asked, viewer = FitsRequest.of(query_values(request)), Viewer(TENANTS.get())
+        asked, viewer = plainly_asked(Fits, query_values(request)), Viewer(TENANTS.get())
         return await self._answered(request, lambda now: _encoded(fits_document(now, asked, viewer)))
 
     async def what_if(self, request: web.Request) -> web.Response:
         """The forecast of a pod with these parameters."""
-        query, viewer = query_values(request), Viewer(TENANTS.get())
+        asked, viewer = plainly_asked(WhatIfPods, query_values(request)), Viewer(TENANTS.get())
 
         def explain(now: PendingNow) -> bytes:
-            return _encoded(forecast(now, planned_by_parameters(query, now.room), viewer))
+            return _encoded(forecast(now, [planned_by_question(asked, now.room)], viewer))
 
         return await self._answered(request, explain)
 
@@ -112,13 +117,13 @@ class PendingRoutes:
 
     async def page(self, request: web.Request) -> web.Response:
         """The page of waiting pods."""
-        asked, viewer = PendingRequest.of(query_values(request) | {"helps": ["true"]}), Viewer(TENANTS.get())
+        asked, viewer = plainly_asked(Pending, query_values(request) | {"helps": ["true"]}), Viewer(TENANTS.get())
 
         return await self._shown(request, lambda now: pending_page(pending_list(now, asked, viewer), asked))
 
     async def page_of_pod(self, request: web.Request) -> web.Response:
         """The page about one pod, or about the pods of a job."""
-        asked, viewer = WhyRequest.of(query_values(request)), Viewer(TENANTS.get())
+        asked, viewer = plainly_asked(Why, query_values(request)), Viewer(TENANTS.get())
         return await self._shown(
             request, lambda now: why_page(why_document(now, asked, viewer, past=self._past), asked)
         )
@@ -151,6 +156,8 @@ def _guarded(handler: Handler) -> Handler:
             return await handler(request)
         except InvalidRequest as error:
             return _said(HTTPStatus.BAD_REQUEST, str(error))
+        except InvalidQuestion as error:
+            return _said(HTTPStatus.BAD_REQUEST, str(rejected(error)))
         except NoSuchPods as error:
             return _said(HTTPStatus.NOT_FOUND, str(error), {NOT_FOUND_HEADER: "true"})
         except VerdictsDisabled:

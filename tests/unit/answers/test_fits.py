@@ -6,16 +6,17 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.fleet.pending_now import PendingNow
-from gputally.answers.fits import FitsRequest, fits_document
-from gputally.answers.parameters import InvalidRequest
+from gputally.answers.fits import fits_document
 from gputally.answers.viewer import ALL, Viewer
 from gputally.model.api.fits import PoolFits
 from gputally.model.price import Asset
+from gputally.questions.fits import Fits
+from gputally.questions.parameter import InvalidQuestion
 from tests.core.manifests import GPU_NAME
 from tests.texts import fits_lines
 from tests.unit.answers.pending_world import H100, holds, node, world
 
-USUAL = FitsRequest.of({})
+USUAL = Fits()
 
 
 def found() -> PendingNow:
@@ -48,7 +49,7 @@ def test_each_model_and_pool_has_what_fits_and_what_is_stranded() -> None:
 
 
 def test_pods_may_need_more_for_each_gpu_and_one_model_may_be_asked_for() -> None:
-    asked = FitsRequest.of({"memory": ["1Ti"], "cpu": ["500m"], "model": ["h100"]})
+    asked = Fits(memory="1Ti", cpu="500m", model="h100")
 
     document = fits_document(found(), asked, ALL)
 
@@ -74,20 +75,11 @@ def test_while_pods_are_still_listed_nothing_is_said_to_fit() -> None:
     assert " ".join(fits_lines(document, width=80)).startswith("It is not yet known what fits: ")
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ({"model": ["B200"]}, f"no node has a GPU model like 'B200'; there are A100, {H100}"),
-        ({"cpu": ["0"]}, "cpu '0' is not valid; use more than 0"),
-        ({"memory": ["lots"]}, "memory 'lots' is not a quantity; use one such as 32Gi"),
-        ({"memory": ["64K"]}, "memory '64K' is not a quantity; use one such as 32Gi"),
-        ({"cpu": ["1", "2"]}, "cpu is given 2 times; give it once"),
-        ({"gpus": ["1"]}, "unknown parameter gpus; use model, cpu, memory"),
-    ],
-)
-def test_a_wrong_parameter_is_named(query: dict[str, list[str]], message: str) -> None:
-    with pytest.raises(InvalidRequest, match=re.escape(message)):
-        fits_document(found(), FitsRequest.of(query), ALL)
+def test_a_model_that_no_node_has_is_named_with_those_that_there_are() -> None:
+    with pytest.raises(
+        InvalidQuestion, match=re.escape(f"no node has a GPU model like 'B200'; there are A100, {H100}")
+    ):
+        fits_document(found(), Fits(model="B200"), ALL)
 
 
 def test_the_text_has_a_row_for_each_pool_and_says_why_gpus_are_stranded() -> None:

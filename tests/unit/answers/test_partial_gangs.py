@@ -7,14 +7,17 @@ import pytest
 from gputally.accounting.fleet.pending_now import PendingNow, read_pending
 from gputally.answers.occupants import gang_entries
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_requests import PendingRequest, WhyRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import why_document
 from gputally.model.api.pending import GangEntry
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.meta import Object
 from gputally.model.partial_gangs import TaskShort
+from gputally.model.verdicts import Reason
+from gputally.questions.pending import Pending
+from gputally.questions.why import Why
 from gputally.web.pending_pages import pending_page
+from gputally.web.report_requests import plainly_asked
 from tests.core.gang_pods import WATCHED
 from tests.core.manifests import PodForm, namespace, us
 from tests.core.replay import Replay
@@ -46,7 +49,7 @@ def two_gangs(*, of: str = "other") -> PendingNow:
 
 
 def why(now: PendingNow, pod: str, viewer: Viewer = ALL) -> list[str]:
-    document = why_document(now, WhyRequest("ml", pod, ""), viewer, past=Past())
+    document = why_document(now, Why(namespace="ml", pod=pod), viewer, past=Past())
     return [each.strip() for each in why_lines(document, width=200)]
 
 
@@ -85,7 +88,7 @@ def test_a_task_that_lacks_pods_is_named() -> None:
 
 def test_gangs_that_wait_for_each_other_are_named() -> None:
     now = two_gangs()
-    text = "\n".join(pending_lines(pending_list(now, PendingRequest.of({}), ALL), subject="", width=200))
+    text = "\n".join(pending_lines(pending_list(now, Pending(), ALL), subject="", width=200))
 
     assert [each.deadlocked_with for each in gang_entries(now, {}, ALL)] == [
         ["TrainingJob other/b"],
@@ -98,7 +101,7 @@ def test_gangs_that_wait_for_each_other_are_named() -> None:
 
 
 def test_the_page_has_a_table_of_gangs_only_if_there_are_any() -> None:
-    asked = PendingRequest.of({})
+    asked = Pending()
     page = pending_page(pending_list(two_gangs(), asked, ALL), asked)
     quiet = pending_page(pending_list(pending(*gang("a", bound=0, pending=2)), asked, ALL), asked)
 
@@ -113,7 +116,7 @@ def test_a_restricted_reader_sees_other_gangs_only_as_tier() -> None:
     [own] = gang_entries(now, {}, viewer)
     assert (own.name, own.deadlocked_with) == ("a", ["a gang of tier gold of another tenant"])
     assert gang_entries(now, {}, Viewer(frozenset({"nobody"}))) == []
-    assert [each.name for each in pending_list(now, PendingRequest.of({}), viewer).gangs] == ["a"]
+    assert [each.name for each in pending_list(now, Pending(), viewer).gangs] == ["a"]
 
 
 def test_pods_without_a_partial_gang_are_told_of_none() -> None:
@@ -123,7 +126,7 @@ def test_pods_without_a_partial_gang_are_told_of_none() -> None:
 
 
 def helps(now: PendingNow, pod: str, viewer: Viewer = ALL) -> list[str]:
-    document = why_document(now, WhyRequest("ml", pod, ""), viewer, past=Past())
+    document = why_document(now, Why(namespace="ml", pod=pod), viewer, past=Past())
     return [each.text for answer in document.answers for each in answer.helps]
 
 
@@ -131,7 +134,7 @@ def test_gangs_that_wait_for_each_other_are_told_to_suspend_one_not_to_wait() ->
     now = two_gangs()
 
     assert helps(now, "a-5") == ["suspend TrainingJob other/b", "add an empty node like n1"]
-    assert [each.helps for each in pending_list(now, PendingRequest({}, 1, 0, with_helps=True), ALL).pods] == [
+    assert [each.helps for each in pending_list(now, Pending(limit=1, helps=True), ALL).pods] == [
         "suspend TrainingJob other/b (an admin of the cluster)"
     ]
     assert not any("suspend" in each for each in helps(now, "a-5", Viewer(frozenset({"ml"})))), "it may not know which"
@@ -151,7 +154,7 @@ def test_whoever_asks_is_told_that_nobody_knows_whether_a_gang_is_deadlocked() -
     assert found.not_compared == "unknown"
     text = "whether it is in a deadlock is not known: what it waits for is not known"
     assert any(text in each for each in why(now, "a-5"))
-    asked = PendingRequest.of({})
+    asked = Pending()
     assert text in "\n".join(pending_lines(pending_list(now, asked, ALL), subject="", width=200))
     assert "<td>not known</td>" in pending_page(pending_list(now, asked, ALL), asked)
 
@@ -179,7 +182,7 @@ def test_deadlocked_gangs_come_before_those_that_only_wait_for_a_longer_time() -
 def test_a_list_with_filters_names_only_the_gangs_that_match_them(
     query: dict[str, list[str]], names: list[str]
 ) -> None:
-    asked = PendingRequest.of(query)
+    asked = plainly_asked(Pending, query)
     document = pending_list(two_gangs(), asked, ALL)
 
     assert [each.name for each in document.gangs] == names
@@ -192,9 +195,9 @@ def test_a_list_with_filters_names_only_the_gangs_that_match_them(
 
 @pytest.mark.parametrize("name", ["tenant", "namespace", "tier", "job"])
 def test_a_value_that_nothing_has_is_named_on_every_surface(name: str) -> None:
-    asked = PendingRequest.of({name: ["visoin"]})
+    asked = plainly_asked(Pending, {name: ["visoin"]})
     document = pending_list(two_gangs(), asked, ALL)
 
     assert document.unknown == [f"{name} visoin"]
     assert f"No pod with GPUs is known of {name} visoin: check the spelling." in pending_page(document, asked)
-    assert pending_list(two_gangs(), PendingRequest.of({"reason": ["quota"]}), ALL).unknown == []
+    assert pending_list(two_gangs(), Pending(reason=(Reason.QUOTA,)), ALL).unknown == []

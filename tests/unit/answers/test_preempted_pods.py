@@ -5,19 +5,19 @@ from msgspec.structs import replace
 
 from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.answers.past_pods import PastVictim, PastVictims
-from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, why_document
 from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.api.why import WhyDocument
 from gputally.model.disruptions import Cause, DisruptionRecord
 from gputally.model.units import GPU, to_datetime
+from gputally.questions.why import Why
 from gputally.web.pending_pages import why_page
 from tests.core.manifests import PodForm, us
 from tests.texts import why_lines
 from tests.unit.answers.pending_world import Past, holds, node, waits, world
 
-TRAIN = WhyRequest("ml", "", "train")
+TRAIN = Why(namespace="ml", job="train")
 
 
 def victim(name: str, *, at: float, by: str | None = "llm", tenant: str = "ml") -> PastVictim:
@@ -114,7 +114,7 @@ def test_without_preemptions_the_answer_says_since_when_that_is_known() -> None:
 
     assert text(known).endswith("No pod of the job was preempted since 00:01 UTC.")
     assert "preempted" not in text(unknown)
-    assert why_document(now, WhyRequest("ml", "train-4", ""), ALL, past=past()).preempted_from is None
+    assert why_document(now, Why(namespace="ml", pod="train-4"), ALL, past=past()).preempted_from is None
 
 
 def test_a_restricted_reader_sees_the_preempted_pods_of_its_tenants_without_their_preemptors() -> None:
@@ -129,7 +129,7 @@ def test_a_restricted_reader_sees_the_preempted_pods_of_its_tenants_without_thei
 
 def test_a_name_that_matches_nothing_says_from_when_on_pods_are_known() -> None:
     with pytest.raises(NoSuchPods, match=r"known as ml/nothing; .*; pods are known from 2026-07-01 00:00:30 UTC on$"):
-        why_document(world([node("g1")], []), WhyRequest("ml", "nothing", ""), ALL, past=past())
+        why_document(world([node("g1")], []), Why(namespace="ml", pod="nothing"), ALL, past=past())
 
 
 def test_many_preemptions_are_summed_up() -> None:

@@ -6,15 +6,15 @@ import msgspec
 
 from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_requests import PendingRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.model.api.pending import PendingDocument
 from gputally.model.verdicts import FindingKind
+from gputally.questions.pending import Pending
 from gputally.web.pending_pages import pending_page
 from tests.texts import pending_lines
 from tests.unit.answers.pending_world import holds, node, waits, world
 
-FIRST_POD = PendingRequest({}, 1, 0, with_helps=False)
+FIRST_POD = Pending(limit=1)
 NAMED = {
     "a": ((FindingKind.OUTRANKED, 6), (FindingKind.STARVATION, 2)),
     "b": ((FindingKind.STARVATION, 2),),

@@ -2,8 +2,8 @@
 
 from gputally.answers.helps import Relations
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_requests import PendingRequest
 from gputally.answers.viewer import ALL
+from gputally.questions.pending import Pending
 from tests.unit.accounting.test_partial_gangs import gang
 from tests.unit.answers.test_partial_gangs import pending, two_gangs
 
@@ -31,6 +31,6 @@ def test_all_jobs_with_the_same_request_are_told_what_would_help_however_many_th
     jobs = [gang(f"job{number}", bound=1, pending=1) for number in range(60)]
     now = pending(*(each for job in jobs for each in job), gpus=60)
 
-    page = pending_list(now, PendingRequest({}, 100, 0, with_helps=True), ALL)
+    page = pending_list(now, Pending(limit=100, helps=True), ALL)
 
     assert [each.pod for each in page.pods if not each.helps] == []

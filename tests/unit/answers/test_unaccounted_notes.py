@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace as changed
 
 from gputally.accounting.fleet.pending_now import PendingNow
-from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, why_document
 from gputally.model.api.why import WhyDocument
+from gputally.questions.why import Why
 from gputally.web.pending_pages import why_page
 from tests.core.manifests import PodForm
 from tests.texts import why_lines
@@ -20,7 +20,7 @@ PARTLY = holds("partly", 10, on="g1")
 
 
 def asked(now: PendingNow, pod: str, *, viewer: Viewer = ALL, namespace: str = "ml") -> WhyDocument:
-    return why_document(now, WhyRequest(namespace, pod, ""), viewer, past=Past())
+    return why_document(now, Why(namespace=namespace, pod=pod), viewer, past=Past())
 
 
 def small(*pods: PodForm) -> PendingNow:
@@ -52,7 +52,7 @@ def test_a_pod_that_is_accounted_in_part_has_an_answer_and_a_note() -> None:
     )
     [note] = found.unaccounted
     assert (note.reason, note.resources, note.gpus, note.node) == ("not_offered", ["nvidia.com/gpu"], 2.0, "g1")
-    assert "asks for 2 GPUs (nvidia.com/gpu)" in why_page(found, WhyRequest("ml", "partly", ""))
+    assert "asks for 2 GPUs (nvidia.com/gpu)" in why_page(found, Why(namespace="ml", pod="partly"))
 
 
 def test_other_pods_have_no_note() -> None:
@@ -68,7 +68,7 @@ def test_other_pods_have_no_note() -> None:
 def test_the_pods_of_a_job_have_notes() -> None:
     now = small(PARTLY, holds("a", 1, on="g1"))
     records = {uid: changed(each, job_kind="Job", job="train") for uid, each in now.records.items()}
-    found = why_document(now._replace(records=records), WhyRequest("ml", "", "train"), ALL, past=Past())
+    found = why_document(now._replace(records=records), Why(namespace="ml", job="train"), ALL, past=Past())
 
     assert [note.pod for note in found.unaccounted] == ["partly"]
 

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.uncreated.snapshot import Workloads
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_requests import PendingRequest, WhyRequest
 from gputally.answers.uncreated_workloads import workload_change, workload_help, workload_sentence
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, why_document
@@ -18,7 +17,10 @@ from gputally.model.price import PriceRange
 from gputally.model.units import GPU
 from gputally.model.verdicts import Reason
 from gputally.model.waits import CAUSE_OF, Uncharged, UncreatedPodsSegment, UncreatedWorkload
+from gputally.questions.pending import Pending
+from gputally.questions.why import Why
 from gputally.web.pending_pages import pending_page
+from gputally.web.report_requests import plainly_asked
 from tests.core.manifests import us
 from tests.unit.answers.pending_world import PRICE, Past, holds, node, waits, world
 
@@ -82,8 +84,8 @@ def wait_of(workload: UncreatedWorkload) -> UncreatedPodsSegment:
     )
 
 
-def asked(**query: str) -> PendingRequest:
-    return PendingRequest.of({name: [value] for name, value in query.items()})
+def asked(**query: str) -> Pending:
+    return plainly_asked(Pending, {name: [value] for name, value in query.items()})
 
 
 def test_workloads_are_counted_apart_from_pods() -> None:
@@ -158,11 +160,11 @@ def test_a_restricted_user_sees_only_workloads_of_own_tenants() -> None:
     assert [each.name for each in document.workloads] == ["train"]
     assert sum(each.pods for each in document.workload_reasons) == 2
     with pytest.raises(NoSuchPods):
-        why_document(now(MINE, FOREIGN), WhyRequest("rivals", "", "foreign"), viewer, past=Past())
+        why_document(now(MINE, FOREIGN), Why(namespace="rivals", job="foreign"), viewer, past=Past())
 
 
-@pytest.mark.parametrize("request_", [WhyRequest("ml", "", "train"), WhyRequest("ml", "train", "")])
-def test_why_answers_about_a_workload_without_any_pod(request_: WhyRequest) -> None:
+@pytest.mark.parametrize("request_", [Why(namespace="ml", job="train"), Why(namespace="ml", pod="train")])
+def test_why_answers_about_a_workload_without_any_pod(request_: Why) -> None:
     document = why_document(now(MINE), request_, ALL, past=Past())
 
     assert document.answers == []
@@ -172,7 +174,7 @@ def test_why_answers_about_a_workload_without_any_pod(request_: WhyRequest) -> N
 def test_why_names_the_missing_pods_of_a_job_beside_its_waiting_ones() -> None:
     there = now(replace(MINE, job="a"))
 
-    document = why_document(there, WhyRequest("ml", "", "a"), ALL, past=Past())
+    document = why_document(there, Why(namespace="ml", job="a"), ALL, past=Past())
     assert [each.pod.pod for each in document.answers] == ["a"]
     assert [each.job for each in document.workloads] == ["a"]
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.prices.book import Criterion, DatedPrice, PriceBook, PriceRule, Trait
 from gputally.answers.pending_list import pending_list
-from gputally.answers.pending_requests import PendingRequest, WhyRequest
 from gputally.answers.viewer import ALL
 from gputally.answers.wait_costs import waited_cost
 from gputally.answers.why import why_document
@@ -18,6 +17,8 @@ from gputally.model.advice import PriorityChoice
 from gputally.model.api.pending import CostRange
 from gputally.model.api.why import WhyAnswer
 from gputally.model.price import Basis
+from gputally.questions.pending import Pending
+from gputally.questions.why import Why
 from gputally.web.pending_pages import pending_page
 from tests.core.manifests import PodForm
 from tests.unit.answers.pending_world import PRICE, Past, holds, node, waits, world
@@ -43,7 +44,7 @@ def without_price(now: PendingNow, rates: Mapping[str, str]) -> PendingNow:
 
 
 def answer(now: PendingNow) -> WhyAnswer:
-    [found] = why_document(now, WhyRequest("ml", "a", ""), ALL, past=Past()).answers
+    [found] = why_document(now, Why(namespace="ml", pod="a"), ALL, past=Past()).answers
     return found
 
 
@@ -88,7 +89,7 @@ def test_lists_have_the_lowest_and_the_highest_price() -> None:
     some = [replace(now.waiting[0], waits=[replace(part, highest=dearer) for part in now.waiting[0].waits])]
     now = now._replace(waiting=[*some, *now.waiting[1:]])
 
-    found = pending_list(now, PendingRequest({}, 10, 0, with_helps=False), ALL)
+    found = pending_list(now, Pending(limit=10), ALL)
     assert [(each.cost_per_hour, each.highest_per_hour) for each in found.pods] == [("8.84", "17.68"), ("2.21", None)]
     assert {(each.cost_per_hour, each.highest_per_hour) for each in found.tenants} == {("11.05", "19.89")}
 
@@ -117,7 +118,7 @@ def test_a_change_of_the_job_itself_is_marked_and_comes_last() -> None:
 def test_a_list_names_the_first_change_of_each_kind() -> None:
     now = world([node("g1", 4)], [holds("b", 2, on="g1"), waits("a", 4)])
 
-    [pod] = pending_list(now, PendingRequest({}, 10, 0, with_helps=True), ALL).pods
+    [pod] = pending_list(now, Pending(limit=10, helps=True), ALL).pods
     assert (pod.helps, pod.job_changes) == (
         "wait until ml/b on g1 ends",
         "request only 2 GPUs (the owner of the pod)",
@@ -160,7 +161,7 @@ def test_an_impossible_pod_has_no_price_and_is_in_no_sum_and_it_is_said_why(gpus
     uncharged = replace(found.waiting[0], waits=none)
     now = found._replace(waiting=[uncharged, *found.waiting[1:]], currency="EUR", book=priced({"A100": "2.21"}))
     asked = answer(now)
-    document = pending_list(now, PendingRequest.of({}), ALL)
+    document = pending_list(now, Pending(), ALL)
 
     assert asked.pod.gpus == gpus
     assert (asked.pod.cost_per_hour, asked.pod.cost_range) == (None, None)
@@ -171,4 +172,4 @@ def test_an_impossible_pod_has_no_price_and_is_in_no_sum_and_it_is_said_why(gpus
     assert sum(each.gpus for each in document.reasons) == sum(each.gpus for each in document.tenants) == 2
     assert [sum(each.uncharged_pods for each in sums) for sums in (document.reasons, document.tenants)] == [1, 1]
     assert sum(each.unpriced_gpus for each in document.reasons) == 2 * (now.waiting[1].waits[-1].price is None)
-    assert "1 of these pods asks for more GPUs than any node ever had" in pending_page(document, PendingRequest.of({}))
+    assert "1 of these pods asks for more GPUs than any node ever had" in pending_page(document, Pending())

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.waiting.packing import JobNodes
-from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, NotYetJudged, why_document
 from gputally.ledger.preemption_records import PreemptionRecord
@@ -16,6 +15,7 @@ from gputally.model.api.why import WhyAnswer, WhyDocument
 from gputally.model.needs import QuotaState, Situation
 from gputally.model.verdicts import Reason
 from gputally.model.waits import PendingHistory
+from gputally.questions.why import Why
 from tests.core.manifests import PodForm, us
 from tests.unit.answers.pending_world import Past, holds, node, past_pod, wait, waited, waits, world
 
@@ -25,7 +25,7 @@ NOTHING = Past()
 def why(
     now: PendingNow, pod: str = "a", *, namespace: str = "ml", viewer: Viewer = ALL, past: Past = NOTHING
 ) -> WhyDocument:
-    return why_document(now, WhyRequest(namespace, pod, ""), viewer, past=past)
+    return why_document(now, Why(namespace=namespace, pod=pod), viewer, past=past)
 
 
 def answer(now: PendingNow, pod: str = "a", *, past: Past = NOTHING) -> WhyAnswer:
@@ -239,7 +239,7 @@ def test_pods_of_a_job_with_one_verdict_share_an_answer() -> None:
     records = {uid: replace(each, job="train") for uid, each in now.records.items()}
     now = now._replace(waiting=renamed, records=records)
 
-    found = why_document(now, WhyRequest("ml", "", "train"), ALL, past=NOTHING)
+    found = why_document(now, Why(namespace="ml", job="train"), ALL, past=NOTHING)
     assert [(each.pod.pod, each.pods, each.pod.reason) for each in found.answers] == [
         ("a", 2, "impossible"),
         ("c", 1, "schedulable"),
@@ -253,10 +253,10 @@ def test_a_job_that_has_its_gpus_is_answered_with_its_nodes() -> None:
     jobs = {("ml", "Job", "train"): JobNodes("batch", 2, 1), ("lab", "Job", "train"): JobNodes("batch", 9, 9)}
     now = now._replace(records=records, packing=jobs)
 
-    found = why_document(now, WhyRequest("ml", "", "train"), ALL, past=NOTHING)
+    found = why_document(now, Why(namespace="ml", job="train"), ALL, past=NOTHING)
     assert (found.bound, found.nodes_used, found.nodes_needed) == (2, 2, 1)
 
-    single = why_document(now, WhyRequest("ml", "a", ""), ALL, past=NOTHING)
+    single = why_document(now, Why(namespace="ml", pod="a"), ALL, past=NOTHING)
     assert (single.bound, single.nodes_used) == (0, None)
 
 

@@ -131,5 +131,5 @@ def test_a_question_is_the_same_after_json(kind: type[LedgerQuestion]) -> None:
 )
 @pytest.mark.parametrize("digits", [10, 5000])
 def test_a_number_of_too_many_digits_is_rejected_as_any_other(parameter: Parameter, remedy: str, digits: int) -> None:
-    with pytest.raises(ValueError, match=f"^'9{{{digits}}}' is not valid; use {remedy}$"):
+    with pytest.raises(ValueError, match=f"^'9{{{min(digits, 40)}}}' is not valid; use {remedy}$"):
         parameter.value("9" * digits)

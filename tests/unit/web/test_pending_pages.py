@@ -3,9 +3,9 @@
 import html
 import re
 
-from gputally.answers.pending_requests import WhyRequest
 from gputally.answers.viewer import ALL
 from gputally.answers.why import why_document
+from gputally.questions.why import Why
 from tests.texts import why_lines
 from tests.unit.answers.pending_world import Past
 from tests.unit.web.test_pending_routes import read, served, state
@@ -33,7 +33,7 @@ async def test_the_page_of_a_pod_says_what_gputally_why_says() -> None:
     assert '<a href="/pending/why?namespace=ml&amp;pod=a">ml/a</a>' in found
     assert (status, wrong) == (200, 400)
     text = html.unescape(re.sub(r"<[^>]*>", "", page))
-    document = why_document(state(), WhyRequest("ml", "a", ""), ALL, past=Past())
+    document = why_document(state(), Why(namespace="ml", pod="a"), ALL, past=Past())
     shown = [line.partition("  ")[2].strip() for line in why_lines(document, width=10_000) if line[:1] not in ("", " ")]
     assert [each for each in shown if each not in text and not each.startswith(("- ", "GPUS"))] == []
     for change in document.answers[0].helps:

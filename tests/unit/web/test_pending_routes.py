@@ -175,21 +175,21 @@ async def test_a_manifest_is_forecast_template_by_template() -> None:
 @pytest.mark.parametrize(
     ("path", "parameters", "message"),
     [
-        ("pending", {"limit": "1001"}, "limit '1001' is not valid; use a number up to 1000"),
-        ("pending", {"reason": "luck"}, "unknown reason 'luck'; use no_scheduler, "),
-        ("pending", {"helps": "1"}, "helps '1' is not valid; use true or false"),
+        ("pending", {"limit": "1001"}, "limit: '1001' is not valid; use a number from 0 to 1000"),
+        ("pending", {"reason": "luck"}, "reason: 'luck' is not valid; use no_scheduler, "),
+        ("pending", {"helps": "1"}, "helps: '1' is not valid; use true, false"),
         (
             "pending",
             {"pod": "a"},
             "unknown parameter pod; use namespace, tenant, tier, job, reason, limit, offset, helps",
         ),
-        ("why", {}, "name one pod or one job"),
-        ("why", {"namespace": "ml"}, "name one pod or one job"),
-        ("why", {"job": "a"}, "namespace is missing"),
+        ("why", {}, "pod: name one pod or one job"),
+        ("why", {"namespace": "ml"}, "pod: name one pod or one job"),
+        ("why", {"job": "a"}, "namespace: is missing"),
         ("why", {"namespace": "ml", "pod": "a\0"}, "a parameter contains a NUL character"),
         ("what-if", {"gpus": "8", "class": "none-such"}, "PriorityClass 'none-such' does not exist; there are batch, "),
-        ("what-if", {"gpus": "-1"}, "gpus '-1' is not valid"),
-        ("what-if", {"gpus": "9" * 400}, "gpus '9999"),
+        ("what-if", {"gpus": "-1"}, "gpus: '-1' is not valid"),
+        ("what-if", {"gpus": "9" * 400}, "gpus: '9999"),
     ],
 )
 async def test_a_wrong_parameter_is_named(path: str, parameters: dict[str, str], message: str) -> None:

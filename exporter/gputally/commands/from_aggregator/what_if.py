@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from gputally.answers.parameters import WHAT_IF_PARAMETERS
-from gputally.answers.planned_pods import KIND_NAMES, is_class, pod_kind_of, unknown_workload
+from gputally.answers.planned_pods import KIND_NAMES, PRIORITY_CLASS, is_class, pod_kind_of, unknown_workload
 from gputally.client.access import access_problems, credentials_from, service_from, text_problems
 from gputally.client.aggregator import InvalidQuestion, connected, of_version
+from gputally.commands.question_flags import rejected
 from gputally.errors import ConfigError, Problem
 from gputally.files.manifests import ManifestObject, manifest_objects
 from gputally.model.api.paths import WHAT_IF_PATH
@@ -21,6 +21,8 @@ from gputally.model.api.what_if import BODY_BYTES, WHAT_IF_VERSION, WhatIfDocume
 from gputally.model.printable import printable
 from gputally.output.what_if import what_if_answer
 from gputally.output.writer import write_answer
+from gputally.questions.parameter import flag, texts_of
+from gputally.questions.what_if import WhatIfPods
 
 _OF_CONTAINERS: Final = frozenset({"name", "resources", "restartPolicy", "ports"})
 """Fields of a container that decide where a pod may run. Commands and environments may contain secrets."""
@@ -28,15 +30,13 @@ _CONTAINERS: Final = frozenset({"containers", "initContainers", "ephemeralContai
 _LEFT_OUT: Final = frozenset({"status", "managedFields"})
 
 
-def run_what_if(parsed: Namespace) -> int:
+def run_what_if(asked: WhatIfPods, parsed: Namespace) -> int:
     """Print the forecast. Raises: ConfigError, AggregatorUnreachable."""
-    chosen = _parameters(parsed)
-    problems = [*text_problems(parsed), *access_problems(parsed), *_problems(parsed, chosen)]
-    if problems:
+    if problems := [*text_problems(parsed), *access_problems(parsed), *_problems(asked, parsed.file)]:
         raise ConfigError(problems)
     found = list(manifest_objects(parsed.file)) if parsed.file else []
     try:
-        body = asyncio.run(_asked(parsed, chosen, _manifests(parsed, found) if parsed.file else None))
+        body = asyncio.run(_answered(asked, parsed, _manifests(parsed, found) if parsed.file else None))
     except InvalidQuestion as error:
         raise ConfigError([_rejected(parsed.file, error.answer)]) from None
     document = of_version(body, WhatIfDocument, WHAT_IF_VERSION)
@@ -48,44 +48,27 @@ def run_what_if(parsed: Namespace) -> int:
 
 
 def _rejected(file: Path | None, answer: str) -> Problem:
-    """What the aggregator says of FILE, or of the flag that it names."""
+    """What the aggregator says of FILE, or of a flag."""
     if file:
         return Problem(str(file), "", answer)
-    word, _, rest = answer.partition(" ")
-    if word in WHAT_IF_PARAMETERS:
-        return Problem("", f"--{word}", rest)
-    flag = "--class" if word == "PriorityClass" else "--model" if "GPU model" in answer else ""
-    return Problem("", flag, answer)
+    return Problem("", "--class", answer) if answer.startswith(PRIORITY_CLASS) else rejected(answer, WhatIfPods)
 
 
-def _parameters(parsed: Namespace) -> dict[str, str]:
-    """The parameters that describe a pod, without a namespace."""
-    given = {
-        "gpus": parsed.gpus,
-        "model": parsed.model,
-        "class": parsed.class_name,
-        "cpu": parsed.cpu,
-        "memory": parsed.memory,
-        "count": parsed.count,
-    }
-    return {name: str(value) for name, value in given.items() if value not in (None, "")}
-
-
-def _problems(parsed: Namespace, chosen: dict[str, str]) -> list[Problem]:
-    if parsed.file and chosen:
-        return [Problem("", f"--{next(iter(chosen))}", "cannot be combined with FILE; omit one of them")]
-    if not parsed.file and "gpus" not in chosen:
+def _problems(asked: WhatIfPods, file: Path | None) -> list[Problem]:
+    chosen = [name for name in texts_of(asked) if name != "namespace"]
+    if file and chosen:
+        return [Problem("", flag(chosen[0]), "cannot be combined with FILE; omit one of them")]
+    if not file and asked.gpus is None:
         return [Problem("", "--gpus", "is missing; say how many GPUs a pod needs, or name a FILE")]
     return []
 
 
-async def _asked(parsed: Namespace, chosen: dict[str, str], manifests: bytes | None) -> bytes:
+async def _answered(asked: WhatIfPods, parsed: Namespace, manifests: bytes | None) -> bytes:
     service = service_from(parsed, namespace=parsed.aggregator_namespace)
     async with connected(parsed.url, service, credentials_from(parsed)) as client:
         if manifests is not None:
             return await client.post(WHAT_IF_PATH, manifests)
-        query = chosen | ({"namespace": parsed.namespace} if parsed.namespace else {})
-        return await client.get(f"{WHAT_IF_PATH}?{urlencode(query)}")
+        return await client.get(f"{WHAT_IF_PATH}?{urlencode(texts_of(asked), doseq=True)}")
 
 
 def _manifests(parsed: Namespace, found: Sequence[ManifestObject]) -> bytes:

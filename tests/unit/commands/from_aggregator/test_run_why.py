@@ -189,8 +189,6 @@ async def test_a_file_without_workloads_names_what_can_be_forecast(tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--gpus", "0"), "--gpus: '0' is not valid; use a number from 1 to 10000"),
-        (("--gpus", "1", "--cpu", "many"), "--cpu: 'many' is not a quantity; use one such as 4"),
         (("--gpus", "1", "--class", "x"), "--class: PriorityClass 'x' does not exist; there are none known"),
         (("--gpus", "1", "--model", "V100"), f"--model: no node has a GPU model like 'V100'; there are {H100}"),
     ],
@@ -199,6 +197,20 @@ async def test_what_the_aggregator_rejects_names_the_flag(url: str, arguments: t
     found = await run("what-if", *arguments, "--url", url)
 
     assert (found.status, found.out, found.err) == (2, "", f"gputally: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("what-if", "--gpus", "0"), "argument --gpus: '0' is not valid; use a number from 1 to 10000"),
+        (("what-if", "--cpu", "many"), "argument --cpu: 'many' is not a quantity; use one such as 4"),
+        (("fits", "--cpu", "none"), "argument --cpu: 'none' is not a quantity; use one such as 4"),
+    ],
+)
+async def test_a_value_that_is_wrong_anywhere_is_not_sent(arguments: tuple[str, ...], message: str) -> None:
+    found = await run(*arguments, "--url", "http://127.0.0.1:9")
+
+    assert (found.status, found.err.splitlines()[-1]) == (2, f"gputally {arguments[0]}: error: {message}")
 
 
 async def test_a_manifest_that_is_rejected_is_named_with_its_object(url: str, tmp_path: Path) -> None:
@@ -276,7 +288,6 @@ async def test_fits_prints_what_fits_now_as_text_and_json(url: str) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--cpu", "none"), "gputally: --cpu: 'none' is not a quantity; use one such as 4\n"),
         (
             ("--model", "B200"),
             "gputally: --model: no node has a GPU model like 'B200'; there are NVIDIA-H100-80GB-HBM3\n",
