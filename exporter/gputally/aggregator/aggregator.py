@@ -158,19 +158,6 @@ async def aggregate(
                 pipeline.writer.close()
 
 
-def _log_spoiled(fleet: Fleet) -> None:
-    """Name the counters that restart at 0, and what to do."""
-    for total, labels in fleet.spoiled:
-        logger.warning(
-            "gputally_%s%s_total of %s restarts at 0: an earlier version charged waits for more GPUs than the cluster "
-            "has, until the counter was too large to show further waits. Query it with increase() over a time after "
-            "this start",
-            total.value,
-            "" if total.value.endswith("_cost") else "_gpu_seconds",
-            "/".join(labels),
-        )
-
-
 def _configuration(settings: Settings) -> tuple[Rules, PriceBook | None]:
     rules, book = read_files(settings.config, settings.prices)
     require_usd(settings, book)
@@ -188,7 +175,6 @@ def _rare_collection() -> Iterator[None]:
 
 
 def _pipeline(fleet: Fleet, ledger: Ledger, *, clock: Clock) -> Pipeline:
-    _log_spoiled(fleet)
     watched = watched_by(fleet)
     first = [resource.kind for resource in watched if resource.is_first]
     return assemble(fleet, ledger, clock=clock, watches=tuple(map(unwatched, watched)), first=first)

@@ -125,10 +125,7 @@ def preempted_by(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy |
 
 
 def preempted_before(preemption: PreemptionRecord | None, viewer: Viewer) -> PreemptedBy | None:
-    """Who preempted a pod that is gone.
-
-    A restricted reader sees no names: ledgers of earlier versions have no tenant of preemptors.
-    """
+    """Who preempted a pod that is gone. A restricted reader sees no names."""
     if preemption is None:
         return None
     is_by_queue = preemption.queue_rule is not None

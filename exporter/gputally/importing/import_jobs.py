@@ -6,7 +6,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field, json
-from msgspec.structs import replace
 
 from gputally.importing.imported_job import ImportedJob
 from gputally.importing.kube_state.pod_samples import RejectedSeries
@@ -96,47 +95,6 @@ def window_of(rows: Iterable[ImportedJob | Rejected | None]) -> Window | None:
             start_us = job.start_us if start_us is None else min(start_us, job.start_us)
             end_us = max(end_us, job.end_us or job.start_us)
     return None if start_us is None else Window(start_us, end_us)
-
-
-class FormerRuns:
-    """Runs that are in the ledger since before runs were told apart, one for each job, under the UID of the job.
-
-    The run with the same start keeps that UID. It would otherwise be imported, and billed, a second time.
-    """
-
-    def __init__(self, ledger: SqliteImportLedger, classifier: EntryClassifier[ImportedJob]) -> None:
-        self._ledger = ledger
-        self._uid = classifier.uid
-
-    def missing(self, rows: Iterable[ImportedJob | Rejected | None]) -> int:
-        """How many jobs of these rows are in the ledger with a start that no row has: they may count twice."""
-        known, found = set[str](), set[str]()
-        for _, run, start_us in self._compared(rows):
-            if run and start_us is not None:
-                known.add(run.id)
-                if _began(run, start_us):
-                    found.add(run.id)
-        return len(known - found)
-
-    def kept(self, rows: Iterable[ImportedJob | Rejected | None]) -> Iterator[ImportedJob | Rejected | None]:
-        """The rows; such a run without what tells it apart."""
-        for row, run, start_us in self._compared(rows):
-            yield replace(run, run_us=None) if run and _began(run, start_us) else row
-
-    def _compared(
-        self, rows: Iterable[ImportedJob | Rejected | None]
-    ) -> Iterator[tuple[ImportedJob | Rejected | None, ImportedJob | None, int | None]]:
-        """Each row, its run if it is told apart, and the start that the ledger has of this job."""
-        source, is_empty = iter(rows), not self._ledger.complete_us()
-        while batch := list(islice(source, BATCH)):
-            runs = [row if isinstance(row, ImportedJob) and row.run_us is not None else None for row in batch]
-            uids = [self._uid(replace(run, run_us=None)) if run and not is_empty else "" for run in runs]
-            starts = self._ledger.starts_us(filter(None, uids))
-            yield from ((row, run, starts.get(uid)) for row, run, uid in zip(batch, runs, uids, strict=True))
-
-
-def _began(run: ImportedJob, start_us: int | None) -> bool:
-    return start_us is not None and start_us in (run.run_us, run.start_us)
 
 
 def _add(ledger: SqliteImportLedger, jobs: list[Entry], plan: Plan[Entry], counts: Counts) -> None:

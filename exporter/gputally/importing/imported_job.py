@@ -26,7 +26,7 @@ class ImportedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `priority_class` is what tier rules read: the class or quality of service of the other system. Empty texts are not
     known. `run_us` tells the runs of a job apart: when it started, by the first reading of that time; None for a system
-    whose jobs run once, and for a run that is in the ledger since before runs were told apart.
+    whose jobs run once.
     """
 
     id: str

@@ -61,9 +61,9 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     """The properties of a node until the next change; quantities in µGPU.
 
     Of the `physical` GPUs, the node's resources cover `covered`, of which `allocatable` are allocatable; `divided` if
-    any unit is a part of a GPU, or if the node has never offered its GPUs. These derive from the current `labels` (None
-    for facts of an earlier version) and from the `units`, as (resource, capacity, allocatable). `offered` is the
-    maximum number of units of each resource that this incarnation has offered so far, None if it was not recorded.
+    any unit is a part of a GPU, or if the node has never offered its GPUs. These derive from the current `labels`
+    and from the `units`, as (resource, capacity, allocatable). `offered` is the maximum number of units of each
+    resource that this incarnation has offered so far, None for a node that is not known.
 
     `gpus` is the largest labelled number of GPUs that explained the units offered now, 0 if none did. `kept_offer` is
     the last offer of a node that offers nothing now, because its device plugin restarts. If the labels are in
@@ -80,7 +80,7 @@ class NodeFacts(Struct, frozen=True, kw_only=True, gc=False):
     pool: str
     asset: Asset
     purchase_conflict: bool = False
-    labels: tuple[tuple[str, str], ...] | None = None
+    labels: tuple[tuple[str, str], ...] = ()
     units: tuple[tuple[str, int, int], ...] = ()
     offered: tuple[tuple[str, int], ...] | None = None
     gpus: int = 0

@@ -54,9 +54,9 @@ def is_read(key: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def sharing_of(labels: NodeLabels | None) -> NodeLabels:
+def sharing_of(labels: NodeLabels) -> NodeLabels:
     """The node's labels that quantities depend on; nodes with the same ones yield the same quantities."""
-    return tuple([(key, value) for key, value in labels or () if is_read(key)])
+    return tuple([(key, value) for key, value in labels if is_read(key)])
 
 
 def labels_of(node: Node) -> Labels:

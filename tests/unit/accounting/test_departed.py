@@ -56,7 +56,7 @@ def test_without_word_from_its_agent_a_pod_is_remembered_for_a_day() -> None:
 
 def test_what_changed_is_told_once_for_the_ledger() -> None:
     departed = Departed()
-    departed.restore(A, at_us=us(20), agent=True, labels=False)
+    departed.restore(A, agent=True, labels=False)
     departed.add(B, at_us=us(20))
     assert departed.drain() == {"b": replace(B, remembered_us=us(20))}
     assert departed.drain() == {}
@@ -99,7 +99,7 @@ def test_over_a_restart_a_pod_is_remembered_for_the_reasons_and_the_time_it_was(
     for uid, agent, labels in (("a", False, True), ("b", True, False), ("c", False, False)):
         record = earlier.get(uid)
         assert record
-        departed.restore(record, at_us=us(1000), agent=agent, labels=labels)
+        departed.restore(record, agent=agent, labels=labels)
 
     assert uids(departed) == ["a", "b"]
     assert departed.drain() == {"c": None}

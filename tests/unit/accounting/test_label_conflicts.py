@@ -2,14 +2,12 @@
 
 from dataclasses import replace as replace_form
 
-import msgspec
 import pytest
-from msgspec.structs import replace
 
 from gputally.accounting.fleet.snapshot import publish
-from gputally.model.node_record import LabelConflict, NodeRecord
+from gputally.model.node_record import LabelConflict
 from gputally.model.rules import ResourceRule, Rules
-from tests.core.manifests import NodeForm, PodForm, us
+from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
 
 GPU = "nvidia.com/gpu"
@@ -159,42 +157,6 @@ def test_several_resources_fit_on_the_gpus_together() -> None:
     [facts] = [facts for _, facts in replay.fleet.nodes.accounts["uid-n1"].record.facts]
     assert (facts.physical, facts.conflict) == (3 * 10**6, LabelConflict.MORE_UNITS)
     assert facts.covered <= facts.physical
-
-
-def forget_what_is_new(replay: Replay) -> None:
-    """Store the nodes as an earlier version did."""
-    for uid, stored in replay.memory.nodes.items():
-        record = msgspec.json.decode(stored, type=NodeRecord)
-        old = [(at, replace(each, gpus=0, kept_offer=(), conflict=None, sharing=None)) for at, each in record.facts]
-        replay.memory.nodes[uid] = msgspec.json.encode(replace(record, facts=tuple(old), looked_at=()))
-
-
-def test_after_an_upgrade_a_failed_gpu_is_remembered() -> None:
-    replay = Replay()
-    replay.see(node(2, counted(2)), POD, at=2)
-    replay.see(node(2, counted(1)), at=10)
-    replay.flush()
-    forget_what_is_new(replay)
-    replay.restart()
-    replay.see(node(2, counted(1)), at=20)
-
-    assert weights(replay) == [10**6]
-
-
-def test_after_an_upgrade_labels_that_were_not_read_before_count_from_then_on() -> None:
-    """What was posted stays, and no counter falls."""
-    labels = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
-    clients = labels | {"cloud.google.com/gke-max-shared-clients-per-gpu": "8"}
-    replay = Replay()
-    replay.see(node(8, labels), POD, at=2)
-    replay.scrape(20)
-    forget_what_is_new(replay)
-    replay.restart()
-    replay.see(node(8, clients), at=20)
-
-    assert [(s.quantity, s.start_us) for s in replay.segments()] == [(10**6, us(2)), (125_000, us(20))]
-    assert replay.capacity(60) == {"allocated": 18 + 5, "free": 8 * 20 - 18 + 40 - 5}
-    replay.scrape(60)
 
 
 def test_a_cloud_label_that_comes_late_counts_since_the_creation_of_the_node() -> None:

@@ -4,7 +4,6 @@ from fractions import Fraction
 from typing import Any
 
 from gputally.accounting.totals.total import Total
-from gputally.model.units import GPU_SECOND
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
 from tests.unit.accounting.test_lost_work import BOOK
@@ -41,22 +40,3 @@ def test_a_restart_changes_nothing() -> None:
     replay.restart()
 
     assert purchased(replay, 110) == {"spot": 200, "on-demand": 100, "unknown": 400}
-
-
-def test_after_an_upgrade_time_counts_from_then_on_and_no_counter_falls_below_0() -> None:
-    """The ledger of an earlier version has no such counters."""
-    replay = cluster()
-    replay.scrape(50)
-    replay.lacks(Total.PURCHASED)
-    replay.restart()
-
-    assert purchased(replay, 60) == {"spot": 20, "on-demand": 10, "unknown": 40}
-    replay.see(pod("spot", gpus=2, version=2, finished=70, phase="Succeeded"), at=75)
-    replay.see(
-        pod("plain", gpus=1, version=2, finished=40, phase="Succeeded"), at=75
-    )  # before the upgrade, and observed late
-    rows = {row.labels[2]: (row.value, row.ahead) for row in replay.scrape(100).totals[Total.PURCHASED]}
-
-    assert rows["spot"] == (2 * (70 - 50) * GPU_SECOND, 0)
-    assert rows["unknown"] == (4 * (100 - 50) * GPU_SECOND, 0)
-    assert rows["on-demand"] == (0, (50 - 40) * GPU_SECOND)  # exported as 0 until later time makes up for it

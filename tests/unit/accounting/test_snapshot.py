@@ -111,13 +111,3 @@ def test_the_cost_of_capacity_is_compared_with_that_of_the_nodes_facts() -> None
 
     replay.fleet.totals.count(Total.CAPACITY_COST, ("A100", "train", "free", "EUR"), 7, at_us=us(200))
     assert publish(replay.fleet, now_us=us(201), ledger={}).cost_differences == {"capacity": -7}
-
-
-def test_a_ledger_without_the_cost_by_facts_begins_it_with_that_by_state() -> None:
-    replay = Replay(book=book((0, "2")))
-    replay.see(NODE, RUNNING, at=13)
-    replay.scrape(100)
-    del replay.memory.series[Total.PHYSICAL_COST, ()]
-    replay.restart()
-
-    assert replay.scrape(200).cost_differences == {"capacity": 0}

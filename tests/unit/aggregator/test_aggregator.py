@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gputally.accounting.changes import new_accounts
 from gputally.accounting.disruptions.node_signals import EVENT_KINDS
 from gputally.accounting.fleet.fleet import Fleet
-from gputally.accounting.totals.total import Total
 from gputally.aggregator import aggregator
 from gputally.aggregator.accountant import Accountant
 from gputally.aggregator.aggregator import aggregate
@@ -324,14 +322,3 @@ async def test_after_a_failed_start_the_ledger_is_free(settings: Settings, clust
 
     with open_ledger(settings.ledger) as ledger:
         assert ledger.saved(now_us=0).pods == ()
-
-
-def test_counters_that_restart_at_0_are_named_with_their_remedy(caplog: pytest.LogCaptureFixture) -> None:
-    fleet = Fleet(rules=Rules(), book=None, saved=new_accounts(NOON_US))
-    fleet.spoiled = ((Total.PENDING_COST, ("prod", "nobody")), (Total.UNCREATED, ("prod",)))
-
-    aggregator._log_spoiled(fleet)
-
-    assert "gputally_pending_cost_total of prod/nobody restarts at 0: an earlier version charged" in caplog.text
-    assert "gputally_uncreated_gpu_seconds_total of prod restarts at 0" in caplog.text
-    assert "Query it with increase() over a time after this start" in caplog.text

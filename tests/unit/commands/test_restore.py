@@ -261,7 +261,7 @@ def emptied(path: Path) -> Path:
 def test_a_restore_of_a_lost_ledger_that_is_killed_anywhere_leaves_it_lost_or_restored(
     tmp_path: Path, backup: Path, made: Callable[[Path], Path], *, is_marked: bool
 ) -> None:
-    """An older version wrote no marker: its WAL alone says that there was an accounting."""
+    """The marker may be missing, if it could not be written: then the WAL alone says that there was an accounting."""
     (tmp_path / "from").mkdir()
     path = made(tmp_path / "from" / "l.db")
     if is_marked:

@@ -94,7 +94,7 @@ def test_a_wal_whose_file_is_lost_stops_the_start_and_stays(
 
 
 def test_a_file_without_the_accounting_that_it_had_stops_the_start(path: Path) -> None:
-    """Its WAL, which had all of the accounting, was removed, or an older version had begun again."""
+    """Its WAL, which had all of the accounting, was removed."""
     path.unlink()
     marker_of(path).unlink()
     with SqliteLedger(path):

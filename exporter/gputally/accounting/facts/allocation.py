@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gputally.accounting.facts.lifetime import never_held
 from gputally.accounting.facts.outcome import outcome_of
-from gputally.model.allocation import End, Ending, Gap, Segment, State, Terms
+from gputally.model.allocation import Segment, State, Terms
 from gputally.model.history import alike, grown
 from gputally.model.pod_record import INCOMPLETE, PodRecord
 from gputally.model.price import Price
@@ -221,7 +221,7 @@ def has_same_revision(before: PodRecord, record: PodRecord) -> bool:
 def counts_equally(before: PodRecord, record: PodRecord) -> bool:
     """Whether both have the same revision and count alike as jobs: a pod that has not ended does not.
 
-    One that has ended may belong to a Job, or an earlier version has not counted it: whoever counts jobs decides.
+    One that has ended may belong to a Job: whoever counts jobs decides.
     """
     if record.ending is None or record.counted is None:
         return record.ending is None and before.ending is None and has_same_revision(before, record)
@@ -231,11 +231,3 @@ def counts_equally(before: PodRecord, record: PodRecord) -> bool:
 def _revision_fields(record: PodRecord) -> tuple[object, ...]:
     times = record.scheduled_us, record.end_us, record.gap
     return record.node_uid, record.job, *times, record.result, outcome_of(record)
-
-
-def upgraded(record: PodRecord) -> PodRecord:
-    """`record` with `ending` added if an earlier version stored only the end; an end by the node has no `ending`."""
-    if record.ending or record.end_by in (None, End.NODE) or record.end_us is None:
-        return record
-    gap = record.gap or Gap(from_us=record.end_us, to_us=record.end_us)
-    return replace(record, ending=Ending(by=record.end_by, from_us=gap.from_us, to_us=gap.to_us))

@@ -39,9 +39,9 @@ def gpu_model_of(node_labels: Mapping[str, str]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def model_values(labels: NodeLabels | None) -> tuple[str, ...]:
+def model_values(labels: NodeLabels) -> tuple[str, ...]:
     """The products that any label for the GPU model of a node names: by each of them, a pod may select the node."""
-    return tuple(dict.fromkeys([_LAYOUT.sub("", value) for key, value in labels or () if key in LABELS and value]))
+    return tuple(dict.fromkeys([_LAYOUT.sub("", value) for key, value in labels if key in LABELS and value]))
 
 
 def gpu_model_named(name: str) -> str:

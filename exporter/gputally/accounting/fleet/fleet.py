@@ -160,8 +160,6 @@ class Fleet:
         self._pods_digest = f"{rules.digest} {UNACCOUNTED_READING}"
         self.now_us, self._next_round_us = saved.at_us, 0
         self._readers = Readers(self.parts, rules)
-        self.spoiled: tuple[tuple[Total, Labels], ...] = ()
-        """The counters that the restore has reset."""
         self.limiter.record_growth(self.totals.growth)
         restore(self, saved)
 

@@ -195,7 +195,7 @@ class ContainerRestarts(KeyedPart[PodRuns]):
         self._checkpoints = checkpoints
         self._rules = rules
         self._start_us = 0
-        """Runs that ended before are not accounted: the ledger is older, or of a version that did not read restarts."""
+        """Runs that ended before are not accounted: the accounting began then."""
         self._is_start_written = True
 
     def since_us(self, uid: str) -> int | None:

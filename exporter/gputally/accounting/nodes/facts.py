@@ -14,7 +14,6 @@ from gputally.accounting.nodes.labels import (
     First,
     first_seen,
     is_discovered,
-    is_of_this_version,
     lapse_of,
     lapses,
     lasting,
@@ -154,8 +153,6 @@ def is_never_offered(physical: int, offered: Units | None) -> bool:
 def _with_labels(
     facts: NodeFacts, labels: Mapping[str, str], known: _Known, rules: Rules, price_labels: frozenset[str]
 ) -> NodeFacts:
-    if facts.labels is None:
-        return facts  # an earlier version did not store the other inputs
     fixed = _Fixed(facts.units, facts.offered, facts.ready, facts.cordoned)
     return _facts(tuple(sorted(labels.items())), fixed, known, rules, price_labels)
 
@@ -254,7 +251,7 @@ def lapsed(record: NodeRecord, *, rules: Rules, price_labels: frozenset[str], at
         history = list(cut(record.facts, instant))
         for i, (since_us, facts) in enumerate(history):
             if since_us >= instant:
-                labels = {key: value for key, value in facts.labels or () if key not in ended}
+                labels = {key: value for key, value in facts.labels if key not in ended}
                 known = _known(history[i - 1][1] if i else facts)
                 history[i] = since_us, _with_labels(facts, labels, known, rules, price_labels)
         record = replace(record, facts=tuple(history))
@@ -297,7 +294,7 @@ def _with_first_offer(record: NodeRecord, rules: Rules, price_labels: frozenset[
     if facts.sharing is None:
         return record
     before = (
-        (at, _with_labels(each, dict(each.labels or ()), _known(facts), rules, price_labels))
+        (at, _with_labels(each, dict(each.labels), _known(facts), rules, price_labels))
         for at, each in record.facts[:first]
     )
     return replace(record, facts=(*before, *record.facts[first:]))
@@ -307,24 +304,10 @@ def _with_more(
     facts: NodeFacts, labels: Mapping[str, str], known: _Known, rules: Rules, price_labels: frozenset[str]
 ) -> NodeFacts:
     """`facts` with additional `labels`. The pool stays as found by earlier rules, unless these labels contain one."""
-    found = _with_labels(facts, dict(facts.labels or ()) | dict(labels), known, rules, price_labels)
+    found = _with_labels(facts, dict(facts.labels) | dict(labels), known, rules, price_labels)
     if labels.keys() & {*rules.pool_labels}:
         return found
     return replace(found, pool=facts.pool, asset=shared(replace(found.asset, pool=facts.pool)))
-
-
-def recalled(record: NodeRecord, rules: Rules) -> NodeRecord:
-    """A record of an earlier version with the labelled numbers of GPUs that explained its offers."""
-    if is_of_this_version(record):
-        return record
-    history: list[tuple[int, NodeFacts]] = []
-    known = _Known()
-    for from_us, facts in record.facts:
-        offer = _offer(facts.units) or known.offer
-        shares = sharing(offer, facts.labels or (), rules)
-        known = _Known(offer, max(known.gpus if offer == known.offer else 0, shares.explained))
-        history.append((from_us, replace(facts, gpus=known.gpus)))
-    return replace(record, facts=tuple(history))
 
 
 def _ready_condition(node: Node) -> Condition | None:

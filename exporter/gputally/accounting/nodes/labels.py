@@ -13,7 +13,6 @@ from gputally.accounting.nodes import purchase
 from gputally.model.node_record import LostLabel, NodeRecord
 from gputally.model.rules import Rules
 from gputally.model.units import US_PER_HOUR
-from gputally.shares import gfd, gke
 from gputally.shares.label_conflicts import COUNTS
 from gputally.shares.schemes import is_read
 
@@ -41,20 +40,7 @@ _GIVEN = (
 and it counts from then on.
 """
 _ALWAYS = frozenset({INSTANCE_TYPE, *COUNTS, *gpu_model.LABELS, *purchase.LABELS})
-"""Keys that are looked at whatever the configuration says. One that is added here was not looked at before, and belongs
-into `_ADDED`, or would be mistaken for one that the node never had.
-"""
-_ADDED = frozenset({*COUNTS, *gpu_model.LABELS, gke.CLIENTS, gke.PARTITION}) - {
-    gfd.COUNT,
-    gfd.PRODUCT,
-    gke.ACCELERATOR,
-    "karpenter.k8s.aws/instance-gpu-name",
-    "amd.com/gpu.product-name",
-    "gpu.intel.com/product",
-    "accelerator",
-}
-"""Label keys that earlier versions did not look at; `NodeRecord.looked_at` has `_ADDED_SINCE` for all of them."""
-_ADDED_SINCE = "gputally.io/reading-5"
+"""Keys that are looked at whatever the configuration says."""
 First = Mapping[str, tuple[int, str]]
 """Labels that were reported for the first time, by key: the time from which each applies, and its value."""
 _NEVER_US = 1 << 62
@@ -105,7 +91,7 @@ def looked_at(
 @lru_cache(maxsize=8)
 def _may_be_late(pool_labels: tuple[str, ...], price_labels: frozenset[str]) -> tuple[str, ...]:
     configured = {key for key in (*pool_labels, *price_labels) if key.startswith(_GIVEN) and not _is_always(key)}
-    return tuple(sorted({*configured, _ADDED_SINCE}))
+    return tuple(sorted(configured))
 
 
 def first_seen(record: NodeRecord, present: Mapping[str, str]) -> First:
@@ -117,15 +103,9 @@ def first_seen(record: NodeRecord, present: Mapping[str, str]) -> First:
         return {}
     known = {key for key, _ in _latest(record)} | {each.key for each in record.lost}
     fresh = [key for key in present if key not in known and key.startswith(_GIVEN)]
-    looked_at: dict[str, int | None] = dict(record.looked_at)
-    looked_at |= dict.fromkeys(_ADDED, looked_at.get(_ADDED_SINCE))
+    looked_at = dict(record.looked_at)
     since = {key: looked_at.get(key, record.created_us if _is_always(key) else None) for key in fresh}
     return {key: (from_us, present[key]) for key, from_us in since.items() if from_us is not None}
-
-
-def is_of_this_version(record: NodeRecord) -> bool:
-    """Whether this version of gputally has observed the node; earlier ones did not look at all of its labels."""
-    return any(key == _ADDED_SINCE for key, _ in record.looked_at)
 
 
 def _is_always(key: str) -> bool:
@@ -173,7 +153,7 @@ def _are_discovered(labels: tuple[tuple[str, str], ...]) -> bool:
 
 
 def _latest(record: NodeRecord) -> tuple[tuple[str, str], ...]:
-    return (record.facts[-1][1].labels or ()) if record.facts else ()
+    return record.facts[-1][1].labels if record.facts else ()
 
 
 class Lapses:

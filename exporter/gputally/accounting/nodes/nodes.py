@@ -17,7 +17,6 @@ from gputally.accounting.nodes.facts import (
     learned,
     machine_of,
     observed,
-    recalled,
     stand_in,
 )
 from gputally.accounting.nodes.inventory import Inventory, inventory_of
@@ -123,7 +122,7 @@ class Nodes:
 
         Labels that an earlier incarnation had lost may still expire before the next one was created.
         """
-        present, keys = dict(record.facts[-1][1].labels or ()), self._pricing.label_keys
+        present, keys = dict(record.facts[-1][1].labels), self._pricing.label_keys
         while record.continues in self.accounts:
             account, born_us = self.accounts[record.continues], record.created_us
             record, first = account.record, first_seen(account.record, present)
@@ -296,8 +295,7 @@ class Nodes:
     def restore(self, records: Iterable[NodeRecord], *, since_us: int) -> None:
         """Restore the nodes of an earlier process; their capacity continues from `since_us`."""
         self._finalized_us = self.asset_prices.since_us = since_us
-        for each in records:
-            record = recalled(each, self._rules)
+        for record in records:
             self.asset_prices.see(record.facts)
             self.lapses.put(self._open(record, since_us=since_us).record)
             self._note_conflict(record)

@@ -30,12 +30,9 @@ class Departed:
         self._on_node: dict[str, dict[str, None]] = {}
         self._changed: set[str] = set()
 
-    def restore(self, record: PodRecord, *, at_us: int, agent: bool, labels: bool) -> None:
-        """Restore a record of an earlier process; drop it if no update can arrive any more.
-
-        Records of earlier versions have no deletion time; `at_us` replaces it.
-        """
-        self._put(record, at_us if record.remembered_us is None else record.remembered_us, agent=agent, labels=labels)
+    def restore(self, record: PodRecord, *, agent: bool, labels: bool) -> None:
+        """Restore a record of an earlier process; drop it if no update can arrive any more."""
+        self._put(record, record.remembered_us or 0, agent=agent, labels=labels)
         if not agent and not labels:
             self._drop(record.uid)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gputally.accounting.base.compact import shared
 from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.facts import lifetime
-from gputally.accounting.facts.allocation import counts_equally, has_same_revision, segments_of, upgraded
+from gputally.accounting.facts.allocation import counts_equally, has_same_revision, segments_of
 from gputally.accounting.facts.node_history import History, Reclassified
 from gputally.accounting.facts.release import Unaccepted, lapsed_us, released
 from gputally.accounting.groups.gang_states import GangStates
@@ -19,7 +19,6 @@ from gputally.accounting.pods.index import PodIndex
 from gputally.accounting.pods.posting import Handover, Posting, update_nodes
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.classify import (
-    as_posted,
     kept_labels,
     placed,
     preemptor_from,
@@ -204,10 +203,9 @@ class Pods:
 
     def restore(self, records: Iterable[PodRecord], *, by_same_rules: bool) -> None:
         """Restore the pods of an earlier process as it posted them, by the same or other rules."""
-        for record in map(upgraded, records):
+        for known in records:
             if not by_same_rules:
-                self.provisional.take_up(record.uid)
-            known = as_posted(record)
+                self.provisional.take_up(known.uid)
             self.index.put(known, tenant=self.namespaces.tenant(known), at_us=0)
             self.unaccepted.put(known, at_us=0)
             if known.walking:

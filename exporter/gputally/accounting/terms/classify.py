@@ -12,9 +12,9 @@ from gputally.accounting.facts.release import PodNode, released
 from gputally.accounting.terms.job import TEMPLATE_HASH
 from gputally.accounting.terms.tenant import Namespaces, relevant_labels
 from gputally.accounting.terms.tier import tier_labels, tier_of_pod
-from gputally.accounting.totals.label_limiter import OTHER, PodLabels
+from gputally.accounting.totals.label_limiter import PodLabels
 from gputally.frameworks.all import LABEL_KEYS, queue_of
-from gputally.model.allocation import Segment, Terms
+from gputally.model.allocation import Terms
 from gputally.model.disruptions import Preemptor
 from gputally.model.history import grown
 from gputally.model.kube.meta import Labels
@@ -79,22 +79,6 @@ def _exported(terms: Terms, limit: LimitLabels) -> Terms:
     labels = limit(full)
     shown = None if labels == full else labels
     return terms if terms.shown == shown else replace(terms, shown=shown)
-
-
-def as_posted(record: PodRecord) -> PodRecord:
-    """A restored pod with its posted terms; earlier versions did not store how terms are exported."""
-    if not any([OTHER in segment.labels for segment in record.segments]):  # noqa: C419 - half as dear
-        return record
-    posted = (replace(terms, shown=terms.shown or _posted_as(terms, record.segments)) for terms in record.terms)
-    return replace(record, terms=grown((), 0, posted))
-
-
-def _posted_as(terms: Terms, segments: Sequence[Segment]) -> tuple[str, str, str] | None:
-    for index in range(bisect_left(segments, terms.from_us, key=lambda each: each.start_us), len(segments)):
-        segment = segments[index]
-        if (segment.tier, segment.tenant, segment.gpu_model) == (terms.tier, terms.tenant, terms.gpu_model):
-            return segment.labels[:3] if OTHER in segment.labels else None
-    return None
 
 
 def placed(record: PodRecord, pod_node: PodNode, rules: Rules, *, limit: LimitLabels) -> PodRecord:

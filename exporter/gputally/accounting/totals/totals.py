@@ -10,18 +10,10 @@ from gputally.accounting.totals.total import LABELS, Lines, Total
 from gputally.model.allocation import Segment
 from gputally.model.node_record import CapacityState
 from gputally.model.price import Price
-from gputally.model.units import COST_UNIT, GPU_SECOND
 
 _GROWTH: Final = (Total.ALLOCATED, Total.CAPACITY, Total.MEASURED)
 """Families that show whether a label value is in use. Waits do not: anyone may create pods that are never bound."""
-_COSTS: Final = (Total.PENDING_COST, Total.UNCREATED_COST)
-_WAITS: Final = (
-    *(Total.PENDING, Total.PENDING_UNPRICED),
-    *(Total.UNCREATED, Total.UNCREATED_UNPRICED, Total.UNCREATED_AT_LEAST),
-)
 UNKNOWN_PURCHASE: Final = "unknown"
-_MOST_RESOLVED: Final = 2**50
-"""GPU-seconds, or units of the currency, up to which a float resolves an eighth of one: 36 million GPU-years."""
 ByState = dict[str, int]
 
 
@@ -137,15 +129,6 @@ class Totals:
             else:
                 self.shift(Total.COST, (*labels, price.currency), price.cost(a), price.cost(b), at_us=at_us)
 
-    def begin_purchases(self, segments: Iterable[Segment], *, at_us: int) -> None:
-        """Count by purchase option what allocates from `at_us` on, unless that is counted: older ledgers do not."""
-        if any(True for _ in self.truth(Total.PURCHASED)):
-            return
-        for each in segments:
-            if each.end_us is None:
-                labels = purchased(each.labels, each.price)
-                self.shift(Total.PURCHASED, labels, -each.quantity * at_us, each.quantity, at_us=at_us)
-
     def close(self, total: Total, *, at_us: int) -> None:
         """Make everything that accrues in a family final as of `at_us`; what continues is accrued anew."""
         for labels, series in self.truth(total):
@@ -165,22 +148,6 @@ class Totals:
         return {
             total: family.evaluated(self.evaluated_us, before_us=before_us) for total, family in self._families.items()
         }
-
-    def spoiled(self, at_us: int) -> list[tuple[Total, Labels]]:
-        """The sums of waits that have grown beyond what a float resolves: an earlier version charged any number."""
-        limits = dict.fromkeys(_WAITS, _MOST_RESOLVED * GPU_SECOND) | dict.fromkeys(_COSTS, _MOST_RESOLVED * COST_UNIT)
-        return sorted(
-            (total, labels)
-            for (total, labels), each in self.series.items()
-            if total in limits and max(each.at(at_us), each.floor) > limits[total]
-        )
-
-    def reset(self, total: Total, labels: Labels, *, at_us: int) -> None:
-        """Reset a series to 0, as one that is created at `at_us`; what accrues in it goes on."""
-        series = self._change(total, labels, at_us=at_us)
-        series.a -= series.at(at_us)
-        series.created_us, series.floor = max(at_us, self._resumed_us), 0
-        series.shown_us = None if series.shown_us is None else self._shown_us(at_us)
 
     def withdraw(self) -> None:
         """Undo the last evaluation, which was not published: new series have not started."""

@@ -128,7 +128,7 @@ class UncreatedPodsBook(KeyedPart[UncreatedPodsSegment]):
     def restore(self, documents: Iterable[UncreatedPodsSegment], *, at_us: int) -> None:
         """See `StatePart.restore`: what the earlier process charged last is paused, without the feature for ever.
 
-        Those beyond the limit have ended, as an earlier version may have had more.
+        Those beyond the limit end: after a second restart, pauses of two processes may be more.
         """
         kept = NamespaceLimit(self.document_limit, lambda _, key: self.finish(key, at_us=at_us))
         for each in documents:

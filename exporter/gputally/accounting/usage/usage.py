@@ -192,10 +192,10 @@ class Usage:
         """Restore what an earlier process posted."""
         held, unallocated, at_us = saved.assignment_usage, saved.unallocated_usage, saved.at_us
         reporting = {row.assignment.node for row in held} | {each.node for each in unallocated}
-        for record in sorted(saved.departed, key=lambda each: each.remembered_us or at_us):
+        for record in sorted(saved.departed, key=lambda each: each.remembered_us or 0):
             agent = record.node in reporting or has_agent(record.node)
             labels = not self._nodes_known.are_labels_final(record)
-            self._departed.restore(record, at_us=at_us, agent=agent, labels=labels)
+            self._departed.restore(record, agent=agent, labels=labels)
         for row in sorted(held, key=lambda row: row.assignment.seen_us):
             node = self._node(row.assignment.node, at_us=at_us)
             node.held.restore(row)

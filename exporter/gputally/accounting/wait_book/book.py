@@ -118,17 +118,9 @@ class WaitBook(KeyedDocuments[PendingHistory]):
             self.known[each.uid] = each
             self._count(each.waits, 1)
             waits = _begun_by(at_us, each.waits)
-            if waits and waits[-1].quantity > self.terms.limits.of_pod(ALL):  # an earlier version charged it
+            if waits and waits[-1].quantity > self.terms.limits.of_pod(ALL):  # the configured ceiling is lower now
                 waits = _ended(waits, at_us)
             self._keep(each, waits, holders=each.holders, at_us=at_us)
-
-    def restart(self, *, at_us: int) -> None:
-        """End all waits at `at_us`; nothing before is corrected any more, since its sums restart at 0."""
-        for uid, known in list(self.known.items()):
-            self.end(uid, at_us=at_us)
-            last = tuple(replace(each, from_us=at_us, to_us=at_us) for each in known.waits[-1:])
-            self._store(uid, replace(known, waits=last))
-        self.post()
 
     def _with_prices(self, record: PodRecord, waits: tuple[PendingSegment, ...]) -> tuple[PendingSegment, ...]:
         """The waits of a pod that waits no longer, of which none awaits its price; it may be that of the pod's node."""

@@ -51,7 +51,7 @@ class UnaccountedPods(StatePart[UnaccountedPod]):
     compares what its record requests with what is accounted.
     """
 
-    name = "claim-pod"  # as earlier versions call their documents, which have only the UID
+    name = "claim-pod"
     kinds = (Kind.PODS,)
 
     def __init__(self, rules: Rules) -> None:

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 
@@ -13,7 +12,7 @@ from gputally.commands.from_ledger.reading import time_zone
 from gputally.commands.progress import ProgressLine, ending_cleanly
 from gputally.config.read import read_files
 from gputally.errors import ConfigError, Problem
-from gputally.importing.import_jobs import Counts, FormerRuns, Plan, import_jobs, window_of
+from gputally.importing.import_jobs import Counts, Plan, import_jobs, window_of
 from gputally.importing.imported_job import JobClassifier
 from gputally.importing.job_file import CSV_DELIMITER, Format, JobFile, csv_format, sacct_format
 from gputally.importing.row_cells import Rejected, TimeBase, readings
@@ -23,11 +22,6 @@ from gputally.ledger.records import Window
 from gputally.model.printable import printable
 from gputally.model.rules import Rules
 from gputally.model.units import to_datetime
-
-_MISSING: Final = (
-    "of its jobs are in the ledger with a start that no row has: runs may count twice, so nothing is imported; use the "
-    "--time-zone and all rows of that import, or import into a new file"
-)
 
 
 class ImportOptions(Struct, frozen=True, kw_only=True):
@@ -69,12 +63,9 @@ def import_file(options: ImportOptions) -> int:
         )
         counts = Counts()
         with open_import_ledger(options.ledger) as ledger:
-            former = FormerRuns(ledger, classifier)
             if options.format == "sacct":
                 ledger.expect_zone(options.source, options.time_zone)
-                if missing := former.missing(file.rows()):
-                    return _finish(options, file, _only_rejected(file.rows()), problem=f"{missing:,} {_MISSING}")
-            for counts in import_jobs(ledger, former.kept(file.rows()), plan):
+            for counts in import_jobs(ledger, file.rows(), plan):
                 progress(f"{counts.imported:,} jobs ...")
     return _finish(options, file, counts)
 

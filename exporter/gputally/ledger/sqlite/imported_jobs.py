@@ -16,11 +16,6 @@ _KNOWN: Final = """
 SELECT p.uid, i.digest, (SELECT max(revision) FROM pod_revisions WHERE pod = p.id)
 FROM json_each(?) AS wanted CROSS JOIN pods p ON p.uid = wanted.value CROSS JOIN imported i ON i.pod = p.id
 """
-_STARTS: Final = """
-SELECT p.uid, r.scheduled_us
-FROM json_each(?) AS wanted CROSS JOIN pods p ON p.uid = wanted.value CROSS JOIN imported i ON i.pod = p.id
-CROSS JOIN pod_revisions r ON r.pod = p.id AND r.number = (SELECT max(number) FROM pod_revisions WHERE pod = p.id)
-"""
 _KEEP: Final = "INSERT OR REPLACE INTO imported SELECT id, ? FROM pods WHERE uid = ?"
 _START: Final = """
 INSERT INTO meta VALUES ('accounting_start_us', :start)
@@ -59,11 +54,6 @@ class SqliteImportLedger(SqliteLedger):
         with converted_errors(self.path):
             found = self._connection.execute(_KNOWN, (json.dumps(tuple(uids)),))
             return {uid: Imported(digest, revision) for uid, digest, revision in found}
-
-    def starts_us(self, uids: Iterable[str]) -> dict[str, int]:
-        """When these were bound, by UID; only what was imported before."""
-        with converted_errors(self.path):
-            return dict(self._connection.execute(_STARTS, (json.dumps(tuple(uids)),)))
 
     def expect_zone(self, source: str, zone: str) -> None:
         """The local times of a source are read in one time zone: in another, its runs would count twice.

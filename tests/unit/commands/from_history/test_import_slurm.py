@@ -5,16 +5,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
-from gputally.accounting.prices.pricing import Pricing
 from gputally.config.rules_file import default_rules
-from gputally.importing.import_jobs import Plan, import_jobs, window_of
-from gputally.importing.imported_job import ImportedJob, JobClassifier
-from gputally.importing.job_file import JobFile, sacct_format
-from gputally.importing.row_cells import TimeBase
-from gputally.importing.slurm_jobs import SlurmShares
-from gputally.ledger.sqlite.imported_jobs import SqliteImportLedger
 from tests.unit.commands.sample import Result, Runner
 
 PLAIN = "JobIDRaw|Account|QOS|Partition|State|Submit|Start|End|AllocTRES|NodeList"
@@ -240,54 +232,6 @@ def test_a_run_whose_row_is_rejected_is_in_the_file(imported: Importer, change: 
 
     assert out.endswith("; 1 rejected\n")
     assert len(err.splitlines()) == 1
-
-
-def test_a_ledger_from_before_runs_were_told_apart_bills_none_of_them_twice(
-    imported: Importer, path: Path, ledger: Path
-) -> None:
-    """It has the first row of each job, under the UID of the job."""
-    as_before(path, ledger, REQUEUED[1], row(8))
-
-    results = [imported(PLAIN, *REQUEUED, row(8)) for _ in range(2)]
-
-    assert [each.out.split(";")[0] for each in results] == [
-        "2 jobs new, 0 changed, 2 unchanged",
-        "0 jobs new, 0 changed, 4 unchanged",
-    ]
-    assert [each.err for each in results] == ["", ""]
-    assert imported.hours("job") == {"235": Decimal(72), "8": Decimal(80)}
-
-
-def test_nothing_is_imported_if_no_row_has_the_start_of_a_job_in_such_a_ledger(
-    imported: Importer, path: Path, ledger: Path
-) -> None:
-    """The time zone of what was not imported does not bind the next import."""
-    as_before(path, ledger, REQUEUED[1], row(8))
-
-    status, out, err = imported(PLAIN, *REQUEUED, row(8), row(9), flags=BERLIN)
-
-    assert (status, out.split(";")[0]) == (9, "0 jobs new, 0 changed, 0 unchanged")
-    assert err == (
-        f"{path}: 2 of its jobs are in the ledger with a start that no row has: runs may count twice, so nothing is "
-        "imported; use the --time-zone and all rows of that import, or import into a new file\n"
-    )
-    assert imported.hours("job") == {"235": Decimal(24), "8": Decimal(80)}
-    assert imported(PLAIN, *REQUEUED, row(8), row(9)).status == 0
-    assert imported.hours("job") == {"235": Decimal(72), "8": Decimal(80), "9": Decimal(80)}
-
-
-def as_before(path: Path, ledger: Path, *lines: str) -> None:
-    """Import as versions before runs were told apart."""
-    path.write_text("\n".join([PLAIN, *lines]) + "\n")
-    rows = [
-        job for job in JobFile(path, sacct_format(SlurmShares()), TimeBase()).rows() if isinstance(job, ImportedJob)
-    ]
-    window = window_of(rows)
-    assert window
-    classifier = JobClassifier(source="import", rules=RULES, pricing=Pricing(None, now_us=window.end_us))
-    plan = Plan(classifier=classifier, window=window, terms=f"{RULES.digest} ")
-    with SqliteImportLedger(ledger) as former:
-        assert [each.new for each in import_jobs(former, [replace(job, run_us=None) for job in rows], plan)] == [2]
 
 
 def test_local_times_of_another_zone_do_not_count_a_second_time(imported: Importer) -> None:
