@@ -195,3 +195,80 @@ def test_a_gang_loses_what_restarts_and_stalls_where_it_stays_over_crashes(gang:
 
     assert (found(replay, Total.LOST), found(replay, Total.STALLED)) == (gang.lost(), gang.stalled())
     assert_laws(replay)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TornGang:
+    """A LeaderWorkerSet that loses pods with their nodes, and restarts. Then the kubelet of one of these reports.
+
+    That pod had `failed` by itself, before the others were lost or because they were: it is no victim.
+    """
+
+    victims: tuple[Member, ...]
+    """Pods on nodes that are deleted at their ends; the first to be reported as `failed` is `spared`."""
+    others: tuple[Member, ...]
+    """Pods that fail because of it."""
+    spared: int
+    failed: int
+    reported: int
+
+    def log(self) -> tuple[Told, ...]:
+        told = [each for member in (*self.victims, *self.others) for each in self._life(member)]
+        spared = self.victims[self.spared]
+        form = replace(
+            spared.form, started=spared.started, phase="Failed", finished=self.failed, exit_code=1, version=3
+        )
+        return tuple(sorted([*told, seen(form, self.reported)], key=lambda each: each.at))
+
+    def _life(self, member: Member) -> Iterator[Told]:
+        node = Told(kind="node", event="seen", manifest=NodeForm(name=member.form.node).manifest(), at=1, since=1)
+        running = replace(member.form, started=member.started)
+        yield node
+        yield seen(running, member.started)
+        assert member.ended is not None
+        if member.fails:
+            yield seen(replace(running, phase="Failed", finished=member.ended, exit_code=1, version=3), member.ended)
+        else:
+            yield replace(node, event="gone", at=member.ended, since=member.ended)
+
+    def lost(self) -> int:
+        """GPU-seconds of the other victims and of all that ended because of them, since all worked together."""
+        victims = [each for i, each in enumerate(self.victims) if i != self.spared]
+        since = min(each.ended or 0 for each in victims)
+        spared = replace(self.victims[self.spared], ended=self.failed)
+        gone = [*victims, *self.others, *([spared] if self.failed > since else [])]
+        together = max(OPENED, *(each.started for each in (*self.victims, *self.others)))
+        return sum(each.form.gpus * ((each.ended or 0) - together) for each in gone)
+
+
+@st.composite
+def torn_gangs(draw: Draw) -> TornGang:
+    size, lost = draw(st.integers(2, 4)), draw(st.integers(50, 60))
+    is_victim = [True, True, *(draw(st.booleans()) for _ in range(size - 2))]
+    members = []
+    for i, fails in enumerate(not each for each in draw(st.permutations(is_victim))):
+        form = PodForm(name=f"w{i}", created=15, node=f"n{i}", scheduled=18, gpus=draw(st.integers(1, 3)), labels=LWS)
+        ended = lost + (draw(st.integers(2, 12)) if fails else 0)
+        started = draw(st.integers(18, 40))
+        members.append(Member(form=form, started=started, asked=None, ended=ended, successor=None, fails=fails))
+    victims = tuple(each for each in members if not each.fails)
+    return TornGang(
+        victims=victims,
+        others=tuple(each for each in members if each.fails),
+        spared=draw(st.integers(0, len(victims) - 1)),
+        failed=lost + draw(st.sampled_from([-3, -1, 1, 4])),
+        reported=draw(st.integers(66, 90)),
+    )
+
+
+@given(torn_gangs(), st.lists(STEPS, min_size=1, max_size=30))
+@examples(100)
+def test_what_a_gang_lost_stays_lost_if_one_of_its_victims_proves_to_be_none(gang: TornGang, steps: list[str]) -> None:
+    replay = new_replay(NO_PRICES)
+    for step, told in with_crashes(replay, gang.log(), partial(next, cycle(steps))):
+        if step == "scrape":
+            publish(replay.fleet, now_us=us(told.at), ledger={})
+
+    assert found(replay, Total.DISRUPTION_LOST) == gang.lost()
+    assert sum(each.gpu_time for each in replay.memory.history["lost_work"].values()) == gang.lost() * GPU_SECOND
+    assert_laws(replay)

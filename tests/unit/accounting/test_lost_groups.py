@@ -346,3 +346,59 @@ def test_a_pod_lost_with_its_node_that_proves_to_have_failed_before_its_preempti
     replay.scrape(GROUP_END + 30)
     assert replay.gpu_seconds(GROUP_END + 30, Total.DISRUPTION_LOST) == {}
     assert replay.memory.history["lost_work"] == {}
+
+
+def node_losses(replay: Replay, at: int) -> Fraction:
+    replay.scrape(at)
+    return sum(replay.gpu_seconds(at, Total.DISRUPTION_LOST).values(), Fraction(0))
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize(
+    ("spared", "failed_at", "next_victim", "work", "members"),
+    [
+        (0, VICTIM_END - 1, "uid-w1", RAN_VICTIM + RAN_MEMBER, 2),
+        (0, VICTIM_END + 5, "uid-w1", RAN_VICTIM + RAN_MEMBER + RAN_VICTIM + 5, 3),
+        (1, VICTIM_END - 1, "uid-w0", RAN_VICTIM + RAN_MEMBER, 2),
+        (1, VICTIM_END + 5, "uid-w0", RAN_VICTIM + RAN_MEMBER + RAN_VICTIM + 5, 3),
+    ],
+)
+def test_a_group_is_charged_to_its_other_victim_if_one_proves_to_be_none(
+    spared: int, failed_at: int, next_victim: str, work: int, members: int, *, is_restarted: bool
+) -> None:
+    """Two pods seem lost with their nodes; then the kubelet of one reports that it had failed by itself."""
+    first, second, other = gang(LWS, 3)
+    victims = [replace(first, node="n2"), replace(second, node="n3")]
+    replay = cluster([*victims, other])
+    replay.see(NodeForm(name="n3", gpus=8), at=2)
+    for node in ("n2", "n3"):
+        replay.lose(NodeForm(name=node, gpus=8), at=VICTIM_END)
+    replay.see(failed(other, GROUP_END), at=GROUP_END)
+    assert node_losses(replay, GROUP_END + 10) == 2 * RAN_VICTIM + RAN_MEMBER
+    if is_restarted:
+        replay.restart()
+
+    replay.see(failed(victims[spared], failed_at), at=GROUP_END + 20)
+
+    assert node_losses(replay, GROUP_END + 30) == work
+    assert (loss(replay, next_victim).members, loss(replay, next_victim).is_final) == (members, True)
+    assert set(replay.memory.history["lost_work"]) == {next_victim}
+
+
+def test_a_group_goes_on_with_its_other_victim_if_the_node_of_the_first_returns() -> None:
+    first, second, *others = gang(PYTORCH, 4)
+    first, second = replace(first, node="n3"), replace(second, node="n4")
+    nodes = [NodeForm(name=each, gpus=8, machine=each) for each in ("n3", "n4")]
+    replay = Replay()
+    replay.see(*NODES, *nodes, at=1)
+    replay.see(first, second, *others, at=START)
+    for each in nodes:
+        replay.lose(each, at=VICTIM_END)
+    assert node_losses(replay, VICTIM_END + 10) == 2 * RAN_VICTIM
+
+    replay.see(replace(nodes[0], uid="uid-again", created=VICTIM_END + 20), at=VICTIM_END + 20)
+    assert node_losses(replay, VICTIM_END + 30) == RAN_VICTIM
+    replay.see(successor(second, started=1200), at=1200)
+
+    assert node_losses(replay, 1210) == RAN_VICTIM
+    assert (loss(replay, "uid-w1").members, loss(replay, "uid-w1").is_final) == (1, True)

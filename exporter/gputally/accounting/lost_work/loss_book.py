@@ -150,9 +150,7 @@ class LossBook(KeyedDocuments[PodLoss]):
             _discard(self._of_group, loss.work.group, uid)
 
     def withdraw(self, uid: str, *, at_us: int) -> None:
-        """The pod had not ended after all: the counters take back its loss, and what was charged to its disruption."""
-        for each in self.charged_to(uid) - {uid}:
-            self.keep(replace(self.known[each], charged_to=""), at_us=at_us)
+        """The pod had not ended after all: the counters take back its loss. No other is charged to its disruption."""
         loss = self.known[uid]
         self.keep(replace(loss, work=replace(loss.work, spans=()), stalled=()), at_us=at_us)
         self.forget(uid)

@@ -181,8 +181,8 @@ class LostWorkPart(StatePart[PodLoss]):
             self.groups.put(record)
         self.at_risk.invalidate(uid)
         if record.end_us is None and uid in self.losses:  # its node, with which it had ended, has registered again
-            self.book.withdraw(uid, at_us=self._now_us)
             self._withdraw(uid)
+            self.book.withdraw(uid, at_us=self._now_us)
             self._open.update({uid} & self._victims.keys())
         elif record.end_us is not None and (uid in self._causes or uid in self.losses):
             self._take(record, self.groups.of(uid))
@@ -217,10 +217,12 @@ class LostWorkPart(StatePart[PodLoss]):
         if cause and is_victim:
             self._victims.setdefault(uid, cause)
             known = replace(known, cause=cause)
-        charged_to = uid if is_victim else known.charged_to if known.charged_to != uid else ""
         if is_victim and not known.is_final:
             self._open.add(uid)
+        charged_to = uid if is_victim else known.charged_to if known.charged_to != uid else ""
         loss = replace(known, work=work, is_victim=is_victim, charged_to=charged_to)
+        if not is_victim:
+            loss = replace(loss, stalled=(), stalled_until_us=0, is_final=False)
         self._keep(with_shared(loss, self.at_risk.stated_in(group)))
 
     def _work_of(self, record: PodRecord, group: PodGroup | None) -> PodWork | None:
@@ -236,6 +238,20 @@ class LostWorkPart(StatePart[PodLoss]):
             self._victims.pop(uid, None)
         for each in self.book.charged_to(uid) - {uid}:
             self._keep(replace(self.losses[each], charged_to=""))
+        loss = self.losses.get(uid)
+        if loss and loss.is_victim and loss.work.group:
+            self._reopen(loss.work.group, but=uid)
+
+    def _reopen(self, group: PodGroup, *, but: str) -> None:
+        """One of the victims of a group proved to be none: the others are resolved again, as if it had never been one.
+
+        What the group lost by it may be the loss of another of them, and so may be its own work.
+        """
+        for uid in self.book.of_group(group) & self._victims.keys() - {but}:
+            loss = self.losses[uid]
+            if loss.is_victim and loss.work.created_us < self.losses[but].work.end_us:
+                self._open.add(uid)
+                self._keep(replace(loss, is_final=False))
 
     def _by_group(self) -> dict[tuple[PodGroup | None, bool], list[str]]:
         """The open victims of each group, those of preemptions apart; those without a group under None."""
@@ -262,7 +278,7 @@ class LostWorkPart(StatePart[PodLoss]):
             verdict = self._verdict(group, set(victims), now_us)
             self._charge(group, verdict, set(victims), to=victims[0])
             if verdict.is_final:
-                self._close(victims[0], self._stalled(group, verdict))
+                self._close(victims[0], self._stalled(group, verdict, set(victims)))
                 for uid in victims[1:]:
                     self._close(uid)
 
@@ -287,9 +303,10 @@ class LostWorkPart(StatePart[PodLoss]):
             elif loss.charged_to in victims:
                 self._keep(replace(loss, charged_to=""))
 
-    def _stalled(self, group: PodGroup, verdict: GroupVerdict) -> tuple[WorkSpan, ...]:
-        """The running time of the members that waited, after what counted as such before."""
-        before_us = max(self.losses[uid].stalled_until_us for uid in self.book.of_group(group))
+    def _stalled(self, group: PodGroup, verdict: GroupVerdict, victims: AbstractSet[str]) -> tuple[WorkSpan, ...]:
+        """The running time of the members that waited, after what counted as such with other victims."""
+        others = self.book.of_group(group) - victims
+        before_us = max((self.losses[uid].stalled_until_us for uid in others), default=0)
         stalls = [(max(from_us, before_us), to_us) for from_us, to_us in verdict.stalls]
         found: list[WorkSpan] = []
         for uid in verdict.waiting if stalls else ():
