@@ -15,6 +15,8 @@ from gputally.reports.named_hours import NamedHours, parse_hours
 _COMMA: Final = re.compile(r",(?![^\[]*\])")
 """Separates the values of a filter; a comma in brackets belongs to its value."""
 _MOST_ROWS: Final = 10**9 - 1
+_SERVED: Final = ("json", *(each for each in FORMATS if each != "json"))
+"""The formats of HTTP, the usual one first."""
 _MOST_DECIMALS: Final = 9
 
 
@@ -53,10 +55,10 @@ def top_rows(rows: str) -> Parameter:
     )
 
 
-def formats(*more: str, about: str = "", query: Sequence[str] = ()) -> Parameter:
-    """The format of the answer. A flag accepts all formats and `more`; HTTP those for `query`, the first by default."""
-    described = InQuery(name="format", description="of the answer", choices=tuple(query), default="".join(query[:1]))
-    return Parameter(help=about, choices=(*FORMATS, *more), query=described if query else None)
+def formats(*more: str, about: str = "", is_served: bool = False) -> Parameter:
+    """The format of the answer: all formats, of a flag also `more`. Only what HTTP answers `is_served`."""
+    described = InQuery(name="format", description="of the answer", choices=_SERVED, default=_SERVED[0])
+    return Parameter(help=about, choices=(*FORMATS, *more), query=described if is_served else None)
 
 
 def _filter(text: str, *, columns: Sequence[str]) -> Filter:

@@ -45,7 +45,7 @@ class Preemptions(LedgerQuestion, frozen=True, kw_only=True, tag="preemptions"):
     tiers_only: Annotated[
         bool, Parameter(help="of preemptors show only the tier, no namespace and name", query=None)
     ] = False
-    output: Annotated[str, formats(query=("json", "csv", "table"))] = "table"
+    output: Annotated[str, formats(is_served=True)] = "table"
 
     @property
     def causes(self) -> frozenset[Cause]:

@@ -65,7 +65,7 @@ class Report(LedgerQuestion, frozen=True, kw_only=True, tag="report"):
         formats(
             FOCUS,
             about="focus: charges by hour and pod for FinOps tools, whatever --by says",
-            query=("json", "csv", "markdown", "html"),
+            is_served=True,
         ),
     ] = "table"
     top: Annotated[int | None, top_rows("rows with the highest cost, or the largest change")] = None

@@ -20,10 +20,7 @@ class Waits(LedgerQuestion, frozen=True, kw_only=True, tag="waits"):
     tiers_only: Annotated[bool, Parameter(help="of other tenants that hold GPUs show only the tier", query=None)] = (
         False
     )
-    output: Annotated[
-        str,
-        formats(query=("json", "csv", "markdown", "html")),
-    ] = "table"
+    output: Annotated[str, formats(is_served=True)] = "table"
     top: Annotated[int | None, top_rows("rows with the highest cost")] = None
     decimals: Annotated[int | None, DECIMALS] = None
 

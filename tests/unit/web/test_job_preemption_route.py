@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from gputally.formatting.formats import FORMATS
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.api.paths import PREEMPTIONS_PATH
 from gputally.model.disruptions import Cause, Preemptor
@@ -45,7 +46,7 @@ async def test_pods_that_were_preempted_together_are_one_record(ledger: Path) ->
     assert found["a"]["rules"] == [RULE]
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "table"])
+@pytest.mark.parametrize("form", FORMATS)
 async def test_a_user_of_one_tenant_gets_its_records_and_of_others_only_the_tier(ledger: Path, form: str) -> None:
     policy = AccessPolicy(tokens={digest("t"): "anna"}, tenants={"anna": frozenset({RED})})
 
@@ -53,7 +54,7 @@ async def test_a_user_of_one_tenant_gets_its_records_and_of_others_only_the_tier
         for asked in ({}, {"tenant": "*"}, {"tenant": BLUE}, {"job": "other"}, {"node": "n2"}):
             async with client.get(PREEMPTIONS_PATH, params=ASKED | asked | {"format": form}) as answer:
                 text = await answer.text() if form != "json" else str((await answer.json())["rows"])
-                text = _records(text) if form == "table" else text
+                text = _records(text) if form in ("table", "markdown", "html") else text
                 assert answer.status == 200
                 assert not any(word in text for word in ("hidden", "secret", "classified", "1234", "other", "blue"))
     assert "high" in text

@@ -92,7 +92,7 @@ async def test_parameters_choose_the_rows(ledger: Path, asked: dict[str, str], u
         ({"by": "tenant"}, "by: 'tenant' is not valid; use pod, job"),
         ({"by": "job", "cause": "eviction"}, "cause: by job lists only preemptions"),
         ({"victim": "a"}, "unknown parameter victim; use window, cut_off, "),
-        ({"format": "html"}, "format: 'html' is not valid; use json, csv, table"),
+        ({"format": "focus"}, "format: 'focus' is not valid; use json, table, markdown, html, csv"),
         ({"window": "never"}, "window: 'never' is not a period; use today"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_restricted_user_sees_of_others_only_the_tier(kind: type[Waits | Preem
         ({"where": ["tenant=red"]}, "unknown parameter where"),
         ({"output": ["json"]}, "unknown parameter output"),
         ({"window": ["7d", "all"]}, "window is given 2 times; give it once"),
-        ({"format": ["xls"]}, "format: 'xls' is not valid; use json, csv, markdown, html"),
+        ({"format": ["xls"]}, "format: 'xls' is not valid; use json, table, markdown, html, csv"),
         ({"format": ["focus"]}, "format: 'focus' is not valid"),
         ({"limit": ["10001"]}, "limit '10001' is not valid; use a number up to 10000"),
         ({"offset": ["-1"]}, "offset '-1' is not valid"),

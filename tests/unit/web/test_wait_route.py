@@ -54,7 +54,7 @@ async def test_a_user_of_one_tenant_gets_its_waits_and_of_others_only_the_tier(l
     [
         ({"by": "job"}, "by: 'job' is not valid; use tier, tenant"),
         ({"node": "a"}, "unknown parameter node; use window, cut_off, "),
-        ({"format": "focus"}, "format: 'focus' is not valid; use json, csv, markdown, html"),
+        ({"format": "focus"}, "format: 'focus' is not valid; use json, table, markdown, html, csv"),
     ],
 )
 async def test_a_wrong_parameter_is_named_with_its_remedy(ledger: Path, asked: dict[str, str], problem: str) -> None:
