@@ -48,7 +48,9 @@ def report_routes(
     async def page(request: web.Request) -> web.StreamResponse:
         found = await report_page(runner, query_values(request), tenants=TENANTS.get())
         headers = PAGE_HEADERS | (RETRY_AFTER if found.is_busy else {})
-        return web.Response(status=found.status, text=found.html, content_type="text/html", headers=headers)
+        return web.Response(
+            status=found.status, body=found.html, content_type="text/html", charset="utf-8", headers=headers
+        )
 
     return (
         route(REPORT_PATH, Report),

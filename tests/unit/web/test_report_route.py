@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import unescape
@@ -13,8 +14,10 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientResponse, ClientSession
+from jinja2 import Template
 from msgspec.structs import replace
 
+from gputally.formatting.html_pages import html_template
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.allocation import Gap
 from gputally.model.api.paths import PREEMPTIONS_PATH, REPORT_PATH, WAITS_PATH
@@ -22,7 +25,7 @@ from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.unaccounted import Unaccounted, UnaccountedDay
 from gputally.model.units import US_PER_DAY
 from gputally.questions.report import Report
-from gputally.web import ledger_process, report_processes
+from gputally.web import ledger_process, report_page, report_processes
 from gputally.web.access_policy import AccessPolicy, digest
 from gputally.web.report_processes import ReportRunner
 from gputally.web.report_requests import parameter_names
@@ -212,6 +215,24 @@ async def test_the_page_shows_what_is_wrong_as_text(ledger: Path) -> None:
     assert answer.status == 400
     assert "<b>" not in page
     assert "&#39;&lt;b&gt;&#39; is not a period" in page
+
+
+@pytest.mark.parametrize("window", ["all", "never"])
+async def test_a_thread_makes_the_page_as_the_first_one_imports_its_templates(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch, window: str
+) -> None:
+    threads = list[int]()
+
+    def template(*of: str) -> Template:
+        threads.append(threading.get_ident())
+        return html_template(*of)
+
+    monkeypatch.setattr(report_page, "html_template", template)
+    async with served(ledger) as client, client.get(PAGE_PATH, params={"window": window}) as answer:
+        assert (await answer.text()).endswith("</html>")
+
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
 
 
 async def test_the_page_has_tables_with_their_total_and_explains_a_change(ledger: Path) -> None:
