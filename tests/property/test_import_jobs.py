@@ -19,12 +19,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from gputally.accounting.prices.pricing import Pricing
 from gputally.config.rules_file import default_rules
 from gputally.errors import ConfigError
-from gputally.importing.import_jobs import Counts, FormerRuns, Plan, import_jobs, window_of
+from gputally.importing.import_jobs import Counts, Plan, import_jobs, window_of
 from gputally.importing.imported_job import ImportedJob, JobClassifier
 from gputally.importing.job_file import JobFile, csv_format, sacct_format
 from gputally.importing.row_cells import Rejected, TimeBase
@@ -218,7 +217,6 @@ def test_no_name_is_read_as_a_row_that_no_job_had(file: SlurmFile, data: st.Data
 @settings(max_examples=40)
 @given(slurm_files(), st.integers(0, 5))
 def test_importing_a_file_in_parts_and_again_bills_each_run_once(file: SlurmFile, first: int) -> None:
-    """Also if the ledger has the first run of each job under the UID of the job, as before runs were told apart."""
     with in_file(written(file)) as path:
         jobs = JobFile(path, sacct_format(SlurmShares(), trusts_names=True), TimeBase(zone=ZoneInfo(file.zone)))
         rows, again = [[each for each in jobs.rows() if isinstance(each, ImportedJob)] for _ in range(2)]
@@ -228,15 +226,10 @@ def test_importing_a_file_in_parts_and_again_bills_each_run_once(file: SlurmFile
     assert window
     classifier = JobClassifier(source="import", rules=RULES, pricing=Pricing(None, now_us=window.end_us))
     plan = Plan(classifier=classifier, window=window, terms="")
-    former = {job.id: job for job in reversed(rows[:first])}
     with TemporaryDirectory() as folder, SqliteImportLedger(Path(folder) / "history.db") as ledger:
-        list(import_jobs(ledger, [replace(job, run_us=None) for job in former.values()], plan))
-        assert FormerRuns(ledger, classifier).missing(rows) == 0
-        others = [replace(job, start_us=job.start_us + 1, run_us=(job.run_us or 0) + 1) for job in rows]
-        assert FormerRuns(ledger, classifier).missing(others) == len(former)
         counts = [Counts()]
         for part in (rows[:first], rows, again):
-            counts += import_jobs(ledger, FormerRuns(ledger, classifier).kept(part), plan)
+            counts += import_jobs(ledger, part, plan)
         total = sum(
             quantity * (end_us - start_us)
             for quantity, start_us, end_us in ledger._connection.execute(

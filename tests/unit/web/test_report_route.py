@@ -10,11 +10,10 @@ from contextlib import asynccontextmanager
 from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import ClientResponse, ClientSession
-from jinja2 import Template
 from msgspec.structs import replace
 
 from gputally.formatting.html_pages import html_template
@@ -34,6 +33,9 @@ from gputally.web.server import serve
 from tests.contract.records import LOST_WORK, pod, segment, step, us
 from tests.fakes.tenants_ledger import BLUE, HOUR, PODS, RED, tenants_ledger
 from tests.unit.web.test_server import site
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 ALL = {"window": "all"}
 DAY = 86_400
@@ -223,7 +225,7 @@ async def test_a_thread_makes_the_page_as_the_first_one_imports_its_templates(
 ) -> None:
     threads = list[int]()
 
-    def template(*of: str) -> Template:
+    def template(*of: str) -> "Template":
         threads.append(threading.get_ident())
         return html_template(*of)
 
