@@ -100,20 +100,6 @@ def test_a_label_that_the_configuration_alone_looks_at_holds_since_the_birth_of_
     assert replay.money(72) == {("none", "ml", "A100", "running", "EUR"): 2 * 70}
 
 
-def test_a_record_of_an_earlier_version_does_not_tell_what_was_looked_at() -> None:
-    replay = with_books()
-    replay.see(LABELLED, POD, at=2)
-    replay.flush()
-    for uid, text in replay.memory.nodes.items():
-        known = msgspec.json.decode(text)
-        assert known.pop("looked_at")
-        replay.memory.nodes[uid] = msgspec.json.encode(known)
-    replay.restart(book=racks_at("7200"))
-    replay.see(relabelled(SHARED | {FAST: "true"}), at=102)
-
-    assert replay.money(112) == {("none", "ml", "A100", "running", "EUR"): 100 + 2 * 10}
-
-
 @pytest.mark.parametrize("key", ["gputally.io/purchase", "accelerator", "pool"])
 def test_what_somebody_puts_on_a_node_counts_from_then_on(key: str) -> None:
     replay = Replay(rules=Rules(pool_labels=("pool",)))
