@@ -11,7 +11,7 @@ from gputally.accounting.totals.total import Total
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import SegmentRecord, Window
 from gputally.model.allocation import End, Gap, Result, Segment, State, Terms
-from gputally.model.disruptions import Cause, Disruption, Preemption, Preemptor
+from gputally.model.disruptions import Cause, CountedPreemption, Preemption, Preemptor, Victim
 from gputally.model.kube.meta import OwnerReference
 from gputally.model.kube.policy import ClassVersion
 from gputally.model.lost_work import CheckpointSource, LostPod, LostWork
@@ -56,7 +56,7 @@ FACTS = NodeFacts(
     labels=(("nvidia.com/gpu.memory", "81920"), ("nvidia.com/gpu.replicas", "2")),
 )
 NODE = NodeRecord(uid="node-1", name="n1", created_us=5, facts=((5, FACTS),))
-DISRUPTION = Disruption(
+DISRUPTION = Victim(
     victim_uid="a",
     victim_namespace="ml",
     victim_name="pod-a",
@@ -109,28 +109,52 @@ WAIT = PendingSegment(
     shown=("low", "high"),
     price=PRICE,
 )
-PREEMPTION = Preemption(
-    victim_uid="a",
-    victim_namespace="ml",
-    victim_name="pod-a",
-    victim_tier="low",
-    victim_tenant="red",
-    node="n1",
-    quantity=GPU,
-    decided_us=7,
-    requested_us=8,
-    noticed_us=9,
+BY = CountedPreemption(
     preemptor=Preemptor(uid="b", namespace="ml", name="pod-b", tier="high", tenant="blue"),
-    counted=("low", "high"),
+    preemptor_tier="high",
+    noticed_us=9,
+    counted_tier="low",
 )
-QUEUED = replace(
-    PREEMPTION,
+BY_QUEUE = replace(
+    BY,
     preemptor=Preemptor(
         uid="wl", namespace="serve", name="llm", tier="high", tenant="blue", kind="RayJob", quantity=3 * GPU
     ),
     queue_rule="InCohortReclamation",
     preemptor_pods=("b", "c"),
 )
+"""For a workload for which a queue made room."""
+
+
+def recorded(by: CountedPreemption) -> Preemption:
+    """What the ledger has of a preemption."""
+    return Preemption(**{name: getattr(by, name) for name in Preemption.__struct_fields__})
+
+
+PREEMPTION = Victim(
+    victim_uid="a",
+    victim_namespace="ml",
+    victim_name="pod-a",
+    victim_tier="low",
+    victim_tenant="red",
+    job_kind="Job",
+    job="train",
+    node="n1",
+    node_uid="uid-n1",
+    quantity=GPU,
+    is_disruption=False,
+    reported=Cause.PREEMPTION,
+    cause=Cause.PREEMPTION,
+    decided_us=7,
+    requested_us=8,
+    noticed_us=9,
+    by=BY,
+)
+"""Of a pod that a scheduler preempted before it had its GPUs, so that it is no disruption."""
+PREEMPTED = replace(
+    DISRUPTION, reported=Cause.PREEMPTION, cause=Cause.PREEMPTION, counted=("low", "red", "preemption"), by=BY
+)
+QUEUED = replace(PREEMPTION, by=BY_QUEUE)
 """Of a pod whose queue made room for a workload."""
 
 

@@ -6,10 +6,10 @@ from gputally.ledger.preemption_records import NodeBinding
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
 from gputally.model.allocation import State
-from gputally.model.disruptions import Cause, Preemptor
+from gputally.model.disruptions import Cause, Preemptor, Victim
 from gputally.model.units import GPU, US_PER_DAY
 from gputally.reports.preemption_value import PreemptionValue, read_values
-from tests.contract.records import ACCOUNTED_S, ALWAYS, DISRUPTION, NODE, PREEMPTION, QUEUED, pod, segment, step, us
+from tests.contract.records import ACCOUNTED_S, ALWAYS, BY, BY_QUEUE, DISRUPTION, NODE, pod, segment, step, us
 
 
 def test_a_pod_has_what_it_was_bound_with_until_it_ends(ledger: Ledger, reader: LedgerReader) -> None:
@@ -39,7 +39,7 @@ def test_a_corrected_binding_counts_once(ledger: Ledger, reader: LedgerReader) -
     assert found.end_us == us(1100)
 
 
-def preempted(ledger: Ledger, *, released: int = 1035) -> None:
+def preempted(ledger: Ledger, *, released: int = 1035) -> Victim:
     """Pod `a` on node-1 is preempted by `b`, which needs none of its 2 GPUs."""
     victim = replace(
         DISRUPTION,
@@ -48,15 +48,15 @@ def preempted(ledger: Ledger, *, released: int = 1035) -> None:
         quantity=2 * GPU,
         decided_us=us(1000),
         released_us=us(released),
+        by=BY,
     )
     ended = pod("a", segment(900, released, quantity=2 * GPU), end_us=us(released), gap=None, scheduled_us=us(900))
-    preemption = replace(PREEMPTION, decided_us=us(1000), quantity=2 * GPU)
-    ledger.write(step(ended, at=released, disruptions={"a": victim}, counted_preemptions={"a": preemption}))
+    ledger.write(step(ended, at=released, victims={"a": victim}))
+    return victim
 
 
 def values(reader: LedgerReader) -> dict[str, PreemptionValue]:
-    preemptions = {each.victim_uid: each for each in reader.preemptions(ALWAYS)}
-    return read_values(reader, reader.disruptions(ALWAYS), preemptions)
+    return read_values(reader, reader.disruptions(ALWAYS))
 
 
 def test_gpus_are_stranded_until_now_or_until_their_node_is_gone(ledger: Ledger, reader: LedgerReader) -> None:
@@ -69,18 +69,17 @@ def test_gpus_are_stranded_until_now_or_until_their_node_is_gone(ledger: Ledger,
 
 
 def test_a_workload_has_what_all_of_its_pods_took(ledger: Ledger, reader: LedgerReader) -> None:
-    preempted(ledger)
-    queued = replace(QUEUED, decided_us=us(1000), quantity=2 * GPU)
+    victim = preempted(ledger)
     taken = [pod(uid, segment(1040, 1140), scheduled_us=us(1040)) for uid in ("b", "d")]
     late = pod("c", segment(1060, 1160), scheduled_us=us(1060))
-    ledger.write(step(*taken, late, at=1200, live=None, counted_preemptions={"a": queued}))
+    ledger.write(step(*taken, late, at=1200, live=None, victims={"a": replace(victim, by=BY_QUEUE)}))
     assert values(reader) == {
         "a": PreemptionValue(taken=1 * GPU, bought=GPU * us(100), stranded=2 * GPU * us(5)),
     }
 
     by = Preemptor(uid="wl", namespace="", name="")
-    unknown = replace(queued, preemptor=by, preemptor_pods=(), counted=("low", "unknown"))
-    ledger.write(step(at=1300, live=None, counted_preemptions={"a": unknown}))
+    unknown = replace(BY_QUEUE, preemptor=by, preemptor_pods=(), preemptor_tier="unknown")
+    ledger.write(step(at=1300, live=None, victims={"a": replace(victim, by=unknown)}))
 
     assert values(reader) == {"a": PreemptionValue(taken=None, bought=None, stranded=2 * GPU * us(5))}
 

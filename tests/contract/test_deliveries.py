@@ -3,18 +3,18 @@
 from msgspec.structs import replace
 
 from gputally.ledger.protocol import Ledger, LedgerReader
-from gputally.model.disruptions import Cause, Disruption
+from gputally.model.disruptions import Cause, Victim
 from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Checkpoint
-from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, step, us
+from tests.contract.records import BY, DISRUPTION, LOST_WORK, recorded, step, us
 
 VICTIM = replace(DISRUPTION, cause=Cause.PREEMPTION, job_preemption="a", announced=True)
 SECOND = replace(VICTIM, victim_uid="b", announced=False, decided_us=8)
 OTHER = replace(VICTIM, victim_uid="c", job_preemption="c")
 
 
-def write(ledger: Ledger, *victims: Disruption, at: int = 1000) -> None:
-    ledger.write(step(at=at, disruptions={each.victim_uid: each for each in victims}))
+def write(ledger: Ledger, *victims: Victim, at: int = 1000) -> None:
+    ledger.write(step(at=at, victims={each.victim_uid: each for each in victims}))
 
 
 def pending(reader: LedgerReader, *, after: str = "", limit: int = 10) -> list[tuple[str, int]]:
@@ -54,7 +54,7 @@ def test_a_finished_delivery_is_never_pending_again(ledger: Ledger, reader: Ledg
 
 def test_a_withdrawn_preemption_that_is_reported_again_is_queued_again(ledger: Ledger, reader: LedgerReader) -> None:
     write(ledger, VICTIM)
-    ledger.write(step(at=1001, disruptions={"a": None}))
+    ledger.write(step(at=1001, victims={"a": None}))
     ledger.finish_delivery("a", "withdrawn", at_us=us(1002))
     assert pending(reader) == []
 
@@ -68,21 +68,20 @@ def test_a_withdrawn_preemption_that_is_reported_again_is_queued_again(ledger: L
 
 
 def test_the_victims_have_their_preemptors_and_losses(ledger: Ledger, reader: LedgerReader) -> None:
+    by = replace(BY, victim_priority=5, victim_class="low")
     ledger.write(
         step(
             at=1000,
-            disruptions={each.victim_uid: each for each in (SECOND, VICTIM, OTHER)},
-            counted_preemptions={"a": replace(PREEMPTION, victim_priority=5, victim_class="low")},
+            victims={each.victim_uid: each for each in (SECOND, replace(VICTIM, by=by), OTHER)},
             lost_work={"a": LOST_WORK, "c": replace(LOST_WORK, victim_uid="c", pods=())},
         )
     )
 
     found = reader.victims(["a"])
 
-    assert [each.victim_uid for each in found.disruptions] == ["a", "b"]
-    assert [(each.victim_class, each.victim_priority) for each in found.preemptions.values()] == [("low", 5)]
+    assert [(each.victim_uid, each.by) for each in found.victims] == [("a", recorded(by)), ("b", None)]
     assert found.lost_work == {"a": LOST_WORK}
-    assert reader.victims(["x"]) == ([], {}, {})
+    assert reader.victims(["x"]) == ([], {})
 
 
 def test_how_far_the_watch_of_pods_is_complete_is_known(ledger: Ledger, reader: LedgerReader) -> None:

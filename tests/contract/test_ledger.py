@@ -16,11 +16,10 @@ from tests.contract.conftest import BackEnd
 from tests.contract.records import (
     BALANCED,
     CLASS_VERSION,
-    DISRUPTION,
     FACTS,
     NODE,
     OPENED_S,
-    PREEMPTION,
+    PREEMPTED,
     all_segments,
     line,
     pod,
@@ -110,10 +109,8 @@ def everything(record: PodRecord) -> Changes:
         record,
         pods={record.uid: record},
         nodes={NODE.uid: NODE},
-        documents={("preemption", PREEMPTION.victim_uid): PREEMPTION, ("disruption", "a"): DISRUPTION}
-        | {("class-version", "low"): CLASS_VERSION},
-        counted_preemptions={PREEMPTION.victim_uid: PREEMPTION},
-        disruptions={DISRUPTION.victim_uid: DISRUPTION},
+        documents={("victim", PREEMPTED.victim_uid): PREEMPTED} | {("class-version", "low"): CLASS_VERSION},
+        victims={PREEMPTED.victim_uid: PREEMPTED},
         series={(Total.ALLOCATED, ("a", "b")): Series(us(1000), a=5, b=6, floor=7, floor_us=8, shown_us=9)},
         known_values={("tier", "a"): KnownValue(5), ("tenant", "b"): KnownValue(6, 7)},
         resumes={Kind.PODS: Checkpoint(version="77", at_us=us(1000), rules="digest")},
@@ -133,7 +130,7 @@ def test_the_saved_state_equals_what_was_written(back_end: BackEnd) -> None:
         resumed_us=us(5000),
         pods=(record, bare),
         nodes=(NODE,),
-        documents={"class-version": (CLASS_VERSION,), "disruption": (DISRUPTION,), "preemption": (PREEMPTION,)},
+        documents={"class-version": (CLASS_VERSION,), "victim": (PREEMPTED,)},
         series={key: each for key, each in changes.series.items() if each},
         known_values={("tier", "a"): KnownValue(5), ("tenant", "b"): KnownValue(6, 7)},
         resumes=dict(changes.resumes),
@@ -144,8 +141,7 @@ def test_dropped_working_state_is_not_saved(back_end: BackEnd) -> None:
     gone = step(
         pods={"a": None},
         nodes={NODE.uid: None},
-        documents={("preemption", PREEMPTION.victim_uid): None, ("disruption", "a"): None}
-        | {("class-version", "low"): None},
+        documents={("victim", PREEMPTED.victim_uid): None} | {("class-version", "low"): None},
         at=1100,
     )
 

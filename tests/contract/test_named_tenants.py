@@ -21,7 +21,7 @@ def _records(ledger: Ledger) -> None:
             at=1500,
             waits={("w", WAITED.wait.from_us): WAITED},
             uncreated_waits={(LACKING.namespace, LACKING.uid, LACKING.from_us): LACKING},
-            disruptions={"a": LOST},
+            victims={"a": LOST},
         )
     )
 

@@ -7,7 +7,7 @@ from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.model.disruptions import Cause
 from gputally.model.units import US_PER_DAY
 from gputally.model.waits import PendingSegmentRow
-from tests.contract.records import ALWAYS, DISRUPTION, OPENED_S, PREEMPTION, WAIT, pod, segment, step, us
+from tests.contract.records import ALWAYS, BY, DISRUPTION, OPENED_S, PREEMPTION, WAIT, pod, recorded, segment, step, us
 
 
 def row(uid: str, *, from_us: int, to_us: int, name: str = "train") -> PendingSegmentRow:
@@ -29,14 +29,14 @@ def test_waits_are_found_by_the_name_of_their_pods(ledger: Ledger, reader: Ledge
 def test_the_last_pod_of_a_name_has_its_own_waits_and_preemption(ledger: Ledger, reader: LedgerReader) -> None:
     waits = rows(row("a", from_us=5, to_us=6), row("b", from_us=7, to_us=9), row("b", from_us=9, to_us=12))
     preemption = replace(PREEMPTION, victim_uid="b", victim_name="train", decided_us=20)
-    ledger.write(step(pod("b", segment(1000, 1400)), at=1500, waits=waits, counted_preemptions={"b": preemption}))
+    ledger.write(step(pod("b", segment(1000, 1400)), at=1500, waits=waits, victims={"b": preemption}))
 
     found = last_pod(reader, "ml", "train")
     assert found
     assert (found.uid, found.tier, found.tenant, [each.from_us for each in found.waits]) == ("b", "low", "red", [7, 9])
     assert found.allocation
-    assert found.preemption
-    assert found.preemption.preemptor_tier == "high"
+    assert found.preempted
+    assert found.preempted.by == recorded(BY)
 
 
 def test_a_pod_that_was_bound_at_once_is_found_by_its_allocation(ledger: Ledger, reader: LedgerReader) -> None:
@@ -66,7 +66,7 @@ def test_of_two_pods_of_one_name_the_later_one_is_found(ledger: Ledger, reader: 
 
 
 def test_a_victim_that_never_waited_is_found_by_its_preemption(ledger: Ledger, reader: LedgerReader) -> None:
-    ledger.write(step(at=1000, counted_preemptions={"a": PREEMPTION}))
+    ledger.write(step(at=1000, victims={"a": PREEMPTION}))
 
     found = last_pod(reader, "ml", "pod-a")
     assert found
@@ -79,15 +79,14 @@ def test_the_preempted_pods_of_a_job_are_those_of_the_last_30_days(ledger: Ledge
     preempted = replace(DISRUPTION, cause=Cause.PREEMPTION)
     found = {
         "old": replace(preempted, victim_uid="old", decided_us=us(OPENED_S + 5)),
-        "a": replace(preempted, victim_uid="a", decided_us=us(later_s - 60)),
+        "a": replace(preempted, victim_uid="a", decided_us=us(later_s - 60), by=BY),
         "b": replace(preempted, victim_uid="b", decided_us=us(later_s - 50), job="other"),
         "c": replace(DISRUPTION, victim_uid="c", decided_us=us(later_s - 40)),
     }
-    counted = {"a": replace(PREEMPTION, victim_uid="a", decided_us=us(later_s - 60))}
-    ledger.write(step(at=later_s, disruptions=found, counted_preemptions=counted))
+    ledger.write(step(at=later_s, victims=found))
 
     known = last_victims(reader, "ml", "train")
-    assert [(each.disruption.victim_uid, each.preemption is not None) for each in known.victims] == [("a", True)]
+    assert [(each.victim_uid, each.by) for each in known.victims] == [("a", recorded(BY))]
     assert known.from_us == us(later_s - 30 * 86_400)
     assert last_victims(reader, "ml", "none").victims == []
 

@@ -6,11 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.changes import Changes
-from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import CapacityRecord, GapSubject, ObservationGap, PriorityClassRecord, WaitRecord, Window
 from gputally.model.allocation import Gap
-from gputally.model.disruptions import PREEMPTIONS, Cause, DisruptionRecord
+from gputally.model.disruptions import PREEMPTIONS, Cause, Preemption, Preemptor, Victim, VictimRecord
 from gputally.model.kube.kinds import Kind
 from gputally.model.node_record import NodeRecord
 from gputally.model.units import GPU, GPU_SECOND, US_PER_HOUR, US_PER_SECOND
@@ -20,6 +19,7 @@ from tests.contract.records import (
     ACCOUNTED_S,
     ALWAYS,
     ASSET,
+    BY,
     CLASS_VERSION,
     DISRUPTION,
     FACTS,
@@ -30,6 +30,7 @@ from tests.contract.records import (
     PRICE,
     WAIT,
     pod,
+    recorded,
     segment,
     step,
     us,
@@ -132,34 +133,65 @@ def test_capacity_of_a_node_deleted_in_a_gap_lasts_as_long_as_its_pods(
 def test_a_preemption_is_returned_once_as_last_counted(ledger: Ledger, reader: LedgerReader) -> None:
     late = replace(PREEMPTION, released_us=us(1200))
     for at, each in ((1000, PREEMPTION), (1300, late)):
-        ledger.write(step(at=at, counted_preemptions={each.victim_uid: each}))
-    unknown = replace(PREEMPTION, victim_uid="c", preemptor=None, counted=("low", "unknown"))
-    ledger.write(step(at=1400, counted_preemptions={"c": unknown}))
+        ledger.write(step(at=at, victims={each.victim_uid: each}))
+    unknown = replace(PREEMPTION, victim_uid="c", by=replace(BY, preemptor=None, preemptor_tier="unknown"))
+    ledger.write(step(at=1400, victims={"c": unknown}))
 
     first, second = reader.preemptions(Window(7, 8))
 
-    assert first == PreemptionRecord(
-        victim_uid="a",
-        victim_namespace="ml",
-        victim_name="pod-a",
-        victim_tier="low",
-        victim_tenant="red",
-        preemptor_uid="b",
-        preemptor_namespace="ml",
-        preemptor_name="pod-b",
-        preemptor_tier="high",
-        node="n1",
-        quantity=GPU,
-        decided_us=7,
-        requested_us=8,
-        released_us=us(1200),
-        is_inferred=False,
-        victim_class="",
-        preemptor_tenant="blue",
-    )
-    assert first.is_permitted is None
-    assert (second.victim_uid, second.preemptor_uid, second.preemptor_tier) == ("c", None, "unknown")
-    assert list(reader.preemptions(Window(8, 9))) == []
+    assert first == as_recorded(late)
+    assert first.by
+    assert first.by.is_permitted is None
+    assert second.by == Preemption(preemptor_tier="unknown")
+    assert list(reader.preemptions(Window(8, 9))) == list(reader.disruptions(Window(0, 9))) == []
+
+
+def as_recorded(victim: Victim) -> VictimRecord:
+    """What the ledger has of it."""
+    values = {name: getattr(victim, name) for name in VictimRecord.__struct_fields__}
+    return VictimRecord(**values | {"by": recorded(victim.by) if victim.by else None})
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"priority": 10, "class_name": "top", "may_preempt": False, "is_inferred": True},
+        {"priority": -(10**9)},
+        {"kind": "Job", "quantity": 3 * GPU},
+        {"kind": "Job", "quantity": None},
+        {"kind": "PodGroup", "uid": "", "quantity": None, "priority": 0},
+    ],
+)
+def test_of_a_preemptor_all_is_returned_that_is_known(
+    ledger: Ledger, reader: LedgerReader, known: dict[str, Any]
+) -> None:
+    assert BY.preemptor
+    by = replace(BY, preemptor=replace(BY.preemptor, **known), victim_priority=9, victim_class="low")
+    ledger.write(step(at=1000, victims={"a": replace(DISRUPTION, cause=Cause.PREEMPTION, by=by)}))
+
+    [preempted], [disrupted] = reader.preemptions(Window(7, 8)), reader.disruptions(Window(7, 8))
+    assert preempted == disrupted
+    assert preempted.by == recorded(by)
+
+
+def test_a_preemptor_that_is_only_named_has_no_tier_of_its_own(ledger: Ledger, reader: LedgerReader) -> None:
+    named = Preemptor(uid="b", namespace="ml", name="by")
+    by = replace(BY, preemptor=named, preemptor_tier="unknown")
+    ledger.write(step(at=1000, victims={"a": replace(PREEMPTION, by=by)}))
+
+    [found] = reader.preemptions(Window(7, 8))
+    assert found.by
+    assert (found.by.preemptor, found.by.preemptor_tier) == (named, "unknown")
+
+
+def test_a_disruption_is_a_preemption_once_that_is_counted(ledger: Ledger, reader: LedgerReader) -> None:
+    preempted = replace(DISRUPTION, cause=Cause.PREEMPTION, by=replace(BY, preemptor_tier=""))
+    ledger.write(step(at=1000, victims={"a": preempted}))
+    assert [each.by for each in reader.disruptions(Window(7, 8))] == [None]
+    assert list(reader.preemptions(Window(7, 8))) == []
+
+    ledger.write(step(at=1100, victims={"a": replace(preempted, by=BY)}))
+    assert list(reader.preemptions(Window(7, 8))) == list(reader.disruptions(Window(7, 8)))
 
 
 def test_a_disruption_is_returned_as_last_known_and_not_once_it_was_withdrawn(
@@ -167,12 +199,10 @@ def test_a_disruption_is_returned_as_last_known_and_not_once_it_was_withdrawn(
 ) -> None:
     late = replace(DISRUPTION, cause=Cause.SPOT_RECLAIM, is_certain=False, replaced_us=us(1200), replacement_uid="b")
     late = replace(late, budget_violated=True)
-    ledger.write(step(at=1000, disruptions={"a": DISRUPTION, "c": replace(DISRUPTION, victim_uid="c", decided_us=9)}))
-    ledger.write(step(at=1300, disruptions={"a": late, "c": None}))
+    ledger.write(step(at=1000, victims={"a": DISRUPTION, "c": replace(DISRUPTION, victim_uid="c", decided_us=9)}))
+    ledger.write(step(at=1300, victims={"a": late, "c": None}))
 
-    assert list(reader.disruptions(Window(7, 10))) == [
-        DisruptionRecord(**{name: getattr(late, name) for name in DisruptionRecord.__struct_fields__})
-    ]
+    assert list(reader.disruptions(Window(7, 10))) == [as_recorded(late)]
     assert list(reader.disruptions(Window(8, 10))) == []
 
 
@@ -185,7 +215,7 @@ def test_disruptions_and_their_losses_are_listed_by_cause_and_job(ledger: Ledger
     }
     pods = {uid: (replace(LOST_WORK.pods[0], uid=uid),) for uid in found}
     lost = {uid: replace(LOST_WORK, victim_uid=uid, pods=pods[uid]) for uid in found}
-    ledger.write(step(at=1000, disruptions=found, lost_work=lost))
+    ledger.write(step(at=1000, victims=found, lost_work=lost))
 
     def listed(**of: Any) -> list[str]:  # noqa: ANN401 - any filter
         return [each.victim_uid for each in reader.disruptions(ALWAYS, **of)]
@@ -201,7 +231,7 @@ def test_disruptions_and_their_losses_are_listed_by_cause_and_job(ledger: Ledger
 
 def test_a_disruption_may_have_violated_a_budget_or_not_or_nobody_knows(ledger: Ledger, reader: LedgerReader) -> None:
     for known in (True, False, None):
-        ledger.write(step(at=1000, disruptions={"a": replace(DISRUPTION, budget_violated=known)}))
+        ledger.write(step(at=1000, victims={"a": replace(DISRUPTION, budget_violated=known)}))
 
         assert [each.budget_violated for each in reader.disruptions(Window(7, 8))] == [known]
 
@@ -251,7 +281,7 @@ def _recorded(row: PendingSegmentRow) -> WaitRecord:
 
 def test_lost_work_is_returned_as_last_corrected_however_large(ledger: Ledger, reader: LedgerReader) -> None:
     first = replace(LOST_WORK, gpu_time=1, is_final=False)
-    ledger.write(step(at=1000, disruptions={"a": DISRUPTION}, lost_work={"a": first}))
+    ledger.write(step(at=1000, victims={"a": DISRUPTION}, lost_work={"a": first}))
     ledger.write(step(at=1300, lost_work={"a": LOST_WORK}))
 
     assert reader.lost_work(Window(7, 8)) == {"a": LOST_WORK}

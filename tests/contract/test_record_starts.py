@@ -18,10 +18,9 @@ from gputally.model.waits import PendingSegmentRow
 from tests.contract.conftest import BackEnd, sqlite
 from tests.contract.records import (
     ALWAYS,
-    DISRUPTION,
     LOST_WORK,
     OPENED_S,
-    PREEMPTION,
+    PREEMPTED,
     WAIT,
     pod,
     segment,
@@ -102,8 +101,7 @@ def disrupted(*at_s: int) -> Changes:
     uids = {f"v{each}": us(each) for each in at_s}
     return step(
         at=30 * DAY,
-        disruptions={uid: replace(DISRUPTION, victim_uid=uid, decided_us=at) for uid, at in uids.items()},
-        counted_preemptions={uid: replace(PREEMPTION, victim_uid=uid, decided_us=at) for uid, at in uids.items()},
+        victims={uid: replace(PREEMPTED, victim_uid=uid, decided_us=at) for uid, at in uids.items()},
         lost_work={uid: replace(LOST_WORK, victim_uid=uid) for uid in uids},
     )
 

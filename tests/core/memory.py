@@ -22,7 +22,7 @@ from gputally.model.usage import AssignmentHour, AssignmentKey, GpuKey, Unalloca
 from gputally.model.waits import PendingSegmentRow, UncreatedPodsSegment
 
 HISTORY: Final = (
-    *("counted_preemptions", "disruptions", "lost_work", "jobs", "progress"),
+    *("victims", "lost_work", "jobs", "progress"),
     *("priority_classes", "capacity", "asset_prices"),
 )
 """The fields of `Changes` that the ledger keeps for reports alone."""

@@ -14,6 +14,7 @@ from gputally.accounting.prices.book import PriceBook
 from gputally.accounting.totals.series import Labels, Point
 from gputally.accounting.totals.total import Lines, Total
 from gputally.model.allocation import Segment, State
+from gputally.model.disruptions import CountedPreemption
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.meta import Object
 from gputally.model.kube.pods import Pod
@@ -264,6 +265,12 @@ class Replay:
     def money(self, at: float, total: Total = Total.COST) -> dict[Labels, Fraction]:
         """Cost by labels, in units of the currency."""
         return {labels: Fraction(value, COST_UNIT) for labels, value in self.true(total, at).items()}
+
+    def preemption(self, victim_uid: str) -> CountedPreemption:
+        """For whom a victim was preempted."""
+        by = self.fleet.disrupted.victims.known[victim_uid].by
+        assert by
+        return by
 
     def segments(self, name: str = "a") -> Sequence[Segment]:
         """The allocation of a pod as last written to the ledger."""

@@ -15,7 +15,7 @@ from gputally.model.disruptions import Cause
 from gputally.model.kube.kinds import Kind
 from gputally.model.observation import Checkpoint
 from gputally.model.units import US_PER_SECOND
-from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, step, us
+from tests.contract.records import BY, DISRUPTION, LOST_WORK, step, us
 from tests.fakes.bookkeeping import Time, open_pipeline
 from tests.fakes.webhook import Receiver, listening
 
@@ -30,6 +30,7 @@ VICTIM = replace(
     released_us=AT + 5 * US_PER_SECOND,
     replaced_us=AT + 60 * US_PER_SECOND,
     announced=True,
+    by=BY,
 )
 
 
@@ -41,9 +42,8 @@ def record(path: Path, *ids: str) -> Path:
         ledger.write(
             step(
                 at=5000,
-                disruptions=pods,
+                victims=pods,
                 lost_work={uid: replace(LOST_WORK, victim_uid=uid) for uid in ids},
-                counted_preemptions={uid: replace(PREEMPTION, victim_uid=uid) for uid in ids},
                 resumes={Kind.PODS: Checkpoint(version="1", at_us=NOW, rules="")},
             )
         )

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from gputally.ledger.open import open_reader
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.writer import SqliteLedger
-from gputally.model.disruptions import Cause, Preemptor
+from gputally.model.disruptions import Preemptor
 from gputally.model.units import GPU_HOUR
 from gputally.model.waits import Occupant, PendingSegmentRow
-from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, PRICE, WAIT, pod, segment, step, us
+from tests.contract.records import BY, LOST_WORK, PREEMPTED, PRICE, WAIT, pod, segment, step, us
 from tests.core.closings import close
 from tests.fakes.tenants_ledger import CLUSTER
 from tests.fakes.waits_ledger import QUOTA
@@ -33,10 +33,9 @@ def named_ledger(folder: Path, name: str) -> Path:
         "victim_tenant": name,
         "node": name,
     }
-    lost = replace(
-        DISRUPTION, **victim, cause=Cause.PREEMPTION, job_kind=name, job=name, decided_us=us(DAY), noticed_us=us(DAY)
-    )
+    times = {"decided_us": us(DAY), "noticed_us": us(DAY)}
     preemptor = Preemptor(uid="b", namespace=name, name=name, tier=name, tenant=name)
+    lost = replace(PREEMPTED, **victim, job_kind=name, job=name, **times, by=replace(BY, preemptor=preemptor))
     wait = replace(WAIT, tier=name, tenant=name, occupant=Occupant(name, name), from_us=us(DAY), to_us=us(DAY + 60))
     lacking = replace(QUOTA, namespace=name, name=name, job_kind=name, job=name, tier=name, tenant=name)
     with SqliteLedger(path) as ledger, open_reader(str(path)) as reader:
@@ -45,9 +44,8 @@ def named_ledger(folder: Path, name: str) -> Path:
             step(
                 *pods,
                 at=3 * DAY,
-                disruptions={"a": lost},
+                victims={"a": lost},
                 lost_work={"a": replace(LOST_WORK, gpu_time=GPU_HOUR)},
-                counted_preemptions={"a": replace(PREEMPTION, **victim, decided_us=us(DAY), preemptor=preemptor)},
                 waits={("b", wait.from_us): PendingSegmentRow(uid="b", namespace=name, name=name, wait=wait)},
                 uncreated_waits={(name, lacking.uid, lacking.from_us): lacking},
             )

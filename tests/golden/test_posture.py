@@ -11,11 +11,11 @@ from gputally.cli import main
 from gputally.formatting.formats import FORMATS
 from gputally.ledger.open_to_write import open_ledger
 from tests.conftest import Golden
-from tests.contract.records import CLASS_VERSION, PREEMPTION
+from tests.contract.records import BY, CLASS_VERSION, PREEMPTION
 from tests.core.manifests import us
 
 if TYPE_CHECKING:
-    from gputally.model.disruptions import Preemption
+    from gputally.model.disruptions import Victim
 
 MANIFESTS = Path(__file__).parents[1] / "unit" / "posture" / "manifests"
 
@@ -46,9 +46,13 @@ def ledger(tmp_path: Path) -> Path:
     """The preemptions of a day, and a class that got another value on it."""
     path, noon = tmp_path / "ledger.db", us(43_200)
     each = [pair for *pair, times in OBSERVED for _ in range(times)]
-    counted: dict[str, Preemption | None] = {
+    counted: dict[str, Victim | None] = {
         f"pod-{number}": replace(
-            PREEMPTION, victim_uid=f"pod-{number}", victim_tier=victim, counted=(victim, preemptor), decided_us=noon
+            PREEMPTION,
+            victim_uid=f"pod-{number}",
+            victim_tier=victim,
+            by=replace(BY, counted_tier=victim, preemptor_tier=preemptor),
+            decided_us=noon,
         )
         for number, (victim, preemptor) in enumerate(each)
     }
@@ -58,7 +62,7 @@ def ledger(tmp_path: Path) -> Path:
         accounting_start_us=us(0),
         evaluated_us=us(86_400),
         at_us=us(86_400),
-        counted_preemptions=counted,
+        victims=counted,
         priority_classes={(each.name, each.from_us): each for each in (before, now)},
     )
     with open_ledger(str(path)) as ledger:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions import Disruption
+from gputally.model import disruptions
 from tests.core.manifests import Json, NodeForm, PodForm, as_pod, preempted_event
 from tests.core.replay import Replay
 from tests.property.examples import examples
@@ -224,14 +224,14 @@ def expect_counted(replay: Replay, victims: Sequence[Victim], *, at: int) -> Non
     assert {each.form.uid: each.cause for each in victims} == causes(replay)
     assert {each.form.uid: each.by for each in preempted} == preemptors(replay)
     pods = {each.form.uid: (f"uid-{each.taker.name}",) if each.taker else () for each in preempted}
-    assert {uid: each.preemptor_pods for uid, each in replay.fleet.disrupted.preemptions.known.items()} == pods
+    assert {uid: replay.preemption(uid).preemptor_pods for uid in replay.fleet.disrupted.preemptions.known} == pods
 
 
 def causes(replay: Replay) -> dict[str, str]:
-    found = replay.memory.history["disruptions"].values()
-    return {each.victim_uid: each.cause.value for each in found if isinstance(each, Disruption)}
+    found = replay.memory.history["victims"].values()
+    return {each.victim_uid: each.cause.value for each in found if isinstance(each, disruptions.Victim)}
 
 
 def preemptors(replay: Replay) -> dict[str, tuple[str, str, str] | None]:
     known = replay.fleet.disrupted.preemptions.known
-    return {uid: (by.kind, by.name, by.tier) if (by := each.preemptor) else None for uid, each in known.items()}
+    return {uid: (by.kind, by.name, by.tier) if (by := replay.preemption(uid).preemptor) else None for uid in known}

@@ -17,7 +17,7 @@ from gputally.accounting.jobs.checkpoints import LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
 from gputally.frameworks.volcano import JOB_VERSION
 from gputally.model.allocation import Outcome
-from gputally.model.disruptions import PREEMPTIONS, Cause, Disruption
+from gputally.model.disruptions import PREEMPTIONS, Cause, Victim
 from gputally.model.kube.meta import Labels
 from gputally.model.lost_work import LostPod
 from gputally.model.rules import Placeholders
@@ -226,8 +226,8 @@ def expected_of_others(log: Sequence[Told], replay: Replay) -> Seconds:
     for told in by_uid(log, "pod"):
         for payer, amount in lost_to_restarts(Pod(told, nodes)).items():
             found[(*payer, Cause.CONTAINER_RESTART.value)] += amount
-        pod, disruption = Pod(told, nodes), replay.memory.history["disruptions"].get(uid_of(told[0]))
-        if isinstance(disruption, Disruption) and disruption.cause not in (Cause.PREEMPTION, Cause.DELETION):
+        pod, disruption = Pod(told, nodes), replay.memory.history["victims"].get(uid_of(told[0]))
+        if isinstance(disruption, Victim) and disruption.cause not in (Cause.PREEMPTION, Cause.DELETION):
             assert pod.end is not None
             for payer, amount in ran_since(pod, max(checkpoint_of(pod) or 0, worked_since(pod)), pod.end).items():
                 found[(*payer, disruption.cause.value)] += amount

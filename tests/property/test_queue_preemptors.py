@@ -103,14 +103,14 @@ def test_each_victim_is_counted_once_for_the_workload_that_was_admitted_instead(
     assert replay.true(Total.PREEMPTIONS, LAST + 100) == {("low", "high"): 2}
     assert replay.true(Total.PREEMPTED, LAST + 100) == {("low", "high"): 4 * GPU}
     assert len(set(expect_kept(replay, ids).values())) == 1
-    for each in replay.fleet.disrupted.preemptions.known.values():
+    for each in map(replay.preemption, replay.fleet.disrupted.preemptions.known):
         assert each.preemptor
         assert (each.preemptor.uid, each.preemptor.name, each.preemptor_pods) == (UID, "serve", ("uid-c",))
 
 
 def expect_kept(replay: Replay, before: dict[str, str]) -> dict[str, str]:
     """The record of each victim, which is that of one of them, and is still the one from `before`."""
-    ids = {each.victim_uid: each.job_preemption for each in replay.fleet.disrupted.disruptions.known.values()}
+    ids = {each.victim_uid: each.job_preemption for each in replay.fleet.disrupted.victims.known.values()}
     found = {uid: job_preemption for uid, job_preemption in ids.items() if job_preemption}
     assert before.items() <= found.items()
     assert set(found.values()) <= found.keys()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputally.accounting.disruptions.replacements import Replacements
-from gputally.model.disruptions import Cause, Disruption
+from gputally.model.disruptions import Cause, Victim
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 from tests.property.examples import examples
@@ -24,8 +24,8 @@ EXAMPLES = examples(300)
 STEPS = st.lists(st.builds(Step, st.booleans(), st.integers(1, 30), st.booleans()), max_size=25)
 
 
-def disruption(uid: str, released: int) -> Disruption:
-    return Disruption(
+def disruption(uid: str, released: int) -> Victim:
+    return Victim(
         victim_uid=uid,
         victim_namespace="ml",
         victim_name=uid,
@@ -53,7 +53,7 @@ class Node:
     """One node whose pods are bound and released; each binding is observed so many `times`."""
 
     def __init__(self, times: int) -> None:
-        self.known: dict[str, Disruption] = {}
+        self.known: dict[str, Victim] = {}
         self._times = times
         self._present: dict[str, PodRecord] = {}
         self._replacements = Replacements(lambda _node: self._present.values())
@@ -69,7 +69,7 @@ class Node:
         if step.leaves:
             self._replacements.leave(self._present.pop(bound.uid), at_us=100 * US_PER_SECOND)
 
-    def _keep(self, each: Disruption) -> None:
+    def _keep(self, each: Victim) -> None:
         if each.victim_uid in self.known:
             self._replacements.forget(self.known[each.victim_uid])
         self.known[each.victim_uid] = each

@@ -14,7 +14,7 @@ from gputally.accounting.jobs.record import JobRecord
 from gputally.accounting.totals.label_limiter import KnownValue, Value
 from gputally.accounting.totals.series import Labels, Series
 from gputally.accounting.totals.total import Lines, Total
-from gputally.model.disruptions import Disruption, Preemption
+from gputally.model.disruptions import Victim
 from gputally.model.history import alike
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.policy import ClassVersion
@@ -73,8 +73,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     capacity: dict[tuple[str, int], tuple[str, NodeFacts]] = field(default_factory=dict)
     asset_prices: dict[tuple[Asset, int], Price | None] = field(default_factory=dict)
     documents: dict[tuple[str, str], Struct | None] = field(default_factory=dict)
-    counted_preemptions: dict[str, Preemption | None] = field(default_factory=dict)
-    disruptions: dict[str, Disruption | None] = field(default_factory=dict)
+    victims: dict[str, Victim | None] = field(default_factory=dict)
     lost_work: dict[str, LostWork | None] = field(default_factory=dict)
     jobs: dict[str, JobRecord] = field(default_factory=dict)
     progress: dict[ProgressKey, PodProgress] = field(default_factory=dict)

@@ -9,16 +9,15 @@ from gputally.accounting.fleet.active_pods import ANY, holding
 from gputally.accounting.fleet.pending_now import PendingNow, tenant_of
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.answers.occupants import gang_entry_of
-from gputally.answers.past_pods import PastPod, PastPods, PastVictim
+from gputally.answers.past_pods import PastPod, PastPods
 from gputally.answers.shown_pods import gone_pod, known_pod
 from gputally.answers.verdict_words import REASONS
 from gputally.answers.viewer import Viewer
 from gputally.answers.wait_costs import waited_cost
-from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.records import WaitRecord
 from gputally.model.api.pending import PendingPod
 from gputally.model.api.why import PastWait, PreemptedBy, PreemptedPod, WhyAnswer, WhyDocument
-from gputally.model.disruptions import Preemption
+from gputally.model.disruptions import Preemption, Victim, VictimRecord
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_SECOND, to_datetime
 from gputally.model.waits import PendingSegment
@@ -44,7 +43,7 @@ def why_waited(
         waited_seconds=max(0, until_us - record.created_us) / US_PER_SECOND,
         waited_cost=cost.lowest,
         highest_waited_cost=cost.highest,
-        preempted=preempted_by(now.preemptions.get(record.uid), viewer),
+        preempted=preempted_by(now.preempted.get(record.uid), viewer),
         gang=gang_entry_of(now, record.uid, viewer),
     )
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
@@ -59,7 +58,7 @@ def why_gone(now: PendingNow, gone: PastPod, viewer: Viewer) -> WhyDocument:
         node=known.node if known else None,
         waits=past_waits(gone.waits, now.at_us),
         waited_seconds=_waited_us(gone, now.at_us) / US_PER_SECOND,
-        preempted=preempted_before(gone.preemption, viewer),
+        preempted=preempted_before(gone.preempted, viewer),
     )
     return WhyDocument(at=to_datetime(now.at_us), currency=now.currency, answers=[answer])
 
@@ -105,41 +104,38 @@ def _waited_us(gone: PastPod, now_us: int) -> int:
     return gone.allocation.scheduled_us - gone.allocation.created_us if gone.allocation else 0
 
 
-def preempted_by(preemption: Preemption | None, viewer: Viewer) -> PreemptedBy | None:
+def preempted_by(victim: Victim | None, viewer: Viewer) -> PreemptedBy | None:
     """Who preempted a pod that is still known, as far as the reader may know."""
-    if preemption is None:
+    if victim is None or victim.by is None:
         return None
-    by, is_by_queue = preemption.preemptor, preemption.queue_rule is not None
-    is_workload = is_by_queue or bool(by and by.kind)
-    named = by if by and by.name and viewer.sees(by.tenant) else None
+    by = victim.by.preemptor
+    tier = by.tier if by and by.tier else _UNKNOWN
+    return _preempted_by(victim.decided_us, victim.by, tier=tier, is_named=bool(by and viewer.sees(by.tenant)))
+
+
+def preempted_before(victim: VictimRecord | None, viewer: Viewer) -> PreemptedBy | None:
+    """Who preempted a pod that is gone.
+
+    A restricted reader sees no names: the ledger may have no tenant of the preemptor.
+    """
+    if victim is None or victim.by is None:
+        return None
+    tier = victim.by.preemptor_tier
+    return _preempted_by(victim.decided_us, victim.by, tier=tier, is_named=viewer.tenants is None)
+
+
+def _preempted_by(at_us: int, found: Preemption, *, tier: str, is_named: bool) -> PreemptedBy:
+    by, is_workload = found.preemptor, found.is_for_workload
+    named = by if by and by.name and is_named else None
     return PreemptedBy(
-        at=to_datetime(preemption.decided_us),
-        tier=by.tier if by and by.tier else "unknown",
+        at=to_datetime(at_us),
+        tier=tier,
         namespace=named.namespace if named else None,
         pod=named.name if named and not is_workload else None,
         is_inferred=bool(by and by.is_inferred),
-        is_by_queue=is_by_queue,
-        job_kind=named.kind if named and is_workload else None,
+        is_by_queue=found.queue_rule is not None,
+        job_kind=(named.kind or None) if named and is_workload else None,
         job=named.name if named and is_workload else None,
-    )
-
-
-def preempted_before(preemption: PreemptionRecord | None, viewer: Viewer) -> PreemptedBy | None:
-    """Who preempted a pod that is gone. A restricted reader sees no names."""
-    if preemption is None:
-        return None
-    is_by_queue = preemption.queue_rule is not None
-    is_workload = is_by_queue or bool(preemption.preemptor_kind)
-    named = preemption if viewer.tenants is None and preemption.preemptor_name else None
-    return PreemptedBy(
-        at=to_datetime(preemption.decided_us),
-        tier=preemption.preemptor_tier,
-        namespace=named.preemptor_namespace if named else None,
-        pod=named.preemptor_name if named and not is_workload else None,
-        is_inferred=preemption.is_inferred,
-        is_by_queue=is_by_queue,
-        job_kind=named.preemptor_kind if named and is_workload else None,
-        job=named.preemptor_name if named and is_workload else None,
     )
 
 
@@ -150,8 +146,8 @@ def with_preempted(
     if not asked.job:
         return document
     known = past.victims(asked.namespace, asked.job)
-    seen = (each for each in known.victims if viewer.sees(each.disruption.victim_tenant))
-    found = {each.disruption.victim_uid: _past(each, viewer) for each in seen} | _present(now, asked, viewer)
+    seen = (each for each in known.victims if viewer.sees(each.victim_tenant))
+    found = {each.victim_uid: _past(each, viewer) for each in seen} | _present(now, asked, viewer)
     pods = sorted(found.values(), key=_order, reverse=True)
     return replace(
         document,
@@ -170,23 +166,23 @@ def _order(each: PreemptedPod) -> tuple[object, ...]:
 def _present(now: PendingNow, asked: Why, viewer: Viewer) -> dict[str, PreemptedPod]:
     """The preempted pods that still exist: the ledger may lack them, and names no preemptors to restricted readers."""
     found: dict[str, PreemptedPod] = {}
-    for uid, preemption in now.preemptions.items():
+    for uid, victim in now.preempted.items():
         record = now.records.get(uid)
         is_asked = record and (record.namespace, record.job) == (asked.namespace, asked.job)
-        if record and is_asked and viewer.sees(tenant_of(now, record)) and (by := preempted_by(preemption, viewer)):
+        if record and is_asked and viewer.sees(tenant_of(now, record)) and (by := preempted_by(victim, viewer)):
             found[uid] = PreemptedPod(
-                namespace=record.namespace, pod=record.name, uid=uid, gpus=preemption.quantity / GPU, by=by
+                namespace=record.namespace, pod=record.name, uid=uid, gpus=victim.quantity / GPU, by=by
             )
     return found
 
 
-def _past(victim: PastVictim, viewer: Viewer) -> PreemptedPod:
-    of, by = victim.disruption, preempted_before(victim.preemption, viewer)
-    unknown = PreemptedBy(at=to_datetime(of.decided_us), tier=_UNKNOWN, namespace=None, pod=None, is_inferred=False)
+def _past(victim: VictimRecord, viewer: Viewer) -> PreemptedPod:
+    by, at = preempted_before(victim, viewer), to_datetime(victim.decided_us)
+    unknown = PreemptedBy(at=at, tier=_UNKNOWN, namespace=None, pod=None, is_inferred=False)
     return PreemptedPod(
-        namespace=of.victim_namespace,
-        pod=of.victim_name,
-        uid=of.victim_uid,
-        gpus=of.quantity / GPU,
+        namespace=victim.victim_namespace,
+        pod=victim.victim_name,
+        uid=victim.victim_uid,
+        gpus=victim.quantity / GPU,
         by=by or unknown,
     )

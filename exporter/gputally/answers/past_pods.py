@@ -6,10 +6,9 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from gputally.errors import LedgerError
 from gputally.ledger.open import open_reader
-from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import AllocationRecord, LedgerState, Records, SegmentRecord, WaitRecord, Window
-from gputally.model.disruptions import PREEMPTIONS, DisruptionRecord
+from gputally.model.disruptions import PREEMPTIONS, VictimRecord
 from gputally.model.units import US_PER_DAY
 
 _EVER: Final = Window(0, 2**62)
@@ -31,21 +30,14 @@ class PastPod(NamedTuple):
     quantity: int
     waits: Sequence[WaitRecord] = ()
     allocation: AllocationRecord | None = None
-    preemption: PreemptionRecord | None = None
-
-
-class PastVictim(NamedTuple):
-    """A pod that was preempted, and by whom, as far as known."""
-
-    disruption: DisruptionRecord
-    preemption: PreemptionRecord | None
+    preempted: VictimRecord | None = None
 
 
 class PastVictims(NamedTuple):
     """All pods of a job that were preempted from `from_us` on, None if nothing is known of any time."""
 
     from_us: int | None
-    victims: Sequence[PastVictim] = ()
+    victims: Sequence[VictimRecord] = ()
 
 
 class PastPods(Protocol):
@@ -109,8 +101,7 @@ def last_victims(reader: LedgerReader, namespace: str, job: str) -> PastVictims:
         return PastVictims(None)
     since = Window(max(from_us, state.accounted_us - _LATELY_US), _EVER.end_us)
     found = list(reader.disruptions(since, causes=PREEMPTIONS, of_job=(namespace, job)))
-    by = {each.victim_uid: each for each in reader.preemptions(since)} if found else {}
-    return PastVictims(since.start_us, [PastVictim(each, by.get(each.victim_uid)) for each in found])
+    return PastVictims(since.start_us, found)
 
 
 def last_pod(reader: LedgerReader, namespace: str, name: str) -> PastPod | None:
@@ -131,7 +122,7 @@ def last_pod(reader: LedgerReader, namespace: str, name: str) -> PastPod | None:
         quantity=last.quantity,
         waits=waits,
         allocation=reader.allocation(uid),
-        preemption=_preemption(reader, uid, since_us=waits[0].from_us),
+        preempted=_preempted(reader, uid, since_us=waits[0].from_us),
     )
 
 
@@ -147,11 +138,11 @@ def _holder(reader: LedgerReader, last: SegmentRecord, waits: Sequence[WaitRecor
         quantity=segment.quantity,
         waits=waits,
         allocation=known,
-        preemption=_preemption(reader, last.pod_uid, since_us=known.created_us if known else segment.start_us),
+        preempted=_preempted(reader, last.pod_uid, since_us=known.created_us if known else segment.start_us),
     )
 
 
-def _preemption(reader: LedgerReader, uid: str, *, since_us: int) -> PreemptionRecord | None:
+def _preempted(reader: LedgerReader, uid: str, *, since_us: int) -> VictimRecord | None:
     since = reader.preemptions(Window(since_us, _EVER.end_us))
     return next((each for each in since if each.victim_uid == uid), None)
 
@@ -173,5 +164,5 @@ def _last_victim(reader: LedgerReader, namespace: str, name: str) -> PastPod | N
         tenant=victim.victim_tenant,
         quantity=victim.quantity,
         allocation=reader.allocation(victim.victim_uid),
-        preemption=victim,
+        preempted=victim,
     )

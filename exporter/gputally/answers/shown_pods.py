@@ -31,7 +31,7 @@ def known_pod(record: PodRecord, *, tier: str, tenant: str, quantity: int, gpu_m
 def gone_pod(gone: PastPod) -> PendingPod:
     """A pod of the ledger, which keeps the class and the priority only of pods that were bound, and no policy."""
     known = gone.allocation
-    created_us = gone.waits[0].from_us if gone.waits else gone.preemption.decided_us if gone.preemption else 0
+    created_us = gone.waits[0].from_us if gone.waits else gone.preempted.decided_us if gone.preempted else 0
     created = to_datetime(known.created_us if known else created_us)
     return PendingPod(
         namespace=gone.namespace,

@@ -19,7 +19,7 @@ from gputally_sim.cluster import SimCluster
 from gputally_sim.trace.replay import Replay
 
 if TYPE_CHECKING:
-    from gputally.model.disruptions import Preemption
+    from gputally.model.disruptions import Victim
 
 _REDRAW_SECONDS: Final = 1.0
 _LINE_SECONDS: Final = 5.0
@@ -38,7 +38,7 @@ class Screen:
         self._start_us = cluster.clock.now_us()
         self._running: RunningAggregator | None = None
         self._started = asyncio.Event()
-        self._preemptions: dict[str, Preemption] = {}
+        self._preempted: dict[str, Victim] = {}
         self._exits = ExitStack()
         self._live: Live | None = None
         is_terminal = sys.stdout.isatty()
@@ -108,8 +108,8 @@ class Screen:
         if height:
             most = max(_LEAST_EVENTS, height - len(lines) - tiers.row_count - tenants.row_count - 4)
         texts = [Text(line, no_wrap=bool(height), overflow="ellipsis") for line in lines]
-        self._preemptions |= fleet.preemptions  # which forgets them after an hour, seconds here
-        latest = events(fleet, self._preemptions.values(), now_us=now_us, most=most)
+        self._preempted |= fleet.preempted  # which forgets them after an hour, seconds here
+        latest = events(fleet, self._preempted.values(), now_us=now_us, most=most)
         for event in latest:
             event.no_wrap, event.overflow = True, "ellipsis"
         heading = Text("latest preemptions and longest waits, newest first" if latest else "", style="bold")

@@ -13,7 +13,7 @@ from gputally.accounting.fleet.fleet import Fleet
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.totals.total import Total
 from gputally.answers.verdict_words import REASONS
-from gputally.model.disruptions import Preemption
+from gputally.model.disruptions import Victim
 from gputally.model.node_record import CapacityState
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND, to_datetime
@@ -119,10 +119,10 @@ def totals_line(fleet: Fleet) -> str:
     return f"{(sum(states.values()) - overcommitted) / GPU:g} GPUs: {parts or 'none'}; {pods}{price}"
 
 
-def events(fleet: Fleet, preemptions: Iterable[Preemption], *, now_us: int, most: int) -> list[Text]:
-    """The latest `preemptions`, and the pods that have waited longest; at most `most` lines, the latest first."""
-    victims = defaultdict[tuple[int, str], list[Preemption]](list)
-    for each in preemptions:
+def events(fleet: Fleet, preempted: Iterable[Victim], *, now_us: int, most: int) -> list[Text]:
+    """Pods that were `preempted` last, and those that have waited longest; at most `most` lines, the latest first."""
+    victims = defaultdict[tuple[int, str], list[Victim]](list)
+    for each in preempted:
         victims[each.decided_us // US_PER_SECOND, _preemptor(each)].append(each)
     found = [(second * US_PER_SECOND, Text(_took(tier, lost), style="red")) for (second, tier), lost in victims.items()]
     for pod in pending(fleet)[:most]:
@@ -135,12 +135,12 @@ def events(fleet: Fleet, preemptions: Iterable[Preemption], *, now_us: int, most
     return [Text(f"{to_datetime(at_us):%H:%M:%S} ").append_text(text) for at_us, text in latest]
 
 
-def _preemptor(preemption: Preemption) -> str:
-    by = preemption.preemptor
+def _preemptor(victim: Victim) -> str:
+    by = victim.by and victim.by.preemptor
     return by.tier if by and by.tier else "an unknown tier"
 
 
-def _took(tier: str, preempted: Sequence[Preemption]) -> str:
+def _took(tier: str, preempted: Sequence[Victim]) -> str:
     """The preemptions of one second, so that those of a large job are one line; a single one names its pod."""
     quantities = Counter[str]()
     for each in preempted:

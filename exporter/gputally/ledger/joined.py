@@ -9,7 +9,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from gputally.ledger.closed_period import ClosedPeriod
-from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, PreemptionRecord, VictimRecords
+from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, VictimRecords
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import (
     JOB,
@@ -30,7 +30,7 @@ from gputally.ledger.records import (
     WaitRecord,
     Window,
 )
-from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
+from gputally.model.disruptions import CAUSES, Cause, VictimRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.price import Price
 from gputally.model.unaccounted import UnaccountedDay
@@ -130,13 +130,13 @@ class JoinedReader:
         """See `LedgerReader.allocated_steps`; imported jobs have no nodes with capacity."""
         return self._live.allocated_steps(window)
 
-    def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
+    def preemptions(self, window: Window) -> Iterator[VictimRecord]:
         """See `LedgerReader.preemptions`."""
         return self._live.preemptions(window)
 
     def disruptions(
         self, window: Window, *, causes: Collection[Cause] = CAUSES, of_job: tuple[str, str] = ("", "")
-    ) -> Iterator[DisruptionRecord]:
+    ) -> Iterator[VictimRecord]:
         """See `LedgerReader.disruptions`."""
         return self._live.disruptions(window, causes=causes, of_job=of_job)
 

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from gputally.ledger.closed_period import ClosedPeriod
-from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, PreemptionRecord, VictimRecords
+from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, VictimRecords
 from gputally.ledger.records import (
     AllocatedTime,
     AllocationRecord,
@@ -23,7 +23,7 @@ from gputally.ledger.records import (
     WaitRecord,
     Window,
 )
-from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
+from gputally.model.disruptions import CAUSES, Cause, VictimRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.usage import AssignmentHour, UnallocatedHour
@@ -175,12 +175,12 @@ class LedgerReader(Protocol):
     def allocated_steps(self, window: Window) -> Iterator[NodeSteps]:
         """What was allocated to the pods of each node in the window, by the UID of the node that they were bound to."""
 
-    def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
-        """Preemptions decided in the window, in chronological order."""
+    def preemptions(self, window: Window) -> Iterator[VictimRecord]:
+        """Victims that were preempted, as decided in the window, in chronological order."""
 
     def disruptions(
         self, window: Window, *, causes: Collection[Cause] = CAUSES, of_job: tuple[str, str] = ("", "")
-    ) -> Iterator[DisruptionRecord]:
+    ) -> Iterator[VictimRecord]:
         """Pods that lost their GPUs for one of these causes, as decided in the window, in chronological order.
 
         Those of one job (namespace and name), or of all. Restarts of containers are a cause, too.

@@ -86,76 +86,6 @@ class Disrupted(Struct, frozen=True, gc=False):
     by: QueuePreemptor = QueuePreemptor()
 
 
-class DisruptionRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One disrupted pod, the victim, as the ledger has it; times are µs, None if not reached or not known.
-
-    `cause` is the verdict with what its node shows; it is likely rather than certain unless `is_certain`. `quantity` is
-    the victim's allocation in µGPU. `stopped_us` is the end of its last container, `released_us` the end of its
-    allocation. `reused_us` is when the next pod was bound to its node, and `replaced_us` when the pod that replaces it,
-    `replacement_uid`, ran. `budget_violated` says whether a PodDisruptionBudget of the victim allowed no disruption
-    when it was decided; None if that is not known.
-
-    `job_preemption` is the UID of the first of the pods that were preempted with it, empty for other causes.
-    `exit_code` is that of the container that failed first, and `uses_retry` says that its Job counts it as a failure.
-    """
-
-    victim_uid: str
-    victim_namespace: str
-    victim_name: str
-    victim_tier: str
-    victim_tenant: str
-    job_kind: str
-    job: str
-    node: str
-    node_uid: str
-    quantity: int
-    cause: Cause
-    is_certain: bool = True
-    decided_us: int
-    requested_us: int | None = None
-    grace_us: int | None = None
-    stopped_us: int | None = None
-    released_us: int | None = None
-    reused_us: int | None = None
-    replaced_us: int | None = None
-    replacement_uid: str = ""
-    budget_violated: bool | None = None
-    job_preemption: str = ""
-    exit_code: int | None = None
-    uses_retry: bool = False
-
-    @property
-    def grace_exceeded_us(self) -> int | None:
-        """How much longer than its grace period a victim had its GPUs after the request; None while unknown."""
-        if self.requested_us is None or self.grace_us is None or self.released_us is None:
-            return None
-        return max(0, self.released_us - self.requested_us - self.grace_us)
-
-
-class Disruption(DisruptionRecord, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """A disruption with what only the accounting needs.
-
-    `reported` is the cause by the pod's object alone, and it was observed at `noticed_us`. Its `job_preemption` is
-    `announced` if a webhook is to get that; `began_us` is when the first pod of it was observed, if a queue did it.
-    `group` is that of a pod without an owner, if it is in one. `by` is whom a queue names as its preemptor.
-
-    `counted` are the labels (tier, tenant, cause) under which it is counted, and `violation` those as one that violates
-    a budget. `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it is counted as
-    one that exceeded its grace period.
-    """
-
-    reported: Cause
-    noticed_us: int
-    announced: bool = False
-    began_us: int | None = None
-    group: str = ""
-    by: QueuePreemptor = QueuePreemptor()
-    counted: tuple[str, str, str] | None = None
-    timed: tuple[tuple[str, int], ...] = ()
-    overran: bool = False
-    violation: tuple[str, str, str] | None = None
-
-
 class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     """The pod that an Event names as the cause, with its last known tier; "" while that is unknown.
 
@@ -182,47 +112,157 @@ class Preemptor(Struct, frozen=True, kw_only=True, gc=False):
     job_uid: str = ""
 
 
-class Preemption(Struct, frozen=True, kw_only=True, gc=False):
-    """The preemption of one victim: decided (condition set), requested (deletion), observed by us; times in µs.
+class Preemption(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """For whom a victim was preempted, as the ledger has it.
 
-    `quantity` is the victim's allocation in µGPU; `victim_priority` is None if it is not known. `counted` is the
-    (victim tier, preemptor tier) under which it was counted, None while the preemptor may still become known;
-    `forbidden` are those under which it is counted as one that the priorities do not permit.
+    `preemptor` is None if it is not known. It is counted under `preemptor_tier`, "" while it may still become known.
+    `victim_priority` is None if it is not known, and `victim_class` is "" without one.
 
     If a queue preempted the victim's workload for another one, `queue_rule` is its rule, "" for one that is not known;
     None if the scheduler did. Priorities are those of both workloads then. `preemptor_pods` are the pods of that
-    workload on the node, by UID.
+    workload on the node, by UID. A scheduler may preempt for a PodGroup, which is such a workload.
     """
 
-    victim_uid: str
-    victim_namespace: str
-    victim_name: str
+    preemptor: Preemptor | None = None
+    preemptor_tier: str = ""
+    preemptor_pods: tuple[str, ...] = ()
     victim_priority: int | None = None
     victim_class: str = ""
-    victim_tier: str
-    victim_tenant: str
-    node: str
-    quantity: int
-    decided_us: int
-    requested_us: int | None
-    released_us: int | None = None
-    noticed_us: int
-    preemptor: Preemptor | None = None
-    counted: tuple[str, str] | None = None
-    forbidden: tuple[str, str] | None = None
     queue_rule: str | None = None
-    preemptor_pods: tuple[str, ...] = ()
 
     @property
-    def is_permitted(self) -> bool:
+    def is_permitted(self) -> bool | None:
         """Whether the priorities permit it: the preemptor's is higher, and its policy is not Never.
 
-        True while the preemptor is not known, and of a queue, which has rules of its own.
+        None if they are not known, or do not decide, as of a queue, which has rules of its own.
 
         Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go,
         isPreemptionAllowed and PodEligibleToPreemptOthers.
         """
         by = self.preemptor
         if self.queue_rule is not None or by is None or by.priority is None or self.victim_priority is None:
-            return True
+            return None
         return by.may_preempt and by.priority > self.victim_priority
+
+    @property
+    def preemptor_priority(self) -> int | None:
+        """The priority of the preemptor; None if it is not known."""
+        return self.preemptor.priority if self.preemptor else None
+
+    @property
+    def workload(self) -> Preemptor | None:
+        """The preemptor, if it is a workload that is known, rather than a pod."""
+        return self.preemptor if self.preemptor and self.preemptor.kind else None
+
+    @property
+    def is_for_workload(self) -> bool:
+        """Whether it was for all pods of a workload, rather than for one pod."""
+        return self.queue_rule is not None or self.workload is not None
+
+    @property
+    def takers(self) -> frozenset[str] | None:
+        """The pods, by UID, for which it was; None if they are not known, as KAI-Scheduler names no UID of a group."""
+        by = self.preemptor
+        if by is None or not by.uid:
+            return None
+        if by.kind:
+            return frozenset(self.preemptor_pods)
+        return frozenset({by.uid}) if self.queue_rule is None else None
+
+
+class VictimRecord(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One pod that lost its GPUs involuntarily, as the ledger has it; times are µs, None if not reached or not known.
+
+    `cause` is the verdict with what its node shows; it is likely rather than certain unless `is_certain`. `quantity` is
+    the victim's allocation in µGPU when it was first observed as a victim. `requested_us` is that of its deletion,
+    `stopped_us` the end of its last container, `released_us` the end of its allocation. `reused_us` is when the next
+    pod was bound to its node, and `replaced_us` when the pod that replaces it, `replacement_uid`, ran.
+    `budget_violated` says whether a PodDisruptionBudget of the victim allowed no disruption when it was decided; None
+    if that is not known.
+
+    `by` says for whom it was preempted. None for other causes, and of a preemption by a kubelet, or by a queue whose
+    workloads are not watched. A pod that a scheduler preempted before it had its GPUs is no disruption.
+
+    `job_preemption` is the UID of the first of the pods that were preempted with it, empty for other causes.
+    `exit_code` is that of the container that failed first, and `uses_retry` says that its Job counts it as a failure.
+    """
+
+    victim_uid: str
+    victim_namespace: str
+    victim_name: str
+    victim_tier: str
+    victim_tenant: str
+    job_kind: str
+    job: str
+    node: str
+    node_uid: str
+    quantity: int
+    is_disruption: bool = True
+    cause: Cause
+    is_certain: bool = True
+    decided_us: int
+    requested_us: int | None = None
+    grace_us: int | None = None
+    stopped_us: int | None = None
+    released_us: int | None = None
+    reused_us: int | None = None
+    replaced_us: int | None = None
+    replacement_uid: str = ""
+    budget_violated: bool | None = None
+    job_preemption: str = ""
+    exit_code: int | None = None
+    uses_retry: bool = False
+    by: Preemption | None = None
+
+    @property
+    def grace_exceeded_us(self) -> int | None:
+        """How much longer than its grace period a victim had its GPUs after the request; None while unknown."""
+        if self.requested_us is None or self.grace_us is None or self.released_us is None:
+            return None
+        return max(0, self.released_us - self.requested_us - self.grace_us)
+
+
+class CountedPreemption(Preemption, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A preemption, observed at `noticed_us`, and how it is counted: under the exported `counted_tier` of the victim.
+
+    `is_forbidden` says that it is counted as one that the priorities do not permit.
+    """
+
+    noticed_us: int
+    counted_tier: str = ""
+    is_forbidden: bool = False
+
+    @property
+    def counted(self) -> tuple[str, str] | None:
+        """The tiers of victim and preemptor under which it is counted; None while the preemptor may become known."""
+        return (self.counted_tier, self.preemptor_tier) if self.preemptor_tier else None
+
+
+class Victim(VictimRecord, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A victim with what only the accounting needs.
+
+    `reported` is the cause by the pod's object alone, and it was observed at `noticed_us`. Its `job_preemption` is
+    `announced` if a webhook is to get that; `began_us` is when the first pod of it was observed, if a queue did it.
+    `group` is that of a pod without an owner, if it is in one. `named` is whom a queue names as its preemptor.
+
+    `counted` are the labels (tier, tenant, cause) under which the disruption is counted, and `violation` those as one
+    that violates a budget. `timed` are the durations (µs) that are in the histogram, by step; `overran` says that it is
+    counted as one that exceeded its grace period.
+    """
+
+    reported: Cause
+    noticed_us: int
+    announced: bool = False
+    began_us: int | None = None
+    group: str = ""
+    named: QueuePreemptor = QueuePreemptor()
+    counted: tuple[str, str, str] | None = None
+    timed: tuple[tuple[str, int], ...] = ()
+    overran: bool = False
+    violation: tuple[str, str, str] | None = None
+    by: CountedPreemption | None = None
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the ledger has it: as a disruption, or as a preemption that is counted."""
+        return self.is_disruption or bool(self.by and self.by.counted)

@@ -9,10 +9,9 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, structs
 
-from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
+from gputally.model.disruptions import CAUSES, Cause, Preemption, VictimRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.units import COST_UNIT, GPU_HOUR, US_PER_HOUR, US_PER_SECOND, duration_text, to_datetime
 from gputally.reports.preemption_value import PreemptionValue, read_values
@@ -32,16 +31,14 @@ class CascadeLink(NamedTuple):
     first: str
 
 
-def cascade_links(
-    disruptions: Iterable[DisruptionRecord], preemptions: Mapping[str, PreemptionRecord]
-) -> dict[str, CascadeLink]:
+def cascade_links(disruptions: Iterable[VictimRecord]) -> dict[str, CascadeLink]:
     """The links of those in a cascade, by UID of the victim.
 
     A preemption follows the disruption whose victim was replaced by the pod that it made room for.
     """
     by_uid = {each.victim_uid: each for each in disruptions if each.cause in LINKED}
     replaced = {each.replacement_uid: uid for uid, each in by_uid.items() if each.replacement_uid}
-    follows = dict(_follows(by_uid, replaced, preemptions))
+    follows = dict(_follows(by_uid, replaced))
     uids = {*follows, *follows.values()}
     return {uid: CascadeLink(follows.get(uid), _first(uid, follows)) for uid in uids}
 
@@ -54,12 +51,10 @@ def _first(uid: str, follows: Mapping[str, str]) -> str:
     return uid
 
 
-def _follows(
-    by_uid: Mapping[str, DisruptionRecord], replaced: Mapping[str, str], preemptions: Mapping[str, PreemptionRecord]
-) -> Iterator[tuple[str, str]]:
+def _follows(by_uid: Mapping[str, VictimRecord], replaced: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Each preemption, and the one that it follows: the latest, if a queue made room for several replacements."""
     for uid, each in by_uid.items():
-        takers = preemptions[uid].takers if uid in preemptions else None
+        takers = each.by.takers if each.by else None
         earlier = [replaced[taker] for taker in takers or () if taker in replaced]
         earlier = [before for before in earlier if by_uid[before].decided_us <= each.decided_us and before != uid]
         if earlier:
@@ -67,13 +62,12 @@ def _follows(
 
 
 class DisruptionLine(Struct, frozen=True):
-    """A disruption, and of a preemption, how it was counted, what it destroyed and what it bought, as far as read.
+    """A disruption, what it destroyed, and of a preemption, what it bought, as far as read.
 
     If it is in a `cascade`, which others of it precede it.
     """
 
-    disruption: DisruptionRecord
-    preemption: PreemptionRecord | None
+    victim: VictimRecord
     lost: LostWork | None
     value: PreemptionValue | None = None
     cascade: CascadeLink | None = None
@@ -88,19 +82,18 @@ def read_disruptions(
     """
     window = query.window
     wide = Window(window.start_us - US_PER_HOUR, window.end_us + US_PER_HOUR)  # links reach an hour beyond it
-    every, known = list(reader.disruptions(wide, causes=LINKED | set(causes))), list(reader.preemptions(wide))
-    links = cascade_links(every, {each.victim_uid: each for each in known})
+    every = list(reader.disruptions(wide, causes=LINKED | set(causes)))
+    links = cascade_links(every)
     found = [each for each in every if window.start_us <= each.decided_us < window.end_us]
-    preemptions = {each.victim_uid: each for each in known if window.start_us <= each.decided_us < window.end_us}
     lost = reader.lost_work(window, causes=causes)
-    values = read_values(reader, found, preemptions, until_us=until_us)
+    values = read_values(reader, found, until_us=until_us)
     for each in found:
         if each.cause in causes and query.includes(victim_values(each)):
             uid = each.victim_uid
-            yield DisruptionLine(each, preemptions.get(uid), lost.get(uid), values.get(uid), links.get(uid))
+            yield DisruptionLine(each, lost.get(uid), values.get(uid), links.get(uid))
 
 
-def victim_values(each: DisruptionRecord) -> Mapping[str, str]:
+def victim_values(each: VictimRecord) -> Mapping[str, str]:
     """The columns that a filter can name."""
     return {
         "tier": each.victim_tier,
@@ -182,7 +175,7 @@ class PreemptionRow(Struct, frozen=True, kw_only=True):
 
 def preemption_row(line: DisruptionLine, zone: tzinfo, *, tiers_only: bool) -> PreemptionRow:
     """The row in this time zone; with `tiers_only`, of preemptors only the tier and the GPUs that they took."""
-    row = _with_preemptor(_row(line, zone), line.preemption, tiers_only=tiers_only)
+    row = _with_preemptor(_row(line, zone), line.victim.by, tiers_only=tiers_only)
     if line.value:
         row = _with_value(row, line.value, tiers_only=tiers_only)
     if line.cascade:
@@ -191,7 +184,7 @@ def preemption_row(line: DisruptionLine, zone: tzinfo, *, tiers_only: bool) -> P
 
 
 def _row(line: DisruptionLine, zone: tzinfo) -> PreemptionRow:
-    each = line.disruption
+    each = line.victim
 
     def at(us: int | None) -> datetime | None:
         return None if us is None else to_datetime(us).astimezone(zone)
@@ -223,25 +216,26 @@ def _row(line: DisruptionLine, zone: tzinfo) -> PreemptionRow:
     )
 
 
-def _with_preemptor(row: PreemptionRow, found: PreemptionRecord | None, *, tiers_only: bool) -> PreemptionRow:
-    if found is None:
+def _with_preemptor(row: PreemptionRow, by: Preemption | None, *, tiers_only: bool) -> PreemptionRow:
+    if by is None:
         return row
+    found, quantity = by.preemptor, by.workload.quantity if by.workload else None
     row = structs.replace(
         row,
-        preemptor_tier=found.preemptor_tier,
-        is_preemptor_inferred=found.is_inferred,
-        preemptor_gpus=None if found.preemptor_quantity is None else gpus(found.preemptor_quantity),
-        queue_rule=found.queue_rule or None,
+        preemptor_tier=by.preemptor_tier,
+        is_preemptor_inferred=bool(found and found.is_inferred),
+        preemptor_gpus=None if quantity is None else gpus(quantity),
+        queue_rule=by.queue_rule or None,
     )
-    if tiers_only:
+    if tiers_only or found is None:
         return row
     return structs.replace(
         row,
-        preemptor_namespace=found.preemptor_namespace,
-        preemptor=found.preemptor_name,
-        preemptor_uid=found.preemptor_uid,
-        preemptor_tenant=found.preemptor_tenant,
-        preemptor_kind=found.preemptor_kind,
+        preemptor_namespace=found.namespace,
+        preemptor=found.name,
+        preemptor_uid=found.uid,
+        preemptor_tenant=found.tenant if found.tier else None,
+        preemptor_kind=found.kind or None,
     )
 
 
@@ -316,14 +310,14 @@ def tier_totals(lines: Iterable[DisruptionLine], *, tiers_only: bool) -> list[Ti
     """Totals by the tier of the preemptor; with `tiers_only` without what preemptors had."""
     sums: defaultdict[str, _TierSum] = defaultdict(_TierSum)
     for line in lines:
-        if line.preemption:
-            _add(sums[line.preemption.preemptor_tier], line)
+        if line.victim.by:
+            _add(sums[line.victim.by.preemptor_tier], line)
     return [_total(tier, sums[tier], tiers_only=tiers_only) for tier in sorted(sums)]
 
 
 def _add(found: _TierSum, line: DisruptionLine) -> None:
     found.preemptions += 1
-    found.quantity += line.disruption.quantity
+    found.quantity += line.victim.quantity
     if line.lost:
         found.lost += line.lost.gpu_time
         found.is_upper_bound |= line.lost.is_upper_bound

@@ -49,27 +49,27 @@ class JobPreemption(Struct, frozen=True, dict=True):
     @property
     def is_by_queue(self) -> bool:
         """Whether a queue preempted the job for another workload."""
-        return self.victims[0].disruption.cause is Cause.QUEUE_PREEMPTION
+        return self.victims[0].victim.cause is Cause.QUEUE_PREEMPTION
 
     @property
     def decided_us(self) -> int:
         """When the first pod was chosen."""
-        return self.victims[0].disruption.decided_us
+        return self.victims[0].victim.decided_us
 
     @property
     def last_decided_us(self) -> int:
         """When the last pod was chosen."""
-        return self.victims[-1].disruption.decided_us
+        return self.victims[-1].victim.decided_us
 
     @property
     def released_us(self) -> int | None:
         """When the last pod had released its GPUs; None before."""
-        return _last([each.disruption.released_us for each in self.victims])
+        return _last([each.victim.released_us for each in self.victims])
 
     @property
     def replaced_us(self) -> int | None:
         """When the replacements of all pods ran; None before."""
-        return _last([each.disruption.replaced_us for each in self.victims])
+        return _last([each.victim.replaced_us for each in self.victims])
 
     @cached_property
     def loss(self) -> JobLoss | None:
@@ -80,14 +80,14 @@ class JobPreemption(Struct, frozen=True, dict=True):
     @property
     def is_permitted(self) -> bool | None:
         """Whether the priorities permit all of it; None if that is not known of each pod."""
-        found = [each.preemption.is_permitted if each.preemption else None for each in self.victims]
+        found = [each.victim.by.is_permitted if each.victim.by else None for each in self.victims]
         return None if None in found else all(found)
 
     @property
     def is_complete(self) -> bool:
         """Whether preemptors, ends and losses of all pods are known."""
         return self.released_us is not None and all(
-            each.preemption and each.lost and each.lost.is_final for each in self.victims
+            each.victim.by and each.lost and each.lost.is_final for each in self.victims
         )
 
     def is_final(self, *, now_us: int) -> bool:
@@ -109,17 +109,14 @@ def read_job_preemptions(
     wider = replace(query, window=wide, filters=filters)
     lines = read_disruptions(reader, wider, JOB_PREEMPTIONS, until_us=until_us)
     for found in grouped(lines):
-        is_included = any(query.includes(victim_values(each.disruption)) for each in found.victims)
+        is_included = any(query.includes(victim_values(each.victim)) for each in found.victims)
         if is_included and window.start_us <= found.decided_us < window.end_us:
             yield found
 
 
 def of_records(records: VictimRecords) -> Iterator[JobPreemption]:
     """The preemptions of jobs that these victims belong to."""
-    return grouped(
-        DisruptionLine(each, records.preemptions.get(each.victim_uid), records.lost_work.get(each.victim_uid))
-        for each in records.disruptions
-    )
+    return grouped(DisruptionLine(each, records.lost_work.get(each.victim_uid)) for each in records.victims)
 
 
 def grouped(lines: Iterable[DisruptionLine]) -> Iterator[JobPreemption]:
@@ -132,7 +129,7 @@ def grouped(lines: Iterable[DisruptionLine]) -> Iterator[JobPreemption]:
 
 def _id_of(line: DisruptionLine) -> str:
     """Ledgers of before have none of victims of queues: each is one of its own."""
-    return line.disruption.job_preemption or line.disruption.victim_uid
+    return line.victim.job_preemption or line.victim.victim_uid
 
 
 def total_loss(known: Sequence[LostWork]) -> JobLoss:
@@ -189,5 +186,5 @@ def _closed_us(found: JobPreemption, queued_us: int) -> int:
 
 
 def _is_replaced(each: DisruptionLine) -> bool:
-    victim = each.disruption
+    victim = each.victim
     return victim.replaced_us is not None or victim.job_kind == OWN_JOB or victim.cause is Cause.QUEUE_PREEMPTION

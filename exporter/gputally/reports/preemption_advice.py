@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputally.frameworks.kueue import QueueRule
-from gputally.model.disruptions import DisruptionRecord
+from gputally.model.disruptions import VictimRecord
 from gputally.model.units import GPU_HOUR, US_PER_SECOND, duration_text
 from gputally.reports.job_preemptions import JobPreemption
 from gputally.reports.rounding import decimal_of
@@ -63,7 +63,7 @@ def _grace_period(found: JobPreemption, _: bool) -> str | None:  # noqa: FBT001 
     """Pods that lost work, and still ran when their grace period ended."""
     if found.loss is None or not found.loss.gpu_time:
         return None
-    killed = [each.disruption for each in found.victims if _was_killed(each.disruption)]
+    killed = [each.victim for each in found.victims if _was_killed(each.victim)]
     if not killed:
         return None
     seconds = max(each.grace_us or 0 for each in killed) // US_PER_SECOND
@@ -73,14 +73,14 @@ def _grace_period(found: JobPreemption, _: bool) -> str | None:  # noqa: FBT001 
     )
 
 
-def _was_killed(each: DisruptionRecord) -> bool:
+def _was_killed(each: VictimRecord) -> bool:
     if each.exit_code != _KILLED or each.stopped_us is None or each.requested_us is None or each.grace_us is None:
         return False
     return each.stopped_us - each.requested_us >= each.grace_us - US_PER_SECOND  # times have whole seconds
 
 
 def _retries(found: JobPreemption, _: bool) -> str | None:  # noqa: FBT001 - see _Check
-    used = sum(each.disruption.uses_retry for each in found.victims)
+    used = sum(each.victim.uses_retry for each in found.victims)
     if not used:
         return None
     return (
@@ -91,7 +91,7 @@ def _retries(found: JobPreemption, _: bool) -> str | None:  # noqa: FBT001 - see
 
 def _priority(found: JobPreemption, tiers_only: bool) -> str | None:  # noqa: FBT001 - see _Check
     """The lowest priority that none of the preemptors would have preempted."""
-    preemptions = [each.preemption for each in found.victims if each.preemption]
+    preemptions = [each.victim.by for each in found.victims if each.victim.by]
     needed = max((each.preemptor_priority or 0 for each in preemptions), default=0)
     if not found.is_permitted or needed > _HIGHEST_PRIORITY:
         return None
@@ -104,7 +104,7 @@ def _priority(found: JobPreemption, tiers_only: bool) -> str | None:  # noqa: FB
 
 def _queue_priority(found: JobPreemption, tiers_only: bool) -> str | None:  # noqa: FBT001 - see _Check
     """A priority above that of the workload for which a ClusterQueue preempted it."""
-    known = [each.preemption for each in found.victims if each.preemption]
+    known = [each.victim.by for each in found.victims if each.victim.by]
     rules = {each.queue_rule for each in known}
     theirs = max((each.preemptor_priority for each in known if each.preemptor_priority is not None), default=None)
     own = min((each.victim_priority for each in known if each.victim_priority is not None), default=None)
@@ -116,7 +116,7 @@ def _queue_priority(found: JobPreemption, tiers_only: bool) -> str | None:  # no
 
 def _queue_quota(found: JobPreemption, _: bool) -> str | None:  # noqa: FBT001 - see _Check
     """Kueue reclaims from ClusterQueues that borrow alone. Source: its pkg/scheduler/preemption, cqIsBorrowing."""
-    known = [each.preemption for each in found.victims if each.preemption]
+    known = [each.victim.by for each in found.victims if each.victim.by]
     if not known or any(not each.queue_rule or each.queue_rule == QueueRule.IN_CLUSTER_QUEUE for each in known):
         return None
     return (

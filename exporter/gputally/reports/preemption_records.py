@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from gputally.frameworks.kueue import RULE_WORDS, QueueRule
-from gputally.ledger.preemption_records import PreemptionRecord
+from gputally.model.disruptions import Preemption, Preemptor
 from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import COST_UNIT, GPU_HOUR, to_datetime
 from gputally.reports.disruptions import PLACES, gpu_hours_of
@@ -22,22 +22,22 @@ _UNSAFE: Final = re.compile(r"[^\w.:,;/() -]")
 """Characters that a chat may take for markup or a mention: whoever creates a pod chooses the name of its owner."""
 
 
-def rule_of(found: PreemptionRecord | None, *, tiers_only: bool) -> str:
+def rule_of(found: Preemption | None, *, tiers_only: bool) -> str:
     """The rule in words; with `tiers_only` without class and priority of the preemptor."""
     if found is not None and found.queue_rule:
         return _rule_of_queue(found, found.queue_rule, tiers_only=tiers_only)
-    if found is None or found.is_permitted is None:
+    if found is None or found.preemptor is None or found.is_permitted is None:
         return "not known"
     victim = _priority(found.victim_priority, found.victim_class)
-    by = _preemptor(found, tiers_only=tiers_only)
+    by = _preemptor(found.preemptor, tier=found.preemptor_tier if tiers_only else None)
     if found.is_permitted:
         return f"{by} is above {victim}" + ("" if tiers_only else ", policy PreemptLowerPriority")
-    if not found.preemptor_may_preempt:
+    if not found.preemptor.may_preempt:
         return f"not permitted: {by} has the policy Never"
     return f"not permitted: {by} is not above {victim}"
 
 
-def _rule_of_queue(found: PreemptionRecord, rule: str, *, tiers_only: bool) -> str:
+def _rule_of_queue(found: Preemption, rule: str, *, tiers_only: bool) -> str:
     """The rule of Kueue; within a ClusterQueue it follows from the priorities of both workloads there.
 
     A ledger may have rules that a later version wrote.
@@ -50,13 +50,12 @@ def _rule_of_queue(found: PreemptionRecord, rule: str, *, tiers_only: bool) -> s
     return f"{text}: {by} before priority {own}"
 
 
-def _preemptor(found: PreemptionRecord, *, tiers_only: bool) -> str:
-    if tiers_only:
-        return f"the priority of tier {found.preemptor_tier}"
-    return _priority(found.preemptor_priority, found.preemptor_class)
+def _preemptor(found: Preemptor, *, tier: str | None) -> str:
+    """Its class and priority, or only that it is of this tier."""
+    return _priority(found.priority, found.class_name) if tier is None else f"the priority of tier {tier}"
 
 
-def _priority(value: int | None, class_name: str | None) -> str:
+def _priority(value: int | None, class_name: str) -> str:
     return f"priority {value} {f'of class {class_name}' if class_name else 'without a class'}"
 
 
@@ -105,9 +104,9 @@ def record_row(found: JobPreemption, zone: tzinfo, *, now_us: int, tiers_only: b
     def at(us: int | None) -> datetime | None:
         return None if us is None else to_datetime(us).astimezone(zone)
 
-    first, disruptions = found.victims[0].disruption, [each.disruption for each in found.victims]
-    by = [each.preemption for each in found.victims if each.preemption]
-    names = (f"{each.preemptor_namespace}/{each.preemptor_name}" for each in by if each.preemptor_name)
+    first, disruptions = found.victims[0].victim, [each.victim for each in found.victims]
+    by = [each.by for each in disruptions if each.by]
+    preemptors = [each.preemptor for each in by if each.preemptor]
     row = JobPreemptionRow(
         id=found.id,
         decided=to_datetime(found.decided_us).astimezone(zone),
@@ -123,9 +122,9 @@ def record_row(found: JobPreemption, zone: tzinfo, *, now_us: int, tiers_only: b
         released=at(found.released_us),
         replaced=at(found.replaced_us),
         preemptor_tiers=_unique(each.preemptor_tier for each in by),
-        preemptors=None if tiers_only else _unique(names),
-        is_preemptor_inferred=any(each.is_inferred for each in by),
-        rules=_unique(rule_of(each.preemption, tiers_only=tiers_only) for each in found.victims),
+        preemptors=None if tiers_only else _unique(f"{each.namespace}/{each.name}" for each in preemptors if each.name),
+        is_preemptor_inferred=any(each.is_inferred for each in preemptors),
+        rules=_unique(rule_of(each.by, tiers_only=tiers_only) for each in disruptions),
         is_permitted=found.is_permitted,
         is_final=found.is_final(now_us=now_us),
         advice=list(advice_for(found, tiers_only=tiers_only)),

@@ -1,15 +1,15 @@
 """What preemptions bought: the GPU-time that preemptors had of the GPUs of their victims, and what nobody had."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from gputally.ledger.preemption_records import NodeBinding, PreemptionRecord
+from gputally.ledger.preemption_records import NodeBinding
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
-from gputally.model.disruptions import DisruptionRecord
+from gputally.model.disruptions import Preemption, VictimRecord
 from gputally.model.units import US_PER_SECOND
 
 _TOLERANCE_US: Final = US_PER_SECOND
@@ -55,11 +55,7 @@ class Given(Struct, kw_only=True):
 
 
 def read_values(
-    reader: LedgerReader,
-    disruptions: Iterable[DisruptionRecord],
-    preemptions: Mapping[str, PreemptionRecord],
-    *,
-    until_us: int | None = None,
+    reader: LedgerReader, disruptions: Iterable[VictimRecord], *, until_us: int | None = None
 ) -> dict[str, PreemptionValue]:
     """The values of those preemptions whose victims have released their GPUs, by victim. Raises: LedgerError.
 
@@ -70,9 +66,8 @@ def read_values(
     first_us, end_us = (state.detail_start_us or 0) + _TOLERANCE_US, until_us or state.accounted_us
     given: defaultdict[str, list[Given]] = defaultdict(list)
     for each in disruptions:
-        preemption = preemptions.get(each.victim_uid)
-        if preemption and each.released_us is not None and first_us <= each.released_us <= end_us:
-            given[each.node_uid].append(_given(each, each.released_us, preemption))
+        if each.by and each.released_us is not None and first_us <= each.released_us <= end_us:
+            given[each.node_uid].append(_given(each, each.by, each.released_us))
     if not given:
         return {}
     bound: defaultdict[str, list[NodeBinding]] = defaultdict(list)
@@ -106,13 +101,8 @@ def values_of(given: Sequence[Given], bindings: Iterable[NodeBinding], *, until_
     return {each.victim_uid: _value(each) for each in given}
 
 
-def _given(disruption: DisruptionRecord, released_us: int, preemption: PreemptionRecord) -> Given:
-    return Given(
-        victim_uid=disruption.victim_uid,
-        takers=preemption.takers,
-        released_us=released_us,
-        free=disruption.quantity,
-    )
+def _given(victim: VictimRecord, by: Preemption, released_us: int) -> Given:
+    return Given(victim_uid=victim.victim_uid, takers=by.takers, released_us=released_us, free=victim.quantity)
 
 
 def _value(given: Given) -> PreemptionValue:

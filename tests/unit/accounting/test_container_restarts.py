@@ -8,7 +8,7 @@ import pytest
 
 from gputally.accounting.jobs.checkpoints import CHECKPOINT_INTERVAL, LAST_CHECKPOINT
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions import Cause, Disruption
+from gputally.model.disruptions import Cause, Victim
 from gputally.model.kube.kinds import Kind
 from gputally.model.lost_work import LostWork
 from gputally.model.rules import Rules, TenantRule, TenantSource
@@ -38,9 +38,9 @@ def restarts(seconds: float) -> dict[tuple[str, ...], float]:
     return {(*LOW, "container_restart"): seconds}
 
 
-def written(replay: Replay) -> Mapping[str, Disruption]:
-    found = replay.memory.history["disruptions"]
-    return {key: each for key, each in found.items() if isinstance(each, Disruption)}
+def written(replay: Replay) -> Mapping[str, Victim]:
+    found = replay.memory.history["victims"]
+    return {key: each for key, each in found.items() if isinstance(each, Victim)}
 
 
 def loss(replay: Replay, key: str = KEY) -> LostWork:

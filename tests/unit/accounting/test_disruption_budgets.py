@@ -7,7 +7,7 @@ from msgspec import structs
 
 from gputally.accounting.base.limits import SELECTOR_CHARACTERS
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions import Disruption
+from gputally.model.disruptions import Victim
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.meta import Selector
 from gputally.model.kube.policy import DisruptionBudgetSpec, PodDisruptionBudget
@@ -34,8 +34,8 @@ def watching(*budgets: PodDisruptionBudget, at: float = 5) -> Replay:
     return replay
 
 
-def found(replay: Replay, uid: str = "victim") -> Disruption:
-    return replay.fleet.disrupted.disruptions.known[uid]
+def found(replay: Replay, uid: str = "victim") -> Victim:
+    return replay.fleet.disrupted.victims.known[uid]
 
 
 def counted(replay: Replay) -> dict[tuple[str, ...], int]:
@@ -223,5 +223,5 @@ def test_a_disruption_that_was_none_is_withdrawn() -> None:
     replay.see(marked, at=50.4)
     replay.see(replace(marked, finished=45, exit_code=0, phase="Succeeded", version=3), at=55)
 
-    assert "victim" not in replay.fleet.disrupted.disruptions.known
+    assert "victim" not in replay.fleet.disrupted.victims.known
     assert counted(replay) == {}

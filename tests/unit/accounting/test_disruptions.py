@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions import Cause, Disruption
+from gputally.model.disruptions import Cause, Victim
 from gputally.model.units import US_PER_SECOND
 from tests.core.manifests import Json, NodeForm, PodForm, as_pod, instant, us
 from tests.core.replay import Replay
@@ -42,8 +42,8 @@ def observed(*forms: PodForm, node: NodeForm = NODE, at: float = 60) -> Replay:
     return replay
 
 
-def found(replay: Replay) -> Disruption | None:
-    return replay.fleet.disrupted.disruptions.known.get("victim")
+def found(replay: Replay) -> Victim | None:
+    return replay.fleet.disrupted.victims.disruption("victim")
 
 
 def counted(replay: Replay) -> dict[str, int]:
@@ -218,7 +218,7 @@ def test_two_victims_of_a_job_have_different_replacements() -> None:
     for name, at in (("first", 70), ("second", 80)):
         replay.see(PodForm(name=name, created=57, node="n2", scheduled=60, started=at, owners=(OWNER,)), at=at + 1)
 
-    known = replay.fleet.disrupted.disruptions.known
+    known = replay.fleet.disrupted.victims.known
     assert {each.replacement_uid for each in known.values()} == {"uid-first", "uid-second"}
 
 
@@ -293,5 +293,5 @@ def test_most_pods_of_a_large_job_are_no_candidates_for_a_replacement() -> None:
     replay.see(ended(replace(early, marked=40, deleted=40), 58), at=59)
     replay.see(PodForm(name="new", created=45, node="n2", scheduled=60, started=62, owners=(OWNER,)), at=63)
 
-    known = replay.fleet.disrupted.disruptions.known
+    known = replay.fleet.disrupted.victims.known
     assert {uid: each.replacement_uid for uid, each in known.items()} == {"victim": "", "early": "uid-new"}

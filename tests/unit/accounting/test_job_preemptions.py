@@ -42,7 +42,7 @@ def cluster(*forms: PodForm) -> Replay:
 def together(replay: Replay) -> set[frozenset[str]]:
     """The names of the pods of each preemption of a job."""
     found: dict[str, set[str]] = {}
-    for each in replay.fleet.disrupted.disruptions.known.values():
+    for each in replay.fleet.disrupted.victims.known.values():
         found.setdefault(each.job_preemption, set()).add(each.victim_name)
     return set(map(frozenset, found.values()))
 
@@ -141,7 +141,7 @@ def test_a_preemption_is_announced_only_if_a_webhook_was_to_get_it_when_it_began
     replay.see(preempted(c, 100), preempted(d, 100), at=101)
     replay.see(replace(preempted(c, 100), finished=120, version=3), at=121)
 
-    announced = [each.victim_name for each in replay.fleet.disrupted.disruptions.known.values() if each.announced]
+    announced = [each.victim_name for each in replay.fleet.disrupted.victims.known.values() if each.announced]
     assert announced == ["c", "d"]
 
 
@@ -210,5 +210,5 @@ def test_whether_a_preempted_pod_uses_up_a_retry_follows_from_its_job(
 
     replay.see(preempted(a, 50, exit_code=exit_code, after=after), at=80)
 
-    [found] = replay.fleet.disrupted.disruptions.known.values()
+    [found] = replay.fleet.disrupted.victims.known.values()
     assert (found.uses_retry, found.exit_code) == (uses, exit_code)

@@ -11,7 +11,7 @@ from gputally.accounting.disruptions import preemptors
 from gputally.accounting.disruptions.preemptors import GroupPreemptors, as_group
 from gputally.accounting.totals.total import Total
 from gputally.frameworks.kai import KaiEviction, kai_eviction_in
-from gputally.model.disruptions import Cause, Disruption, Preemptor
+from gputally.model.disruptions import Cause, Preemptor, Victim
 from tests.core.manifests import NodeForm, PodForm
 from tests.core.replay import Replay
 
@@ -75,11 +75,11 @@ def test_the_message_says_why_and_for_which_workload(message: str | None, found:
 def test_a_preemption_is_for_the_workload_that_the_message_names_with_the_tier_of_its_pods(message: str) -> None:
     replay = evicted(message, GROUP)
 
-    known = replay.fleet.disrupted.preemptions.known["uid-a"]
+    known = replay.preemption("uid-a")
     assert replay.true(Total.PREEMPTIONS, 71) == {("low", "high"): 1}
     assert replay.true(Total.DISRUPTIONS, 71) == {("low", "ml", "preemption"): 1}
     assert known.preemptor == replace_tier(NAMED, "high", "serving")
-    assert known.is_permitted  # by KAI's own rules
+    assert known.is_permitted is None  # by KAI's own rules
 
 
 def replace_tier(by: Preemptor, tier: str, tenant: str) -> Preemptor:
@@ -99,7 +99,7 @@ def test_a_workload_of_which_no_pod_is_known_is_named_and_its_tier_is_unknown() 
     replay = evicted(PREEMPT)
     replay.scrape(140)
 
-    assert replay.fleet.disrupted.preemptions.known["uid-a"].preemptor == NAMED
+    assert replay.preemption("uid-a").preemptor == NAMED
     assert replay.true(Total.PREEMPTIONS, 141) == {("low", "unknown"): 1}
 
 
@@ -116,8 +116,8 @@ def test_what_made_room_for_nobody_is_no_preemption(message: str, cause: Cause) 
     replay = evicted(message, GROUP)
     replay.scrape(140)
 
-    found = replay.memory.history["disruptions"]["uid-a"]
-    assert isinstance(found, Disruption)
+    found = replay.memory.history["victims"]["uid-a"]
+    assert isinstance(found, Victim)
     assert (found.cause, found.decided_us) == (cause, found.requested_us)
     is_preemption = cause is Cause.PREEMPTION
     assert replay.true(Total.DISRUPTIONS, 141) == {("low", "ml", cause.value): 1}

@@ -161,7 +161,7 @@ def test_an_event_without_related_names_the_preemptor_in_its_text() -> None:
     replay.see_event(preempted_event(RUNNING, by=PREEMPTOR, related=False), at=51)
 
     assert counted(replay, 52) == {("low", "high"): 1}
-    preemptor = replay.fleet.disrupted.preemptions.known[VICTIM_UID].preemptor
+    preemptor = replay.preemption(VICTIM_UID).preemptor
     assert preemptor
     assert (preemptor.namespace, preemptor.name) == ("ml", "by")
 
@@ -193,11 +193,11 @@ def test_a_pod_group_that_preempts_has_the_tier_of_its_pods_and_takes_gpus_with_
     assert counted(replay, 52) == {("low", "high"): 1}
     replay.see(replace(DELETED, version=5, phase="Failed", finished=60), at=60)
     replay.see(*(replace(each, version=9, node="n1", scheduled=61) for each in (*pods, other)), at=61)
-    known = replay.fleet.disrupted.preemptions.known[VICTIM_UID]
+    known = replay.preemption(VICTIM_UID)
     assert known.preemptor
     assert (known.preemptor.uid, known.preemptor.kind, known.preemptor.name) == (BY_UID, "PodGroup", "gang")
     assert known.preemptor_pods == ("by-0", "by-1")
-    assert known.is_permitted  # a group has a priority of its own
+    assert known.is_permitted is None  # a group has a priority of its own
 
 
 def test_a_pod_group_that_only_the_text_names_has_its_uid_and_no_tier() -> None:
@@ -206,7 +206,7 @@ def test_a_pod_group_that_only_the_text_names_has_its_uid_and_no_tier() -> None:
     replay.see_event(by_group(related=False), at=51)
 
     assert counted(replay, 116) == {("low", "unknown"): 1}
-    known = replay.fleet.disrupted.preemptions.known[VICTIM_UID].preemptor
+    known = replay.preemption(VICTIM_UID).preemptor
     assert known
     assert (known.uid, known.kind, known.name) == (BY_UID, "PodGroup", "")
 
@@ -243,7 +243,7 @@ def test_a_preemptor_nobody_saw_is_unknown_but_named() -> None:
     replay.see_event(preempted_event(RUNNING, by=PREEMPTOR), at=51)
 
     assert counted(replay, 116) == {("low", "unknown"): 1}
-    preemptor = replay.fleet.disrupted.preemptions.known[VICTIM_UID].preemptor
+    preemptor = replay.preemption(VICTIM_UID).preemptor
     assert preemptor
     assert preemptor.name == "by"
 
@@ -254,7 +254,7 @@ def test_the_record_tells_when_what_happened_and_what_the_victim_held() -> None:
     replay.see_event(preempted_event(RUNNING, by=PREEMPTOR), at=51)
     replay.lose(replace(DELETED, phase="Failed", finished=70, version=4), at=72)
     record = replay.fleet.disrupted.preemptions.known[VICTIM_UID]
-    times = [record.decided_us, record.requested_us, record.noticed_us, record.released_us]
+    times = [record.decided_us, record.requested_us, replay.preemption(VICTIM_UID).noticed_us, record.released_us]
 
     assert [(time - 1_782_864_000_000_000) // 1_000_000 for time in times if time] == [50, 50, 51, 70]
     assert (record.quantity, record.victim_tier, record.victim_tenant, record.node) == (2_000_000, "low", "ml", "n1")
@@ -322,7 +322,7 @@ def test_what_is_an_hour_old_is_forgotten_once_its_victim_is_gone() -> None:
     replay.scrape(4010)
 
     assert replay.fleet.disrupted.preemptions.known == {}
-    assert replay.memory.documents["preemption"] == {}
+    assert replay.memory.documents["victim"] == {}
     assert counted(replay, 4011) == {("low", "high"): 1}
 
 

@@ -35,7 +35,7 @@ def test_without_its_event_the_only_pod_nominated_to_the_node_was_the_preemptor(
     assert counted(replay, 100) == {}
 
     assert counted(replay, 120) == {("low", "high"): 1}
-    preemptor = replay.fleet.disrupted.preemptions.known[VICTIM_UID].preemptor
+    preemptor = replay.preemption(VICTIM_UID).preemptor
     assert preemptor is not None
     assert (preemptor.uid, preemptor.is_inferred) == (BY_UID, True)
 
@@ -139,6 +139,6 @@ def test_a_late_event_that_names_a_group_or_pod_nobody_saw_replaces_an_inferred_
     replay.see_event(event, at=150)
 
     assert counted(replay, 160) == {("low", "unknown"): 1}
-    preemptor = replay.fleet.disrupted.preemptions.known[VICTIM_UID].preemptor
+    preemptor = replay.preemption(VICTIM_UID).preemptor
     assert preemptor
     assert (preemptor.kind, preemptor.is_inferred) == ("PodGroup" if related else "", False)

@@ -6,7 +6,7 @@ from gputally.accounting.changes import Saved
 from gputally.accounting.fleet.restore import WAITED_US, at_present
 from gputally.accounting.fleet.snapshot import Snapshot
 from gputally.accounting.totals.total import Total
-from gputally.model.disruptions import Preemption
+from gputally.model.disruptions import Victim
 from gputally.model.kube.kinds import Kind
 from gputally.model.node_record import LostLabel, NodeRecord
 from gputally.model.pod_record import PodRecord
@@ -143,7 +143,9 @@ def test_what_was_brought_back_is_written_so() -> None:
     replay.flush()
     saved = replay.memory.saved()
 
-    [found] = saved.documents["preemption"]
-    assert isinstance(found, Preemption)
+    [found] = saved.documents["victim"]
+    assert isinstance(found, Victim)
+    assert found.by
     assert {found.decided_us, found.requested_us, found.released_us, found.noticed_us} == {us(140)}
+    assert found.by.noticed_us == us(140)
     assert {each.remembered_us for each in saved.departed} <= {us(140)}

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputally.model.disruptions import QUEUE_CLOSED_US, Disruption
+from gputally.model.disruptions import QUEUE_CLOSED_US, Victim
 from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU, US_PER_SECOND
@@ -44,8 +44,8 @@ def together(replay: Replay) -> set[frozenset[str]]:
     return test_job_preemptions.together(replay)
 
 
-def records(replay: Replay) -> Mapping[str, Disruption]:
-    return {each.victim_name: each for each in replay.fleet.disrupted.disruptions.known.values()}
+def records(replay: Replay) -> Mapping[str, Victim]:
+    return {each.victim_name: each for each in replay.fleet.disrupted.victims.known.values()}
 
 
 def test_pods_that_stop_long_after_each_other_are_one_from_their_deletion_on() -> None:

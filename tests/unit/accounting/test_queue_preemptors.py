@@ -7,7 +7,7 @@ import pytest
 
 from gputally.accounting.totals.total import Total
 from gputally.frameworks.kueue import KueueWorkload
-from gputally.model.disruptions import Preemption
+from gputally.model.disruptions import CountedPreemption
 from gputally.model.kube.kinds import Kind
 from gputally.model.rules import Rules
 from gputally.model.units import GPU
@@ -60,9 +60,9 @@ def again(replay: Replay) -> None:
     replay.restart()
 
 
-def found(replay: Replay) -> Preemption:
-    [preemption] = replay.fleet.disrupted.preemptions.known.values()
-    return preemption
+def found(replay: Replay) -> CountedPreemption:
+    [uid] = replay.fleet.disrupted.preemptions.known
+    return replay.preemption(uid)
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -217,7 +217,7 @@ def test_a_pod_that_had_ended_before_it_was_marked_was_not_preempted() -> None:
     says(replay, WAITING, at=901)
     replay.see(replace(form, deleted=DELETED, version=2), at=DELETED)
     assert counted(replay, DELETED + 5) == HIGH
-    assert replay.fleet.drain().counted_preemptions == {}
+    assert replay.fleet.drain().victims == {}
 
     ended = replace(form, deleted=DELETED, phase="Succeeded", finished=DELETED - 60, version=3)
     replay.see(ended, at=END)

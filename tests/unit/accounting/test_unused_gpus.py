@@ -11,7 +11,7 @@ from msgspec import structs
 
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
 from gputally.ledger.preemption_records import NodeBinding
-from gputally.model.disruptions import Cause, Disruption
+from gputally.model.disruptions import Cause, Victim
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU
 from gputally.reports.preemption_value import Given, values_of
@@ -121,7 +121,7 @@ def test_the_gauge_is_the_rate_at_which_the_reports_strand_gpus(
     disruptions = [disruption(f"v{index}", gpus=gpus, released=60 * at) for index, (gpus, at) in enumerate(freed)]
     records = [record(f"p{index}", gpus=gpus, at=60 * at + 30) for index, (gpus, at) in enumerate(takers)]
     live = UnusedGpus(lambda _: records, lambda _, pod: pod == "p0")
-    events: list[Disruption | PodRecord] = [*disruptions, *records]
+    events: list[Victim | PodRecord] = [*disruptions, *records]
     chance.shuffle(events)
     for each in events:
         if isinstance(each, PodRecord):
@@ -132,7 +132,7 @@ def test_the_gauge_is_the_rate_at_which_the_reports_strand_gpus(
     assert live.read(lambda: ["n1"]).total() == stranded_per_second(disruptions, records)
 
 
-def stranded_per_second(disruptions: Sequence[Disruption], records: Sequence[PodRecord]) -> int:
+def stranded_per_second(disruptions: Sequence[Victim], records: Sequence[PodRecord]) -> int:
     """The growth of what the reports call stranded, long after everything."""
     found = []
     for until in (us(10_000), us(10_000) + 1):
@@ -159,8 +159,8 @@ def stranded_per_second(disruptions: Sequence[Disruption], records: Sequence[Pod
     return found[1] - found[0]
 
 
-def disruption(uid: str, *, gpus: int, released: int) -> Disruption:
-    return Disruption(
+def disruption(uid: str, *, gpus: int, released: int) -> Victim:
+    return Victim(
         victim_uid=uid,
         victim_namespace="ml",
         victim_name=uid,

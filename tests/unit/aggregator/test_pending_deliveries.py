@@ -55,7 +55,7 @@ async def test_a_ledger_that_cannot_be_written_makes_no_second_delivery(
 
 async def test_records_that_are_not_complete_are_pending(path: Path) -> None:
     with SqliteLedger(path) as ledger:
-        changes: dict[str, Any] = {"disruptions": {"a": replace(VICTIM, job_preemption="a", decided_us=NOW)}}
+        changes: dict[str, Any] = {"victims": {"a": replace(VICTIM, job_preemption="a", decided_us=NOW)}}
         ledger.write(step(at=5000, resumes={Kind.PODS: Checkpoint(version="1", at_us=NOW, rules="")}, **changes))
     receiver = Receiver()
     async with delivering(path, receiver) as process:
@@ -78,7 +78,7 @@ async def test_nothing_is_delivered_before_the_missed_events_are_accounted(path:
 async def test_a_preemption_that_was_none_after_all_is_not_pending(path: Path) -> None:
     record(path, "a")
     with SqliteLedger(path) as ledger:
-        ledger.write(step(at=5001, disruptions={"a": None}))
+        ledger.write(step(at=5001, victims={"a": None}))
     receiver = Receiver()
     async with delivering(path, receiver) as process:
         assert await process.once()

@@ -11,9 +11,9 @@ from gputally.accounting.nodes.facts import asset_of
 from gputally.accounting.terms.tier import tier_of_pod
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.answers.past_pods import PastPod, PastVictims
-from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.ledger.records import WaitRecord
 from gputally.model.advice import PriorityChoice
+from gputally.model.disruptions import VictimRecord
 from gputally.model.kube.nodes import Node
 from gputally.model.kube.placeable_pods import PlaceablePod
 from gputally.model.needs import Situation
@@ -80,7 +80,7 @@ def world(
         tenants={uid: fleet.pods.namespaces.tenant(each) for uid, each in fleet.pods.records.items() if not each.terms},
         namespaces=frozenset({form.namespace for form in pods} | {"quiet"}),
         running=fleet.disrupted.lost_work.at_risk.running(),
-        preemptions=dict(fleet.disrupted.preemptions.known),
+        preempted=fleet.disrupted.preemptions.known,
         finished=finished,
         room=room,
         classes=classes,
@@ -166,18 +166,14 @@ class Past:
         return next(found, None)
 
     def victims(self, namespace: str, job: str) -> PastVictims:
-        named = [
-            each
-            for each in self._victims.victims
-            if (each.disruption.victim_namespace, each.disruption.job) == (namespace, job)
-        ]
+        named = [each for each in self._victims.victims if (each.victim_namespace, each.job) == (namespace, job)]
         return self._victims._replace(victims=named)
 
     def records_from_us(self) -> int | None:
         return self._from_us
 
 
-def past_pod(*waits: WaitRecord, preemption: PreemptionRecord | None = None) -> PastPod:
+def past_pod(*waits: WaitRecord, preempted: VictimRecord | None = None) -> PastPod:
     last = waits[-1]
     return PastPod(
         namespace=last.namespace,
@@ -187,7 +183,7 @@ def past_pod(*waits: WaitRecord, preemption: PreemptionRecord | None = None) -> 
         tenant=last.tenant,
         quantity=last.quantity,
         waits=waits,
-        preemption=preemption,
+        preempted=preempted,
     )
 
 

@@ -4,12 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.accounting.fleet.pending_now import PendingNow
-from gputally.answers.past_pods import PastVictim, PastVictims
+from gputally.answers.past_pods import PastVictims
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, why_document
-from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.api.why import WhyDocument
-from gputally.model.disruptions import Cause, DisruptionRecord
+from gputally.model.disruptions import Cause, Preemption, Preemptor, VictimRecord
 from gputally.model.units import GPU, to_datetime
 from gputally.questions.why import Why
 from gputally.web.pending_pages import why_page
@@ -20,10 +19,13 @@ from tests.unit.answers.pending_world import Past, holds, node, waits, world
 TRAIN = Why(namespace="ml", job="train")
 
 
-def victim(name: str, *, at: float, by: str | None = "llm", tenant: str = "ml") -> PastVictim:
-    fields = {"victim_uid": f"uid-{name}", "victim_namespace": "ml", "victim_name": name, "victim_tier": "batch"}
-    disruption = DisruptionRecord(
-        **fields,  # type: ignore[arg-type] # texts
+def victim(name: str, *, at: float, by: str | None = "llm", tenant: str = "ml") -> VictimRecord:
+    preemptor = Preemptor(uid="uid-p", namespace="api", name=by, tier="serving") if by else None
+    return VictimRecord(
+        victim_uid=f"uid-{name}",
+        victim_namespace="ml",
+        victim_name=name,
+        victim_tier="batch",
         victim_tenant=tenant,
         job_kind="Job",
         job="train",
@@ -31,34 +33,14 @@ def victim(name: str, *, at: float, by: str | None = "llm", tenant: str = "ml") 
         node_uid="uid-g1",
         quantity=2 * GPU,
         cause=Cause.PREEMPTION,
-        is_certain=True,
-        decided_us=us(at),
-        requested_us=us(at),
-        grace_us=None,
-        stopped_us=None,
-        released_us=us(at),
-        reused_us=None,
-        replaced_us=None,
-        replacement_uid="",
-    )
-    preemption = PreemptionRecord(
-        **fields,  # type: ignore[arg-type] # texts
-        victim_tenant=tenant,
-        preemptor_uid="uid-p",
-        preemptor_namespace="api",
-        preemptor_name=by,
-        preemptor_tier="serving",
-        node="g1",
-        quantity=2 * GPU,
         decided_us=us(at),
         requested_us=us(at),
         released_us=us(at),
-        is_inferred=False,
+        by=Preemption(preemptor=preemptor, preemptor_tier="serving") if preemptor else None,
     )
-    return PastVictim(disruption, preemption if by else None)
 
 
-def past(*victims: PastVictim) -> Past:
+def past(*victims: VictimRecord) -> Past:
     return Past(victims=PastVictims(us(60), victims), from_us=us(30))
 
 

@@ -9,9 +9,9 @@ from gputally.accounting.fleet.pending_now import PendingNow
 from gputally.accounting.waiting.packing import JobNodes
 from gputally.answers.viewer import ALL, Viewer
 from gputally.answers.why import NoSuchPods, NotYetJudged, why_document
-from gputally.ledger.preemption_records import PreemptionRecord
 from gputally.model.advice import PriorityChoice
 from gputally.model.api.why import WhyAnswer, WhyDocument
+from gputally.model.disruptions import Cause, Preemption, Preemptor, VictimRecord
 from gputally.model.needs import QuotaState, Situation
 from gputally.model.verdicts import Reason
 from gputally.model.waits import PendingHistory
@@ -136,7 +136,9 @@ def test_a_pod_that_runs_says_how_long_it_waited_and_for_what() -> None:
 def test_a_preempted_pod_says_by_whom_as_far_as_the_reader_may_know() -> None:
     form = PodForm(name="v", gpus=8, tier="low", priority=1, node="g1", scheduled=1, started=2, marked=60, deleted=60)
     now = world([node("g1")], [form])
-    assert now.preemptions["uid-v"].preemptor is None
+    by = now.preempted["uid-v"].by
+    assert by
+    assert by.preemptor is None
 
     found = answer(now, "v")
     assert found.preempted
@@ -147,23 +149,27 @@ GONE = [
     waited("gone", 4, Reason.QUOTA, start=100, end=160),
     waited("gone", 4, Reason.CAPACITY, start=160, end=190),
 ]
-PREEMPTION = PreemptionRecord(
-    victim_uid="uid-gone",
-    victim_namespace="ml",
-    victim_name="gone",
-    victim_tier="batch",
-    victim_tenant="ml",
-    preemptor_uid="uid-p",
-    preemptor_namespace="api",
-    preemptor_name="llm-2",
-    preemptor_tier="serving",
-    node="g1",
-    quantity=4_000_000,
-    decided_us=us(300),
-    requested_us=us(300),
-    released_us=us(330),
-    is_inferred=False,
-)
+PREEMPTOR = Preemptor(uid="uid-p", namespace="api", name="llm-2", tier="serving")
+BY = Preemption(preemptor=PREEMPTOR, preemptor_tier="serving")
+
+
+def preempted_by(by: Preemption) -> VictimRecord:
+    return VictimRecord(
+        victim_uid="uid-gone",
+        victim_namespace="ml",
+        victim_name="gone",
+        victim_tier="batch",
+        victim_tenant="ml",
+        job_kind="Job",
+        job="train",
+        node="g1",
+        node_uid="uid-g1",
+        quantity=4_000_000,
+        cause=Cause.PREEMPTION,
+        decided_us=us(300),
+        released_us=us(330),
+        by=by,
+    )
 
 
 def test_a_pod_that_is_gone_has_its_waits_and_no_class_that_is_made_up() -> None:
@@ -175,7 +181,7 @@ def test_a_pod_that_is_gone_has_its_waits_and_no_class_that_is_made_up() -> None
 
 
 def test_a_pod_that_is_gone_says_who_preempted_it_as_far_as_the_reader_may_know() -> None:
-    now, past = world([node("g1")], []), Past(past_pod(*GONE, preemption=PREEMPTION))
+    now, past = world([node("g1")], []), Past(past_pod(*GONE, preempted=preempted_by(BY)))
     everybody, owner = why(now, "gone", past=past), why(now, "gone", past=past, viewer=Viewer({"ml"}))
 
     by, hidden = everybody.answers[0].preempted, owner.answers[0].preempted

@@ -36,7 +36,7 @@ def fill(ledger: SqliteLedger, cluster: str = CLUSTER) -> None:
     ledger.bind(cluster)
     ledger.write(step(*ENDED, *OPEN, pods={each.uid: each for each in OPEN}, live=line(*ENDED, *OPEN)))
     ledger.write(reported(ASSIGNMENT_HOUR, UNALLOCATED_HOUR))
-    ledger.write(step(at=LATEST_S, counted_preemptions={"a": PREEMPTION}, live=None))
+    ledger.write(step(at=LATEST_S, victims={"a": PREEMPTION}, live=None))
 
 
 @contextmanager

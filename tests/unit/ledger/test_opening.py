@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from gputally.errors import LedgerError
-from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.contract.records import pod, segment, step
 from tests.core.ledgers import segments_in
@@ -59,10 +58,10 @@ def make_foreign(path: Path) -> None:
         connection.executescript("PRAGMA journal_mode = WAL; CREATE TABLE bookmarks (url);")
 
 
-def make_old(path: Path) -> None:
+def make_old(path: Path, *, identity: int = 0x67746C79) -> None:
     """As a development version wrote it."""
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA application_id = {schema.DEVELOPMENT_ID}")
+        connection.execute(f"PRAGMA application_id = {identity}")
 
 
 def make_newer(path: Path) -> None:
@@ -92,11 +91,14 @@ def test_a_file_that_is_refused_is_left_untouched(path: Path, spoil: Callable[[P
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
-def test_a_ledger_of_a_development_version_names_its_last_reader_and_how_to_start_again(path: Path) -> None:
-    make_old(path)
+@pytest.mark.parametrize(("identity", "commit"), [(0x67707574, "2e81ba83"), (0x67746C79, "25890acc")])
+def test_a_ledger_of_a_development_version_names_its_last_reader_and_how_to_start_again(
+    path: Path, identity: int, commit: str
+) -> None:
+    make_old(path, identity=identity)
 
     assert refusal(path).endswith(
-        "and was left untouched; the last commit that reads it is 2e81ba83. To start a new accounting, move away "
+        f"and was left untouched; the last commit that reads it is {commit}. To start a new accounting, move away "
         "ledger.db, ledger.db-wal and ledger.db.begun"
     )
 

@@ -4,8 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions import Cause, DisruptionRecord
+from gputally.model.disruptions import Cause, Preemption, Preemptor, VictimRecord
 from gputally.model.lost_work import CheckpointSource, LostWork
 from gputally.model.units import COST_UNIT, GPU, GPU_HOUR, US_PER_SECOND
 from gputally.reports.disruptions import DisruptionLine
@@ -13,7 +12,7 @@ from gputally.reports.job_preemptions import JobPreemption
 
 MINUTE_US = 60 * US_PER_SECOND
 AT = 1_800_000_000 * US_PER_SECOND
-VICTIM = DisruptionRecord(
+VICTIM = VictimRecord(
     victim_uid="a",
     victim_namespace="ml",
     victim_name="train-0",
@@ -37,33 +36,13 @@ VICTIM = DisruptionRecord(
     job_preemption="a",
     exit_code=143,
 )
-BY = PreemptionRecord(
-    victim_uid="a",
-    victim_namespace="ml",
-    victim_name="train-0",
-    victim_tier="batch",
-    victim_tenant="red",
-    preemptor_uid="by",
-    preemptor_namespace="prod",
-    preemptor_name="chat-0",
-    preemptor_tier="serving",
-    node="n1",
-    quantity=4 * GPU,
-    decided_us=AT,
-    requested_us=AT,
-    released_us=AT + 5 * US_PER_SECOND,
-    is_inferred=False,
-    victim_class="training-low",
-    victim_priority=100,
-    preemptor_class="inference-critical",
-    preemptor_priority=10_000,
-    preemptor_may_preempt=True,
+PREEMPTOR = Preemptor(
+    uid="by", namespace="prod", name="chat-0", priority=10_000, class_name="inference-critical", may_preempt=True
 )
+BY = Preemption(preemptor=PREEMPTOR, preemptor_tier="serving", victim_priority=100, victim_class="training-low")
 BY_QUEUE = replace(
     BY,
-    preemptor_name="chat",
-    preemptor_kind="Job",
-    preemptor_priority=200,
+    preemptor=replace(PREEMPTOR, name="chat", kind="Job", priority=200),
     victim_priority=150,
     queue_rule="InClusterQueue",
 )
@@ -83,11 +62,17 @@ LOST = LostWork(
 
 def line(
     *,
-    by: PreemptionRecord | None = BY,
+    by: Preemption | None = BY,
     lost: LostWork | None = LOST,
     **victim: Any,  # noqa: ANN401 - any field
 ) -> DisruptionLine:
-    return DisruptionLine(replace(VICTIM, **victim), by, lost)
+    return DisruptionLine(replace(VICTIM, by=by, **victim), lost)
+
+
+def of_preemptor(by: Preemption, **preemptor: Any) -> Preemption:  # noqa: ANN401 - any field
+    """The preemption by a preemptor with other values."""
+    assert by.preemptor
+    return replace(by, preemptor=replace(by.preemptor, **preemptor))
 
 
 def job(*lines: DisruptionLine) -> JobPreemption:

@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions import Cause, DisruptionRecord, Preemption
+from gputally.model.disruptions import Cause, Preemption, Preemptor, VictimRecord
 from gputally.reports.disruptions import CascadeLink, cascade_links
 from tests.contract.records import DISRUPTION, us
 from tests.core.manifests import NodeForm, PodForm, preempted_event
@@ -26,35 +24,16 @@ class Lost(NamedTuple):
     cause: Cause = Cause.PREEMPTION
 
 
-def disruption(each: Lost) -> DisruptionRecord:
-    return replace(
-        DISRUPTION, victim_uid=each.uid, decided_us=us(each.at), replacement_uid=each.replacement, cause=each.cause
-    )
-
-
-def preemption(each: Lost) -> PreemptionRecord:
-    return PreemptionRecord(
-        victim_uid=each.uid,
-        victim_namespace="ml",
-        victim_name=each.uid,
-        victim_tier="low",
-        victim_tenant="ml",
-        preemptor_uid=each.by,
-        preemptor_namespace="ml",
-        preemptor_name=each.by,
-        preemptor_tier="high",
-        node="n",
-        quantity=1,
-        decided_us=us(each.at),
-        requested_us=None,
-        released_us=None,
-        is_inferred=False,
-    )
+def victim(each: Lost) -> VictimRecord:
+    preemptor = Preemptor(uid=each.by, namespace="ml", name=each.by) if each.by else None
+    by = Preemption(preemptor=preemptor, preemptor_tier="high") if each.cause is Cause.PREEMPTION else None
+    values = {name: getattr(DISRUPTION, name) for name in VictimRecord.__struct_fields__}
+    lost = {"victim_uid": each.uid, "decided_us": us(each.at), "replacement_uid": each.replacement}
+    return VictimRecord(**values | lost | {"cause": each.cause, "by": by})
 
 
 def links(found: Sequence[Lost]) -> dict[str, CascadeLink]:
-    counted = {each.uid: preemption(each) for each in found if each.cause is Cause.PREEMPTION}
-    return cascade_links([disruption(each) for each in found], counted)
+    return cascade_links(map(victim, found))
 
 
 def test_batch_that_lost_to_training_takes_from_interactive() -> None:
@@ -101,12 +80,8 @@ def test_events_of_the_scheduler_become_a_cascade() -> None:
     replay.see(changed(again, node="n1", scheduled=45, started=46, version=2), at=46)
     replay.scrape(100)
 
-    found, counted = replay.fleet.disrupted.disruptions.known, replay.memory.history["counted_preemptions"]
-    preemptors = {
-        uid: each.preemptor.uid for uid, each in counted.items() if isinstance(each, Preemption) and each.preemptor
-    }
-    records = {uid: preemption(Lost(uid, by, "", 0)) for uid, by in preemptors.items()}
-    assert cascade_links(found.values(), records)["notebook"] == CascadeLink("batch", "batch")
+    found = replay.fleet.disrupted.victims.known.values()
+    assert cascade_links(found)["notebook"] == CascadeLink("batch", "batch")
 
 
 def lose(replay: Replay, victim: PodForm, *, by: PodForm, at: int) -> None:

@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from gputally.frameworks.kueue import QueueRule
-from gputally.ledger.preemption_records import PreemptionRecord
+from gputally.model.disruptions import Preemption
 from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import GPU_HOUR, US_PER_SECOND
 from gputally.reports.disruptions import DisruptionLine
 from gputally.reports.preemption_advice import advice_for
-from tests.unit.reports.job_lines import AT, BY, BY_QUEUE, LOST, MINUTE_US, job, line
+from tests.unit.reports.job_lines import AT, BY, BY_QUEUE, LOST, MINUTE_US, job, line, of_preemptor
 
 
 def advice(*lines: DisruptionLine, tiers_only: bool = False) -> dict[str, str]:
@@ -87,7 +87,7 @@ def test_retries_that_preemptions_used_up_are_counted() -> None:
 
 
 def test_the_lowest_priority_that_no_preemptor_would_have_preempted_is_named() -> None:
-    higher = replace(BY, preemptor_priority=20_000)
+    higher = of_preemptor(BY, priority=20_000)
 
     assert advice(line(), line(victim_uid="b", by=higher))["priority"] == (
         "Pods of a PriorityClass of 20000 or more would not have been preempted; theirs is 100."
@@ -104,10 +104,10 @@ def test_without_names_a_higher_priority_is_that_of_the_tier() -> None:
     "by",
     [
         None,
-        replace(BY, preemptor_priority=None),
-        replace(BY, preemptor_may_preempt=False),
-        replace(BY, preemptor_priority=50),
-        replace(BY, preemptor_priority=2 * 10**9),
+        of_preemptor(BY, priority=None),
+        of_preemptor(BY, may_preempt=False),
+        of_preemptor(BY, priority=50),
+        of_preemptor(BY, priority=2 * 10**9),
     ],
     ids=["not known", "priority not known", "never preempts", "not permitted", "of the system"],
 )
@@ -128,13 +128,13 @@ def test_in_a_cluster_queue_a_priority_above_that_of_the_preemptor_would_have_pr
     "by",
     [
         replace(BY_QUEUE, queue_rule=""),
-        replace(BY_QUEUE, preemptor_priority=None),
+        of_preemptor(BY_QUEUE, priority=None),
         replace(BY_QUEUE, victim_priority=None),
         replace(BY_QUEUE, victim_priority=201),
     ],
     ids=["rule not known", "priority not known", "own priority not known", "other reasons"],
 )
-def test_no_priority_is_advised_where_that_of_the_queue_does_not_explain_it(by: PreemptionRecord) -> None:
+def test_no_priority_is_advised_where_that_of_the_queue_does_not_explain_it(by: Preemption) -> None:
     assert {"priority", "quota"}.isdisjoint(advice(line(by=by)))
 
 

@@ -6,14 +6,13 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from gputally.ledger.preemption_records import PreemptionRecord
-from gputally.model.disruptions import CLOSED_US, QUEUE_CLOSED_US, Cause
+from gputally.model.disruptions import CLOSED_US, QUEUE_CLOSED_US, Cause, Preemption
 from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import US_PER_HOUR, US_PER_SECOND
 from gputally.reports.disruptions import DisruptionLine
 from gputally.reports.job_preemptions import SETTLED_US, grouped, is_due
 from gputally.reports.preemption_records import JobPreemptionRow, record_row, record_text, rule_of
-from tests.unit.reports.job_lines import AT, BY, BY_QUEUE, LOST, job, line
+from tests.unit.reports.job_lines import AT, BY, BY_QUEUE, LOST, job, line, of_preemptor
 
 
 def row(*lines: DisruptionLine, tiers_only: bool = False, after_us: int = 0) -> JobPreemptionRow:
@@ -67,16 +66,16 @@ def test_it_is_final_when_all_is_known_or_nothing_more_is_awaited(missing: Disru
             "the priority of tier serving is above priority 100 of class training-low",
         ),
         (
-            replace(BY, preemptor_priority=100, victim_class=""),
+            replace(of_preemptor(BY, priority=100), victim_class=""),
             "not permitted: priority 100 of class inference-critical is not above priority 100 without a class",
             "not permitted: the priority of tier serving is not above priority 100 without a class",
         ),
         (
-            replace(BY, preemptor_may_preempt=False),
+            of_preemptor(BY, may_preempt=False),
             "not permitted: priority 10000 of class inference-critical has the policy Never",
             "not permitted: the priority of tier serving has the policy Never",
         ),
-        (replace(BY, preemptor_priority=None), "not known", "not known"),
+        (of_preemptor(BY, priority=None), "not known", "not known"),
         (
             BY_QUEUE,
             "InClusterQueue (prioritization in the ClusterQueue): priority 200 before priority 150",
@@ -97,13 +96,13 @@ def test_it_is_final_when_all_is_known_or_nothing_more_is_awaited(missing: Disru
         (None, "not known", "not known"),
     ],
 )
-def test_the_rule_names_what_permitted_it(by: PreemptionRecord | None, rule: str, for_tenants: str) -> None:
+def test_the_rule_names_what_permitted_it(by: Preemption | None, rule: str, for_tenants: str) -> None:
     assert rule_of(by, tiers_only=False) == rule
     assert rule_of(by, tiers_only=True) == for_tenants
 
 
 @pytest.mark.parametrize(("by", "cause"), [(BY, Cause.PREEMPTION), (BY_QUEUE, Cause.QUEUE_PREEMPTION)])
-def test_with_tiers_alone_nothing_else_of_the_preemptor_is_in_the_record(by: PreemptionRecord, cause: Cause) -> None:
+def test_with_tiers_alone_nothing_else_of_the_preemptor_is_in_the_record(by: Preemption, cause: Cause) -> None:
     found = row(line(by=by, cause=cause), tiers_only=True)
 
     assert found.preemptors is None

@@ -8,31 +8,29 @@ from msgspec.structs import replace
 from gputally.formatting.formats import FORMATS
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.api.paths import PREEMPTIONS_PATH
-from gputally.model.disruptions import Cause, Preemptor
+from gputally.model.disruptions import Preemptor
 from gputally.web.access_policy import AccessPolicy, digest
-from tests.contract.records import DISRUPTION, PREEMPTION, step, us
+from tests.contract.records import BY, PREEMPTED, step, us
 from tests.fakes.tenants_ledger import BLUE, RED, tenants_ledger
 from tests.unit.web.test_report_route import ALL, rows, served
 
 AT = us(1500)
 ASKED = {**ALL, "by": "job"}
-FIRST = replace(DISRUPTION, cause=Cause.PREEMPTION, victim_tenant=RED, decided_us=AT, noticed_us=AT, job_preemption="a")
-SECOND = replace(FIRST, victim_uid="b", victim_name="pod-b", node="n2")
-OTHERS = replace(FIRST, victim_uid="c", job="other", victim_tenant=BLUE, job_preemption="c")
-BY = Preemptor(
+PREEMPTOR = Preemptor(
     uid="by", namespace="secret", name="hidden", tier="high", tenant=BLUE, priority=1234, class_name="classified"
 )
 RULE = "priority 1234 of class classified is above priority 5 of class low, policy PreemptLowerPriority"
-KNOWN = replace(PREEMPTION, decided_us=AT, preemptor=BY, victim_priority=5, victim_class="low")
+KNOWN = replace(BY, preemptor=PREEMPTOR, victim_priority=5, victim_class="low")
+FIRST = replace(PREEMPTED, victim_tenant=RED, decided_us=AT, noticed_us=AT, job_preemption="a", by=KNOWN)
+SECOND = replace(FIRST, victim_uid="b", victim_name="pod-b", node="n2")
+OTHERS = replace(FIRST, victim_uid="c", job="other", victim_tenant=BLUE, job_preemption="c")
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     path = tenants_ledger(tmp_path)
     with SqliteLedger(path) as ledger:
-        found = {each.victim_uid: each for each in (FIRST, SECOND, OTHERS)}
-        preemptions = {uid: replace(KNOWN, victim_uid=uid) for uid in found}
-        ledger.write(step(at=100_000, counted_preemptions=preemptions, disruptions=found))
+        ledger.write(step(at=100_000, victims={each.victim_uid: each for each in (FIRST, SECOND, OTHERS)}))
     return path
 
 

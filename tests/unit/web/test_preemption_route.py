@@ -9,23 +9,22 @@ from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.api.paths import PREEMPTIONS_PATH
 from gputally.model.disruptions import Cause
 from gputally.web.access_policy import AccessPolicy, digest
-from tests.contract.records import DISRUPTION, PREEMPTION, QUEUED, step, us
+from tests.contract.records import BY, BY_QUEUE, DISRUPTION, step, us
 from tests.fakes.tenants_ledger import BLUE, RED, tenants_ledger
 from tests.unit.web.test_report_route import ALL, rows, served
 
 AT = us(1500)
 TAKEN = replace(
-    DISRUPTION, cause=Cause.PREEMPTION, victim_tenant=RED, decided_us=AT, noticed_us=AT, budget_violated=True
+    DISRUPTION, cause=Cause.PREEMPTION, victim_tenant=RED, decided_us=AT, noticed_us=AT, budget_violated=True, by=BY
 )
-DRAINED = replace(TAKEN, budget_violated=None, cause=Cause.EVICTION, victim_uid="b", victim_tenant=BLUE)
+DRAINED = replace(TAKEN, budget_violated=None, by=None, cause=Cause.EVICTION, victim_uid="b", victim_tenant=BLUE)
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     path = tenants_ledger(tmp_path)
     with SqliteLedger(path) as ledger:
-        changes = {"disruptions": {each.victim_uid: each for each in (TAKEN, DRAINED)}}
-        ledger.write(step(at=100_000, counted_preemptions={"a": replace(PREEMPTION, decided_us=AT)}, **changes))
+        ledger.write(step(at=100_000, victims={each.victim_uid: each for each in (TAKEN, DRAINED)}))
     return path
 
 
@@ -60,7 +59,7 @@ async def test_a_user_of_one_tenant_gets_its_victims_and_of_preemptors_only_the_
 
 async def test_of_the_workload_for_which_a_queue_preempted_others_get_the_tier_and_the_gpus(ledger: Path) -> None:
     with SqliteLedger(ledger) as written:
-        written.write(step(at=100_001, live=None, counted_preemptions={"a": replace(QUEUED, decided_us=AT)}))
+        written.write(step(at=100_001, live=None, victims={"a": replace(TAKEN, by=BY_QUEUE)}))
     policy = AccessPolicy(tokens={digest("t"): "anna"}, tenants={"anna": frozenset({RED})})
 
     async with served(ledger) as client, client.get(PREEMPTIONS_PATH, params=ALL) as answer:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gputally.accounting.pods.posting import BEYOND
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
-from gputally.model.disruptions import Cause, Disruption
+from gputally.model.disruptions import Cause, Victim
 from gputally.model.units import US_PER_SECOND
 
 STEPS: Final = ("request", "stop", "reuse", "replace")
@@ -29,7 +29,7 @@ class DisruptionCounts:
         self._totals = totals
         self._limit = limit
 
-    def recounted(self, each: Disruption, *, at_us: int) -> Disruption:
+    def recounted(self, each: Victim, *, at_us: int) -> Victim:
         """The disruption as it counts now; corrects an earlier count by the difference."""
         counted, timed = self._counted(each, at_us), self._timed(each, at_us)
         overran = self._overrun(each, counted, at_us)
@@ -38,7 +38,7 @@ class DisruptionCounts:
             return each
         return replace(each, counted=counted, timed=timed, overran=overran, violation=violation)
 
-    def withdraw(self, each: Disruption, *, at_us: int) -> None:
+    def withdraw(self, each: Victim, *, at_us: int) -> None:
         """Take back all counts."""
         if each.counted:
             self._totals.count(Total.DISRUPTIONS, each.counted, -1, at_us=at_us)
@@ -49,7 +49,7 @@ class DisruptionCounts:
         if each.violation:
             self._totals.count(Total.BUDGET_VIOLATIONS, each.violation, -1, at_us=at_us)
 
-    def _counted(self, each: Disruption, at_us: int) -> tuple[str, str, str]:
+    def _counted(self, each: Victim, at_us: int) -> tuple[str, str, str]:
         if each.counted and each.counted[2] == each.cause:
             return each.counted
         if each.counted:
@@ -61,7 +61,7 @@ class DisruptionCounts:
         self._totals.count(Total.DISRUPTIONS, labels, 1, at_us=at_us)
         return labels
 
-    def _timed(self, each: Disruption, at_us: int) -> tuple[tuple[str, int], ...]:
+    def _timed(self, each: Victim, at_us: int) -> tuple[tuple[str, int], ...]:
         timed = tuple(_durations(each)) if each.cause is Cause.PREEMPTION else ()
         if timed == each.timed:
             return each.timed
@@ -73,13 +73,13 @@ class DisruptionCounts:
                 self._time(step, duration_us, 1, at_us)
         return timed
 
-    def _overrun(self, each: Disruption, counted: tuple[str, str, str], at_us: int) -> bool:
+    def _overrun(self, each: Victim, counted: tuple[str, str, str], at_us: int) -> bool:
         overran = (each.grace_exceeded_us or 0) > KUBELET_US
         if overran != each.overran:
             self._totals.count(Total.GRACE_EXCEEDED, counted[:2], 1 if overran else -1, at_us=at_us)
         return overran
 
-    def _violation(self, each: Disruption, counted: tuple[str, str, str], at_us: int) -> tuple[str, str, str] | None:
+    def _violation(self, each: Victim, counted: tuple[str, str, str], at_us: int) -> tuple[str, str, str] | None:
         violation = counted if each.budget_violated else None
         for labels, times in ((each.violation, -1), (violation, 1)):
             if labels and violation != each.violation:
@@ -92,7 +92,7 @@ class DisruptionCounts:
         self._totals.count(Total.PREEMPTION_STEP_TIME, (step,), times * duration_us, at_us=at_us)
 
 
-def _durations(each: Disruption) -> Iterator[tuple[str, int]]:
+def _durations(each: Victim) -> Iterator[tuple[str, int]]:
     """The known steps in µs."""
     spans = (
         (each.decided_us, each.requested_us),

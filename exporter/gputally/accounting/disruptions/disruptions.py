@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gputally.accounting.base.coverage import Coverage
-from gputally.accounting.base.state_part import KeyedPart, no_later
+from gputally.accounting.base.state_part import StatePart
 from gputally.accounting.disruptions.causes import reported_of, verdict_of
 from gputally.accounting.disruptions.counters import DisruptionCounts
 from gputally.accounting.disruptions.job_preemptions import JobPreemptions, RepeatVictims
@@ -15,7 +16,7 @@ from gputally.accounting.disruptions.node_signals import NodeSignals
 from gputally.accounting.disruptions.preemptions import Preemptions
 from gputally.accounting.disruptions.replacements import Replacements
 from gputally.accounting.disruptions.unused_gpus import UnusedGpus
-from gputally.accounting.facts.allocation import held
+from gputally.accounting.disruptions.victims import facts_of, new_victim, only_preempted
 from gputally.accounting.jobs.failure_policy import uses_retry
 from gputally.accounting.jobs.jobs import Jobs
 from gputally.accounting.nodes.nodes import Nodes
@@ -23,19 +24,13 @@ from gputally.accounting.pods.pods import Pods
 from gputally.accounting.policy.policy import Policy
 from gputally.accounting.totals.label_limiter import LabelLimiter
 from gputally.accounting.totals.totals import Totals
-from gputally.frameworks.groups import group_of
-from gputally.model.allocation import End
-from gputally.model.disruptions import JOB_PREEMPTIONS, OWN_JOB, QUEUE_CAUSES, Cause, Disrupted, Disruption
+from gputally.model.disruptions import JOB_PREEMPTIONS, QUEUE_CAUSES, Cause, Disrupted, Victim
 from gputally.model.kube.kinds import Kind
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_HOUR
 
 _KEEP_US = US_PER_HOUR
 """How long a disruption waits for its replacement, or for late reports of its node."""
-_TIMES = (
-    *("decided_us", "requested_us", "stopped_us", "released_us"),
-    *("reused_us", "replaced_us", "noticed_us"),
-)
 
 
 class DeletingPods:
@@ -81,8 +76,8 @@ class ClusterState(NamedTuple):
     policy: Policy
 
 
-class Disruptions(KeyedPart[Disruption]):
-    """The disruptions of the last hour and of existing pods, by victim UID.
+class Disruptions(StatePart[Struct]):
+    """Why the victims lost their GPUs, and what followed.
 
     With `announces`, new preemptions of jobs are to be delivered to a webhook.
     """
@@ -100,7 +95,6 @@ class Disruptions(KeyedPart[Disruption]):
         evictions: QueueEvictions,
         preemptions: Preemptions,
     ) -> None:
-        super().__init__()
         self.announces = False
         self.destroying: dict[str, Cause] = {}
         """The causes of those that destroy work, by victim UID: who deletes a pod wants its end."""
@@ -109,7 +103,7 @@ class Disruptions(KeyedPart[Disruption]):
         self.unused = UnusedGpus(pods.on_node, preemptions.is_preemptor)
         self._counts = DisruptionCounts(totals, limiter.limit)
         self._replacements = Replacements(pods.on_node)
-        self._unwritten: dict[str, Disruption | None] = {}
+        self._victims = preemptions.victims
         self._pods = pods
         self._job_preemptions = JobPreemptions(lambda: cluster.coverage.complete_us(Kind.PODS))
         self._deleting = DeletingPods(pods.records)
@@ -117,28 +111,18 @@ class Disruptions(KeyedPart[Disruption]):
         self._evictions = evictions
         self._preemptions = preemptions
 
-    def restore(self, documents: Iterable[Disruption], *, at_us: int) -> None:
-        """See `StatePart.restore`."""
-        self.known = {each.victim_uid: no_later(each, at_us, *_TIMES) for each in documents}
-        for each in self.known.values():
+    def restore(self, documents: Iterable[Struct], *, at_us: int) -> None:  # noqa: ARG002 - see `StatePart`
+        """See `StatePart.restore`; the victims were restored before."""
+        known = [each for each in self._victims.known.values() if each.is_disruption]
+        for each in known:
             self._replacements.follow(each)
             self._note_cause(each)
             self.unused.follow(each)
-        self._job_preemptions.restore(self.known.values())
-
-    def drain_counted(self) -> dict[str, Disruption | None]:
-        """New and changed disruptions since the last call, by victim; None for those that were none after all."""
-        unwritten, self._unwritten = self._unwritten, {}
-        return unwritten
-
-    def touch_all(self) -> None:
-        """See `StatePart.touch_all`."""
-        super().touch_all()
-        self._unwritten |= self.known
+        self._job_preemptions.restore(known)
 
     def concern(self, record: PodRecord) -> bool:
         """Whether a pod that goes on is a victim after all, or may follow one; False for most pods."""
-        if record.uid in self.known or record.node in self.unused.nodes:
+        if record.uid in self._victims.known or record.node in self.unused.nodes:
             return True
         return self._replacements.may_be_completed_by(record)
 
@@ -147,68 +131,56 @@ class Disruptions(KeyedPart[Disruption]):
         if record.node in self.unused.nodes:
             self.unused.bound(record)
         for each in self._replacements.after(record):
-            self._keep(each, at_us=at_us)
+            self._followed(each, at_us)
         if is_gone:
             self._replacements.leave(record, at_us=at_us)
         self._judge(record, at_us, is_gone=is_gone)
 
+    def _followed(self, better: Victim, at_us: int) -> None:
+        """Keep what followed a disruption: its preemptor may have become known since."""
+        known = self._victims.known[better.victim_uid]
+        self._keep(replace(better, by=known.by), at_us=at_us)
+
     def advance(self, now_us: int) -> None:
         """Judge again those that a queue turns out to have evicted; forget those older than an hour, without pods."""
         self._judge_evictions(now_us)
-        for uid, each in tuple(self.known.items()):
-            if each.noticed_us < now_us - _KEEP_US and uid not in self._pods.records:
-                self._forget(uid)
+        for uid, each in tuple(self._victims.known.items()):
+            noticed_us = max(each.noticed_us, each.by.noticed_us) if each.by else each.noticed_us
+            if noticed_us < now_us - _KEEP_US and uid not in self._pods.records:
+                self._follow_no_longer(each)
+                self._preemptions.forget(each)
+                self._victims.forget(uid)
         self._replacements.advance(now_us)
         self._job_preemptions.advance()
 
     def _judge(self, record: PodRecord, at_us: int, *, is_gone: bool) -> None:
-        known = self.known.get(record.uid)
         reported = reported_of(record, self._suspended_us, self._evicted, is_gone=is_gone)
         if record.deletion_us is not None:
             self._deleting.note(record, is_over=is_gone or reported is not None)
         if reported:
-            self._keep(self._renewed(record, known, reported, at_us), at_us=at_us)
-        elif known:
-            self._withdraw(known, at_us)
+            self._keep(self._renewed(record, reported, at_us), at_us=at_us)
+        elif known := self._victims.disruption(record.uid):
+            self._withdraw(known, record, at_us)
 
-    def _renewed(self, record: PodRecord, known: Disruption | None, reported: Disrupted, at_us: int) -> Disruption:
-        terms = record.terms[-1]
+    def _renewed(self, record: PodRecord, reported: Disrupted, at_us: int) -> Victim:
+        known = self._victims.known.get(record.uid)
         read: dict[str, Any] = {
-            "victim_tier": terms.tier,
-            "victim_tenant": terms.tenant,
-            "job_kind": record.job_kind,
-            "job": record.job,
-            "node": record.node,
-            "node_uid": record.node_uid,
             "reported": reported.cause,
             "decided_us": reported.at_us,
-            "by": reported.by,
-            "requested_us": record.deletion_us,
-            "grace_us": record.grace_us,
-            "stopped_us": record.end_us if record.end_by is End.FINISHED else None,
-            "released_us": record.end_us,
-            "exit_code": record.result.exit_code if record.result else None,
+            "named": reported.by,
             "uses_retry": self._uses_retry(record),
         }
-        if known:
-            new = replace(known, **read)
+        if known and known.is_disruption:
+            new = replace(known, **facts_of(record), **read)
             if new == known:  # what others than its pod change comes by itself
                 return known
         else:
-            new = Disruption(
-                victim_uid=record.uid,
-                victim_namespace=record.namespace,
-                victim_name=record.name,
-                quantity=sum(quantity for _, quantity in held(record, terms)),
-                cause=reported.cause,
-                noticed_us=at_us,
-                budget_violated=self._cluster.policy.covered.violated(record, reported, at_us),
-                group=_group(record),
-                **read,
-            )
+            violated = self._cluster.policy.covered.violated(record, reported, at_us)
+            read |= {"cause": reported.cause, "budget_violated": violated}
+            new = new_victim(record, before=known, at_us=at_us, **read)
         return self._in_job(self._judged(self._replacements.reused(new)), at_us)
 
-    def _in_job(self, each: Disruption, at_us: int) -> Disruption:
+    def _in_job(self, each: Victim, at_us: int) -> Victim:
         """The disruption with the preemption of the job that it is part of, which never changes."""
         if each.job_preemption or each.cause not in JOB_PREEMPTIONS:
             return each
@@ -226,15 +198,15 @@ class Disruptions(KeyedPart[Disruption]):
 
         A queue also stops a Job of which a preempted pod is missing: that follows from the preemption.
         """
-        known = self.known.get(record.uid)
+        known = self._victims.disruption(record.uid)
         is_other = known.reported is Cause.DELETION if known else self._replacements.misses_preempted(record)
         return None if is_other else self._cluster.jobs.suspension_of(record)
 
     def _evicted(self, record: PodRecord, deleted_us: int) -> Disrupted | None:
         """The eviction by a queue for which a pod was deleted; decided once, as its workload may be evicted again."""
-        known = self.known.get(record.uid)
+        known = self._victims.disruption(record.uid)
         if known and known.reported in QUEUE_CAUSES:
-            return Disrupted(known.reported, known.decided_us, known.by)
+            return Disrupted(known.reported, known.decided_us, known.named)
         return self._evictions.of_pod(record, deleted_us)
 
     def _judge_evictions(self, now_us: int) -> None:
@@ -242,14 +214,14 @@ class Disruptions(KeyedPart[Disruption]):
         fresh = self._evictions.fresh
         for record in self._deleting.of(fresh):
             self._judge(record, now_us, is_gone=False)
-        deleted = (each for each in self.known.values() if each.victim_namespace in fresh) if fresh else ()
+        deleted = (each for each in self._victims.known.values() if each.victim_namespace in fresh) if fresh else ()
         for each in [each for each in deleted if each.reported in (Cause.DELETION, Cause.QUEUE_EVICTION)]:
             if found := self._evictions.of_deletion(each):
-                better = replace(each, reported=found.cause, decided_us=found.at_us, by=found.by)
+                better = replace(each, reported=found.cause, decided_us=found.at_us, named=found.by)
                 self._keep(self._in_job(self._judged(better), now_us), at_us=now_us)
         fresh.clear()
 
-    def _judged(self, each: Disruption) -> Disruption:
+    def _judged(self, each: Victim) -> Victim:
         cause, is_certain = verdict_of(
             each.reported,
             signal=self.signals.get(each.node_uid),
@@ -262,51 +234,49 @@ class Disruptions(KeyedPart[Disruption]):
 
     def _node_changed(self, node_uid: str, at_us: int) -> None:
         """A node shows a new signal, which may have been observed after the ends of its pods."""
-        for each in [each for each in self.known.values() if each.node_uid == node_uid]:
+        for each in [each for each in self._victims.known.values() if each.node_uid == node_uid]:
             self._keep(self._judged(each), at_us=at_us)
 
-    def _keep(self, each: Disruption, *, at_us: int) -> None:
-        known = self.known.get(each.victim_uid)
+    def _keep(self, each: Victim, *, at_us: int) -> None:
+        known = self._victims.known.get(each.victim_uid)
         if known == each:
             return
         if known:
             self._replacements.forget(known)
         each = self._counts.recounted(each, at_us=at_us)
-        self._store(each.victim_uid, each)
+        self._victims.keep(each)
         self._note_cause(each)
-        self._unwritten[each.victim_uid] = each
         self._replacements.follow(each)
         if each.cause is Cause.QUEUE_PREEMPTION:
             self._queue_preempted(each, at_us)
         self.unused.follow(each)
 
-    def _queue_preempted(self, each: Disruption, at_us: int) -> None:
+    def _queue_preempted(self, each: Victim, at_us: int) -> None:
         """Only its Workload says which pods are those of the preemptor, so without these it has none."""
         if self._evictions.is_watched:
             priority = self._evictions.priority_of(each)
             self._preemptions.queue_preempted(each, priority=priority, at_us=at_us)
 
-    def _note_cause(self, each: Disruption) -> None:
+    def _note_cause(self, each: Victim) -> None:
         if each.cause is Cause.DELETION:
             self.destroying.pop(each.victim_uid, None)
         else:
             self.destroying[each.victim_uid] = each.cause
 
-    def _withdraw(self, known: Disruption, at_us: int) -> None:
+    def _withdraw(self, known: Victim, record: PodRecord, at_us: int) -> None:
+        """The pod had ended by itself, or never had its GPUs: then a scheduler preempted it nevertheless.
+
+        Others may still be preempted with it.
+        """
         self._counts.withdraw(known, at_us=at_us)
-        self._unwritten[known.victim_uid] = None
-        self._preemptions.withdraw(known.victim_uid, at_us=at_us)
-        self._forget(known.victim_uid)
+        self._follow_no_longer(known)
+        if known.by and known.by.queue_rule is None:
+            self._victims.keep(only_preempted(record, before=known, at_us=at_us))
+        else:
+            self._preemptions.withdraw(known, at_us=at_us)
+            self._victims.withdraw(known.victim_uid)
 
-    def _forget(self, uid: str) -> None:
-        """Others may still be preempted with a pod that is withdrawn."""
-        if forgotten := self._remove(uid):
-            self.destroying.pop(uid, None)
-            self._replacements.forget(forgotten)
-            self.unused.forget(forgotten)
-
-
-def _group(record: PodRecord) -> str:
-    """The group of a pod without an owner; "" for other pods."""
-    group = group_of(record) if record.job_kind == OWN_JOB else None
-    return f"{group.kind}/{group.name}" if group else ""
+    def _follow_no_longer(self, known: Victim) -> None:
+        self.destroying.pop(known.victim_uid, None)
+        self._replacements.forget(known)
+        self.unused.forget(known)

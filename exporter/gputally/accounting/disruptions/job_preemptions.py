@@ -15,7 +15,7 @@ from gputally.model.disruptions import (
     QUEUE_CLOSED_US,
     QUEUE_TOGETHER_US,
     TOGETHER_US,
-    Disruption,
+    Victim,
 )
 from gputally.model.kube.kinds import Limit
 from gputally.model.units import US_PER_DAY
@@ -48,10 +48,10 @@ class _First(NamedTuple):
     open_until_us: int
     by: str
 
-    def includes(self, each: Disruption) -> bool:
+    def includes(self, each: Victim) -> bool:
         """Whether a pod was preempted together with it."""
         apart_us = abs(each.decided_us - self.decided_us)
-        is_same = bool(self.by) and self.by == each.by.uid
+        is_same = bool(self.by) and self.by == each.named.uid
         return apart_us <= (QUEUE_TOGETHER_US if is_same else TOGETHER_US)
 
 
@@ -68,7 +68,7 @@ class JobPreemptions:
         self._jobs: dict[str, _Job] = {}
         """Where each is in `_firsts`: the job, tier or tenant of a victim may be learned later."""
 
-    def part_of(self, each: Disruption, *, at_us: int, announces: bool) -> Assigned:
+    def part_of(self, each: Victim, *, at_us: int, announces: bool) -> Assigned:
         """The preemption of its job that a victim, observed at `at_us`, is part of.
 
         With `announces`, a webhook is to get new ones.
@@ -79,7 +79,7 @@ class JobPreemptions:
         self._add(each, new)
         return new
 
-    def restore(self, disruptions: Iterable[Disruption]) -> None:
+    def restore(self, disruptions: Iterable[Victim]) -> None:
         """Restore those of which any pod is known."""
         for each in sorted(disruptions, key=lambda each: each.job_preemption != each.victim_uid):
             if each.job_preemption and each.job_preemption not in self._jobs:
@@ -93,14 +93,14 @@ class JobPreemptions:
             if complete_us >= self._firsts[job][uid].open_until_us:
                 self._drop(uid)
 
-    def _add(self, each: Disruption, part: Assigned) -> None:
+    def _add(self, each: Victim, part: Assigned) -> None:
         """A preemption of a job begins; its first pod may have begun one before that was withdrawn."""
         self._drop(part.id)
         until_us = each.decided_us + CLOSED_US if part.began_us is None else part.began_us + QUEUE_CLOSED_US
         self._jobs[part.id] = job = _job_of(each)
-        self._firsts.setdefault(job, {})[part.id] = _First(part, each.decided_us, until_us, each.by.uid)
+        self._firsts.setdefault(job, {})[part.id] = _First(part, each.decided_us, until_us, each.named.uid)
 
-    def _open(self, each: Disruption) -> Iterator[_First]:
+    def _open(self, each: Victim) -> Iterator[_First]:
         """The preemptions of the victim's job to which pods may still be added."""
         complete_us = self._complete_us()
         known = self._firsts.get(_job_of(each), {})
@@ -113,7 +113,7 @@ class JobPreemptions:
                 del self._firsts[job]
 
 
-def _job_of(each: Disruption) -> _Job:
+def _job_of(each: Victim) -> _Job:
     kind, name = each.job_kind, each.job
     if kind == OWN_JOB:
         kind, name = ("group", each.group) if each.group else (OWN_JOB, each.victim_uid)
@@ -141,7 +141,7 @@ class RepeatVictims(KeyedPart[PreemptedJob]):
         super().__init__()
         self._limit = limit
 
-    def preempted(self, first: Disruption) -> None:
+    def preempted(self, first: Victim) -> None:
         """A job was preempted, by a scheduler or a queue; `first` is the first pod of it that was observed."""
         if not first.job or first.job_kind == OWN_JOB:
             return

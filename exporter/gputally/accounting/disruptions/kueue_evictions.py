@@ -8,7 +8,7 @@ from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.disruptions.kueue_workload_names import Name, PodWorkloads, WorkloadName, name_of
 from gputally.accounting.facts.node_clock import OFF_US
 from gputally.frameworks.kueue import WORKLOAD, KueueWorkload, queue_preemptor_in
-from gputally.model.disruptions import Cause, Disrupted, Disruption, QueuePreemptor
+from gputally.model.disruptions import Cause, Disrupted, QueuePreemptor, Victim
 from gputally.model.kube.kinds import Kind
 from gputally.model.kube.meta import Condition, Object
 from gputally.model.pod_record import PodRecord
@@ -93,19 +93,19 @@ class QueueEvictions(KeyedPart[EvictedWorkload]):
             return Disrupted(found.cause, min(found.evicted_us, deleted_us), found.by)
         return None
 
-    def of_deletion(self, each: Disruption) -> Disrupted | None:
+    def of_deletion(self, each: Victim) -> Disrupted | None:
         """The eviction soon after which a pod, which may be gone, was deleted; None without one."""
         found = self._of(each)
         if found and -OFF_US <= each.decided_us - found.evicted_us <= _LATE_US:
             return Disrupted(found.cause, min(found.evicted_us, each.decided_us), found.by)
         return None
 
-    def priority_of(self, each: Disruption) -> int | None:
+    def priority_of(self, each: Victim) -> int | None:
         """The priority of the workload of a victim that was evicted; None if it is not known."""
         found = self._of(each)
         return found.priority if found else None
 
-    def _of(self, each: Disruption) -> EvictedWorkload | None:
+    def _of(self, each: Victim) -> EvictedWorkload | None:
         return self._named(each.victim_namespace, each.victim_uid, [(each.victim_namespace, each.job_kind, each.job)])
 
     def _named(self, namespace: str, uid: str, names: Iterable[Name]) -> EvictedWorkload | None:

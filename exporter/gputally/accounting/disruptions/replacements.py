@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from gputally.model.disruptions import OWN_JOB, Cause, Disruption
+from gputally.model.disruptions import OWN_JOB, Cause, Victim
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -43,19 +43,19 @@ class Replacements:
         """Deleted pods by node, in the order of their binding."""
         self._looked_at: dict[str, int] = {}
         """When existing pods were bound whose bindings are compared: later disruptions find them by themselves."""
-        self._followed: dict[str, dict[str, Disruption]] = {}
+        self._followed: dict[str, dict[str, Victim]] = {}
         """Followed disruptions by node and victim."""
-        self._unused: dict[str, dict[str, Disruption]] = {}
+        self._unused: dict[str, dict[str, Victim]] = {}
         """Disruptions whose GPUs no binding has reused yet, by node and victim."""
         self._last_reuse_us: dict[str, int] = {}
         """A binding at this time or later is not the first one after any of the others."""
-        self._unreplaced: dict[_Job, dict[str, Disruption]] = {}
+        self._unreplaced: dict[_Job, dict[str, Victim]] = {}
         """Disruptions without a replacement by job and victim."""
         self._decided_us: dict[_Job, int] = {}
         """A time before all of these were decided: most pods of a large job were created earlier."""
         self._replacements: set[str] = set()
 
-    def follow(self, each: Disruption) -> None:
+    def follow(self, each: Victim) -> None:
         """Wait for what is missing of a disruption."""
         self._followed.setdefault(each.node, {})[each.victim_uid] = each
         if each.reused_us is None:
@@ -69,7 +69,7 @@ class Replacements:
             self._unreplaced.setdefault(job, {})[each.victim_uid] = each
             self._decided_us[job] = min(each.decided_us, self._decided_us.get(job, each.decided_us))
 
-    def forget(self, each: Disruption) -> None:
+    def forget(self, each: Victim) -> None:
         """Wait no longer for anything of a disruption."""
         self._replacements.discard(each.replacement_uid)
         _drop(self._followed, each.node, each.victim_uid)
@@ -88,7 +88,7 @@ class Replacements:
                 return True
         return False
 
-    def after(self, record: PodRecord) -> Iterable[Disruption]:
+    def after(self, record: PodRecord) -> Iterable[Victim]:
         """The disruptions that this pod completes, if any."""
         return self._completed_by(record) if self.may_be_completed_by(record) else ()
 
@@ -98,7 +98,7 @@ class Replacements:
             return True
         return bool(self._unreplaced) and record.started_us is not None and record.full_job in self._unreplaced
 
-    def _completed_by(self, record: PodRecord) -> Iterator[Disruption]:
+    def _completed_by(self, record: PodRecord) -> Iterator[Victim]:
         if record.node in self._followed and self._looked_at.get(record.uid) != record.scheduled_us is not None:
             self._looked_at[record.uid] = record.scheduled_us
             for each in self._before(record.node, record.scheduled_us):
@@ -107,7 +107,7 @@ class Replacements:
         if record.started_us is not None and record.uid not in self._replacements:
             yield from self._replaced_by(record)
 
-    def _before(self, node: str, us: int) -> list[Disruption]:
+    def _before(self, node: str, us: int) -> list[Victim]:
         """The disruptions on a node which a binding at `us` may be the first one after: few of hundreds in an hour."""
         is_last = us >= self._last_reuse_us.get(node, 0)
         followed = self._unused.get(node, {}) if is_last else self._followed[node]
@@ -120,12 +120,12 @@ class Replacements:
             and (each.reused_us is None or each.reused_us > us)
         ]
 
-    def reused(self, each: Disruption) -> Disruption:
+    def reused(self, each: Victim) -> Victim:
         """A new or changed disruption, with the first known binding to its node after its release."""
         reused_us = None if each.released_us is None else self._first_us(each, each.released_us)
         return each if reused_us == each.reused_us else replace(each, reused_us=reused_us)
 
-    def _first_us(self, each: Disruption, released_us: int) -> int | None:
+    def _first_us(self, each: Victim, released_us: int) -> int | None:
         """The first known binding after the release, which API times may date up to a second before it."""
         after_us, victim = released_us - US_PER_SECOND, each.victim_uid
         left = self._left.get(each.node, [])
@@ -152,7 +152,7 @@ class Replacements:
             if not self._left[node]:
                 del self._left[node]
 
-    def _replaced_by(self, record: PodRecord) -> Iterator[Disruption]:
+    def _replaced_by(self, record: PodRecord) -> Iterator[Victim]:
         """The first victim of the same job that has no replacement yet, if the pod was created after it was decided."""
         job = record.full_job
         if not _is_after(self._decided_us.get(job), record.created_us):
@@ -166,13 +166,13 @@ class Replacements:
             yield replace(first, replaced_us=record.started_us, replacement_uid=record.uid)
 
 
-def _drop(waiting: dict[Key, dict[str, Disruption]], key: Key, victim_uid: str) -> None:
+def _drop(waiting: dict[Key, dict[str, Victim]], key: Key, victim_uid: str) -> None:
     victims = waiting.get(key, {})
     if victims.pop(victim_uid, None) and not victims:
         del waiting[key]
 
 
-def _reused(each: Disruption, uid: str, scheduled_us: int) -> Disruption:
+def _reused(each: Victim, uid: str, scheduled_us: int) -> Victim:
     """The disruption, with this binding if it is the first one after the release."""
     if uid == each.victim_uid or each.released_us is None or not _is_after(each.released_us, scheduled_us):
         return each
@@ -184,5 +184,5 @@ def _is_after(first_us: int | None, then_us: int | None) -> bool:
     return first_us is not None and then_us is not None and then_us > first_us - US_PER_SECOND
 
 
-def _job_of(each: Disruption) -> _Job:
+def _job_of(each: Victim) -> _Job:
     return each.victim_namespace, each.job_kind, each.job

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from msgspec import Struct
 
 from gputally.accounting.facts.allocation import held
-from gputally.model.disruptions import PREEMPTIONS, Disruption
+from gputally.model.disruptions import PREEMPTIONS, Victim
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_SECOND
 
@@ -61,7 +61,7 @@ class UnusedGpus:
         self.nodes: dict[str, _Node] = {}
         """Nodes with GPUs that a preemption has freed, by name."""
 
-    def follow(self, each: Disruption) -> None:
+    def follow(self, each: Victim) -> None:
         """A new or changed disruption."""
         known = self.nodes.get(each.node)
         if each.cause not in PREEMPTIONS or each.released_us is None:
@@ -79,7 +79,7 @@ class UnusedGpus:
             )
             node.is_new = True
 
-    def forget(self, each: Disruption) -> None:
+    def forget(self, each: Victim) -> None:
         """A disruption is not followed any more, or is none."""
         node = self.nodes.get(each.node)
         freed = node.freed.pop(each.victim_uid, None) if node else None

@@ -45,7 +45,7 @@ from gputally.accounting.waiting.live_room import LiveRoom
 from gputally.accounting.waiting.waiting import WaitingPods
 from gputally.accounting.watched.agents import Agents
 from gputally.accounting.watched.unaccounted_pods import UNACCOUNTED_READING, UnaccountedDays
-from gputally.model.disruptions import Preemption
+from gputally.model.disruptions import Victim
 from gputally.model.kube.kinds import NO_LIMIT, OPTIONAL_RESOURCES, Kind
 from gputally.model.kube.meta import Object
 from gputally.model.kube.nodes import Node
@@ -213,8 +213,8 @@ class Fleet:
         return self.usage.pending.faulty
 
     @property
-    def preemptions(self) -> Mapping[str, Preemption]:
-        """Preemptions of the last hour and of existing pods, by the UID of the victim."""
+    def preempted(self) -> Mapping[str, Victim]:
+        """Pods that were preempted in the last hour, and existing ones that were preempted, by UID."""
         return self.disrupted.preemptions.known
 
     def agents_on_nodes(self) -> Mapping[str, AgentPod]:
@@ -374,8 +374,7 @@ class Fleet:
             capacity=capacity,
             asset_prices=self.nodes.asset_prices.drain(),
             documents={(part.name, key): each for part in self.parts for key, each in part.drain().items()},
-            counted_preemptions=self.disrupted.preemptions.drain_counted(),
-            disruptions=self.disrupted.drain_disruptions(),
+            victims=self.disrupted.drain_victims(),
             lost_work=self.disrupted.lost_work.book.drain_lost(),
             jobs=self.jobs.drain_changed(),
             progress=self.progress.drain_reached(),

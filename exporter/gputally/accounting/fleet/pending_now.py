@@ -13,7 +13,7 @@ from gputally.accounting.waiting.packing import Job, JobNodes
 from gputally.accounting.waiting.priority_findings import ClassFindings
 from gputally.accounting.waiting.snapshot import WaitingPod
 from gputally.model.advice import PriorityChoice
-from gputally.model.disruptions import Preemption
+from gputally.model.disruptions import Victim
 from gputally.model.kube.kinds import Kind
 from gputally.model.partial_gangs import NotCompared, PartialGang
 from gputally.model.pod_record import PodRecord
@@ -108,7 +108,7 @@ class PendingNow(NamedTuple):
     tenants: Mapping[str, str]
     namespaces: Collection[str]
     running: RunningPods
-    preemptions: Mapping[str, Preemption]
+    preempted: Mapping[str, Victim]
     finished: Sequence[PendingHistory]
     room: Room
     classes: Sequence[PriorityChoice]
@@ -153,7 +153,7 @@ def read_pending(fleet: Fleet, *, now_us: int, with_room: bool) -> PendingNow:
         tenants={uid: namespaces.tenant(each) for uid, each in records.items() if not each.terms},
         namespaces=frozenset(namespaces.known_marks),
         running=fleet.disrupted.lost_work.at_risk.running(),
-        preemptions=dict(fleet.disrupted.preemptions.known),
+        preempted=fleet.disrupted.preemptions.known,
         finished=tuple(fleet.waiting.book.finished),
         room=_copied_room(fleet, records) if with_room else Room(),
         classes=fleet.policy.classes.choices(),

@@ -12,7 +12,7 @@ from gputally.accounting.lost_work.loss_book import LossBook, PodLoss
 from gputally.accounting.lost_work.work_since_checkpoint import PodWork, merged, spans_of, within
 from gputally.accounting.totals.total import Total
 from gputally.accounting.totals.totals import Totals
-from gputally.model.disruptions import Cause, Disruption
+from gputally.model.disruptions import Cause, Victim
 from gputally.model.lost_work import WorkCheckpoint, WorkSpan
 from gputally.model.pod_record import PodRecord
 from gputally.model.rules import Rules
@@ -48,9 +48,9 @@ class RestartLosses:
         self._rules = rules
         self._of_pod: dict[str, set[str]] = {}
         """The losses in the book, by UID of the pod."""
-        self._rows: dict[str, Disruption] = {}
+        self._rows: dict[str, Victim] = {}
         """The last row of each pod, by its UID; after a start of the process, each pod begins another one."""
-        self._unwritten: dict[str, Disruption | None] = {}
+        self._unwritten: dict[str, Victim | None] = {}
 
     def restore(self, uids: Iterable[str]) -> None:
         """Restore the losses with these UIDs, which are in the book."""
@@ -78,7 +78,7 @@ class RestartLosses:
         self._of_pod = {uid: kept for uid, each in self._of_pod.items() if (kept := each & known)}
         self._rows = {uid: row for uid, row in self._rows.items() if row.victim_uid in known}
 
-    def drain_rows(self) -> dict[str, Disruption | None]:
+    def drain_rows(self) -> dict[str, Victim | None]:
         """New losses since the last call, as the ledger has disruptions."""
         unwritten, self._unwritten = self._unwritten, {}
         return unwritten
@@ -102,7 +102,7 @@ class RestartLosses:
         self._book.keep(loss, at_us=at_us)
         self._totals.count(Total.DISRUPTIONS, (*record.terms[-1].labels[:2], _CAUSE.value), 1, at_us=at_us)
 
-    def _row_of(self, uid: str, run: LostRun, record: PodRecord) -> Disruption:
+    def _row_of(self, uid: str, run: LostRun, record: PodRecord) -> Victim:
         """The row that this loss counts in: that of the last hour, unless the pod has other terms since."""
         last, new = self._rows.get(run.uid), _row(uid, run, record)
         if last and last.decided_us <= run.to_us < last.decided_us + _TOGETHER_US and _terms(last) == _terms(new):
@@ -130,14 +130,14 @@ def _spans(record: PodRecord, from_us: int, to_us: int) -> tuple[WorkSpan, ...]:
     return merged(within(spans_of(record, until_us=to_us), [(from_us, to_us)]))
 
 
-def _terms(row: Disruption) -> tuple[str, ...]:
+def _terms(row: Victim) -> tuple[str, ...]:
     """The columns by which reports filter and group restarts; a row has one value of each."""
     return row.victim_tier, row.victim_tenant, row.job_kind, row.job, str(row.quantity)
 
 
-def _row(uid: str, run: LostRun, record: PodRecord) -> Disruption:
+def _row(uid: str, run: LostRun, record: PodRecord) -> Victim:
     terms = record.terms[-1]
-    return Disruption(
+    return Victim(
         victim_uid=uid,
         victim_namespace=record.namespace,
         victim_name=record.name,

@@ -65,9 +65,8 @@ def _read_history(ledger: str, window: str) -> PreemptionHistory:
         if period.start_us >= period.end_us:
             problem = f"nothing is accounted in '{window}'; choose a period after the start of the ledger"
             raise ConfigError([Problem("", "--window", problem)])
-        preemptions = reader.preemptions(period)
-        by_priority = (each for each in preemptions if each.queue_rule is None and not each.preemptor_kind)
-        counts = Counter((each.victim_tier, each.preemptor_tier) for each in by_priority)
+        found = ((each.victim_tier, each.by) for each in reader.preemptions(period))
+        counts = Counter((tier, by.preemptor_tier) for tier, by in found if by and not by.is_for_workload)
         return PreemptionHistory(window=period, counts=counts, classes=reader.priority_classes(period))
 
 

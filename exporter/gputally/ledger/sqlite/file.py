@@ -133,10 +133,10 @@ def expect_ours(path: Path) -> None:
     if not header.startswith(_MAGIC):
         raise LedgerError(f"{path}: is not an SQLite file; it was left untouched, choose another path")
     application = int.from_bytes(header[68:72], "big")
-    if application == schema.DEVELOPMENT_ID:
+    if last_reader := schema.LAST_READERS.get(application):
         raise LedgerError(
             f"{path}: was written by a development version before 0.1.0 and was left untouched; the last commit that "
-            f"reads it is {schema.LAST_READER}. To start a new accounting, {starting_again(path)}"
+            f"reads it is {last_reader}. To start a new accounting, {starting_again(path)}"
         )
     if application != schema.APPLICATION_ID:
         raise LedgerError(f"{path}: is a database of another program; it was left untouched, choose another path")

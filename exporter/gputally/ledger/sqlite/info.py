@@ -20,7 +20,7 @@ _PODS: Final = """
 SELECT count(*), ifnull(sum(end_us IS NULL), 0), ifnull(sum(segments), 0) FROM pod_revisions r
 WHERE number = (SELECT max(number) FROM pod_revisions WHERE pod = r.pod)
 """
-_PREEMPTIONS: Final = "SELECT count(DISTINCT victim_uid) FROM preemptions"
+_PREEMPTIONS: Final = "SELECT count(*) FROM preemptions"
 _USAGE: Final = "SELECT (SELECT count(*) FROM usage_hours) + (SELECT count(*) FROM unallocated_usage)"
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from gputally.errors import DetailRolledUp, LedgerError
 from gputally.ledger.closed_period import ClosedPeriod
-from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, PreemptionRecord, VictimRecords
+from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, VictimRecords
 from gputally.ledger.records import (
     DIMENSIONS,
     MEASURED_DIMENSIONS,
@@ -32,7 +32,7 @@ from gputally.ledger.records import (
     WaitRecord,
     Window,
 )
-from gputally.ledger.sqlite import allocation_views, capacity, disruptions, gaps, usage
+from gputally.ledger.sqlite import allocation_views, capacity, gaps, usage
 from gputally.ledger.sqlite.allocated_time import (
     ReadPlan,
     Sums,
@@ -52,11 +52,12 @@ from gputally.ledger.sqlite.integrity import converted_errors
 from gputally.ledger.sqlite.lost_time import read_lost
 from gputally.ledger.sqlite.named_tenants import NAMED, tenants_named
 from gputally.ledger.sqlite.priority_classes import CLASS_VERSIONS
-from gputally.ledger.sqlite.rows import Row, record_of, records_of
+from gputally.ledger.sqlite.rows import Row, record_of
 from gputally.ledger.sqlite.segment_pages import page_readers
 from gputally.ledger.sqlite.usage import read_measured
+from gputally.ledger.sqlite.victims import read_disruptions, read_preemptions
 from gputally.ledger.sqlite.waits import later_records, read_pending_times, read_waits
-from gputally.model.disruptions import CAUSES, Cause, DisruptionRecord
+from gputally.model.disruptions import CAUSES, Cause, VictimRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.units import US_PER_DAY, to_datetime
@@ -252,16 +253,15 @@ class SqliteLedgerReader(SqliteRows):
         bounds = self._bounds(window)
         yield from self._undisturbed(lambda: list(read_steps(self._rows, bounds, self.page_pods)))
 
-    def preemptions(self, window: Window) -> Iterator[PreemptionRecord]:
+    def preemptions(self, window: Window) -> Iterator[VictimRecord]:
         """See `LedgerReader.preemptions`."""
-        return records_of(PreemptionRecord, self._rows(disruptions.PREEMPTIONS, self._bounds(window)))
+        return read_preemptions(self._rows, self._bounds(window))
 
     def disruptions(
         self, window: Window, *, causes: Collection[Cause] = CAUSES, of_job: tuple[str, str] = ("", "")
-    ) -> Iterator[DisruptionRecord]:
+    ) -> Iterator[VictimRecord]:
         """See `LedgerReader.disruptions`."""
-        values = {"causes": json.dumps([*causes]), "namespace": of_job[0], "job": of_job[1]}
-        return records_of(DisruptionRecord, self._rows(disruptions.DISRUPTIONS, values | self._bounds(window)))
+        return read_disruptions(self._rows, self._bounds(window), causes, of_job)
 
     def priority_classes(self, window: Window) -> list[PriorityClassRecord]:
         """See `LedgerReader.priority_classes`."""

@@ -14,12 +14,10 @@ SHRINKABLE: Final = f"PRAGMA auto_vacuum = {INCREMENTAL}"
 header, which does not identify the file as a ledger yet, if the process is killed then."""
 
 
-APPLICATION_ID: Final = 0x67746C79
-"""Identifies ledgers among SQLite files: "gtly"."""
-DEVELOPMENT_ID: Final = 0x67707574
-"""Identifies the ledgers that development versions before 0.1.0 wrote."""
-LAST_READER: Final = "2e81ba83"
-"""The last commit that reads those."""
+APPLICATION_ID: Final = 0x47544C59
+"""Identifies ledgers among SQLite files: "GTLY"."""
+LAST_READERS: Final = {0x67707574: "2e81ba83", 0x67746C79: "25890acc"}
+"""What identifies the ledgers that development versions before 0.1.0 wrote, each with the last commit that reads it."""
 
 
 def newest_schema() -> int:

@@ -27,6 +27,7 @@ from gputally.ledger.sqlite.priority_classes import INSERT_CLASS_VERSION, class_
 from gputally.ledger.sqlite.reconciled_sums import increased, minus, stored_sums, sum_rows, touched_sums
 from gputally.ledger.sqlite.retention import RollUp, release_pages
 from gputally.ledger.sqlite.schema import missing_part
+from gputally.ledger.sqlite.victims import DELETE_VICTIM, INSERT_VICTIM, victims, withdrawn_victims
 from gputally.ledger.sqlite.waits import (
     DELETE_UNCREATED,
     DELETE_WAIT,
@@ -189,9 +190,8 @@ class SqliteLedger:
         many(capacity.INSERT_ASSET_PRICE, capacity.asset_prices(changes))
         many(capacity.INSERT_NODE_END, capacity.node_ends(changes))
         many(capacity.INSERT_REREGISTRATION, capacity.reregistrations(changes))
-        many("DELETE FROM preemptions WHERE victim_uid = ?", disruptions.withdrawn_preemptions(changes))
-        many(disruptions.INSERT_PREEMPTION, disruptions.preemptions(changes))
-        many(disruptions.INSERT_DISRUPTION, disruptions.disruptions(changes))
+        many(INSERT_VICTIM, victims(changes))
+        many(DELETE_VICTIM, withdrawn_victims(changes))
         many(INSERT_DELIVERY, deliveries(changes))
         many(disruptions.WITHDRAW_LOST_WORK, disruptions.withdrawn_lost_work(changes))
         many(disruptions.INSERT_LOST_WORK, disruptions.lost_work(changes))
@@ -203,7 +203,6 @@ class SqliteLedger:
         many(UPSERT_WAIT, waits(changes))
         many(DELETE_UNCREATED, withdrawn_uncreated_waits(changes))
         many(UPSERT_UNCREATED, uncreated_waits(changes))
-        many("DELETE FROM disruptions WHERE victim_uid = ?", disruptions.withdrawn_disruptions(changes))
         many(gaps.INSERT_INTERRUPTION, gaps.interruptions(changes))
         many(usage.UPSERT_ASSIGNMENT, usage.assignments(changes))
         many(usage.UPSERT_HOUR, usage.hours(changes))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gputally.cli import COMMANDS, main
 from gputally.ledger.open_to_write import open_ledger
-from tests.contract.records import CLASS_VERSION, PREEMPTION, step, us
+from tests.contract.records import BY, CLASS_VERSION, PREEMPTION, step, us
 from tests.unit.posture.postures import MANIFESTS
 
 
@@ -64,13 +64,13 @@ def ledger(tmp_path: Path) -> str:
     """
     path = tmp_path / "ledger.db"
     noon = us(43_200)
-    found = replace(PREEMPTION, victim_tier="gpu-serving", counted=("gpu-serving", "gpu-batch"), decided_us=noon)
+    found = replace(PREEMPTION, victim_tier="gpu-serving", by=replace(BY, preemptor_tier="gpu-batch"), decided_us=noon)
     older = replace(CLASS_VERSION, name="gpu-serving", value=500, is_default=False, from_us=noon - 9, to_us=noon)
     newer = replace(older, value=800, from_us=noon, to_us=None)
     classes = {(each.name, each.from_us): each for each in (older, newer)}
-    queued = replace(found, victim_uid="b", queue_rule="InClusterQueue")
+    queued = replace(found, victim_uid="b", by=replace(BY, queue_rule="InClusterQueue"))
     with open_ledger(str(path)) as ledger:
-        ledger.write(step(at=86_400, counted_preemptions={"a": found, "b": queued}, priority_classes=classes))
+        ledger.write(step(at=86_400, victims={"a": found, "b": queued}, priority_classes=classes))
     return str(path)
 
 

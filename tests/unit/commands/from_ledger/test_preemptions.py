@@ -13,7 +13,7 @@ from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.disruptions import Cause, Preemptor
 from gputally.model.units import COST_UNIT, GPU_HOUR
 from tests.conftest import Golden
-from tests.contract.records import DISRUPTION, LOST_WORK, PREEMPTION, pod, segment, step, us
+from tests.contract.records import BY, DISRUPTION, LOST_WORK, pod, segment, step, us
 from tests.unit.commands.sample import CLUSTER, Runner
 
 PREEMPTED = replace(
@@ -28,6 +28,7 @@ PREEMPTED = replace(
     replaced_us=us(1090),
     replacement_uid="again",
     budget_violated=True,
+    by=BY,
 )
 RECLAIMED = replace(
     PREEMPTED,
@@ -43,6 +44,7 @@ RECLAIMED = replace(
     replaced_us=None,
     replacement_uid="",
     budget_violated=None,
+    by=None,
 )
 LOST = replace(
     LOST_WORK,
@@ -65,9 +67,8 @@ def path(tmp_path: Path) -> Path:
                 pod("a", segment(900, 1035), node_uid="uid-n1"),
                 pod("b", segment(1071, 1791), node_uid="uid-n1", scheduled_us=us(1071)),
                 at=2000,
-                disruptions={each.victim_uid: each for each in (PREEMPTED, RECLAIMED, DELETED)},
+                victims={each.victim_uid: each for each in (PREEMPTED, RECLAIMED, DELETED)},
                 lost_work={"a": LOST},
-                counted_preemptions={"a": replace(PREEMPTION, decided_us=us(1000))},
             )
         )
     return path
@@ -97,7 +98,7 @@ def test_restarts_of_containers_are_no_disrupted_pods_and_named_in_plain_words_w
         ledger.write(
             step(
                 at=2000,
-                disruptions={RESTARTED.victim_uid: RESTARTED},
+                victims={RESTARTED.victim_uid: RESTARTED},
                 lost_work={RESTARTED.victim_uid: lost},
                 live=None,
             )
@@ -234,17 +235,23 @@ def test_a_column_that_no_victim_has_is_named_with_those_it_has(
     assert "--where: 'queue=a' is not valid; use COLUMN=VALUE with one of tier, tenant" in capsys.readouterr().err
 
 
-TOGETHER = [
-    replace(PREEMPTED, victim_uid=uid, victim_name=f"pod-{uid}", job_preemption="a", decided_us=us(1000 + late))
-    for late, uid in enumerate("ab")
-]
 PERMITTED = replace(
-    PREEMPTION,
-    decided_us=us(1000),
+    BY,
     victim_priority=100,
     victim_class="batch",
     preemptor=Preemptor(uid="x", namespace="prod", name="chat", tier="high", priority=9000, class_name="top"),
 )
+TOGETHER = [
+    replace(
+        PREEMPTED,
+        victim_uid=uid,
+        victim_name=f"pod-{uid}",
+        job_preemption="a",
+        decided_us=us(1000 + late),
+        by=PERMITTED,
+    )
+    for late, uid in enumerate("ab")
+]
 
 
 @pytest.fixture
@@ -255,9 +262,8 @@ def jobs(tmp_path: Path) -> Path:
         ledger.write(
             step(
                 at=2000,
-                disruptions={each.victim_uid: each for each in (*TOGETHER, RECLAIMED)},
+                victims={each.victim_uid: each for each in (*TOGETHER, RECLAIMED)},
                 lost_work={uid: replace(LOST, victim_uid=uid) for uid in "ab"},
-                counted_preemptions={uid: replace(PERMITTED, victim_uid=uid) for uid in "ab"},
             )
         )
     return path
@@ -327,16 +333,11 @@ def cascade(tmp_path: Path) -> Path:
     )
     with SqliteLedger(path) as ledger:
         ledger.bind(CLUSTER)
-        counted = {
-            "b1": replace(
-                PREEMPTION, victim_uid="b1", decided_us=us(1000), preemptor=training, counted=("batch", "training")
-            ),
-            "n1": replace(
-                PREEMPTION, victim_uid="n1", decided_us=us(1010), preemptor=again, counted=("interactive", "batch")
-            ),
+        found = {
+            "b1": replace(batch, by=replace(BY, preemptor=training, preemptor_tier="training")),
+            "n1": replace(notebook, by=replace(BY, preemptor=again, preemptor_tier="batch")),
         }
-        found = {each.victim_uid: each for each in (batch, notebook)}
-        ledger.write(step(at=2000, disruptions=found, counted_preemptions=counted))
+        ledger.write(step(at=2000, victims=found))
     return path
 
 

@@ -234,45 +234,16 @@ CREATE TABLE node_ends (
 -- Nodes that registered again, by machine and name, and which they were before: allocations on that are on this one, too.
 CREATE TABLE reregistrations (node_uid TEXT PRIMARY KEY, continues TEXT NOT NULL) WITHOUT ROWID;
 
--- Preemptions as counted; a later record of a victim replaces the earlier one. If a queue preempted it, the preemptor is a
--- workload: preemptor_uid is that of its Workload, preemptor_kind and preemptor_name are those of its job,
+-- Pods that lost their GPUs before they had ended by themselves, one row for each. Preempted pods that never had their GPUs
+-- are no disruption. budget_violated says whether a PodDisruptionBudget allowed no disruption when it was decided, NULL if
+-- not known. job_preemption is the UID of the first pod of one preemption of a job, '' for other causes. exit_code is that
+-- of the container that failed first; uses_retry says that the pod's Job counts it as failed.
+--
+-- preemptor_tier and the columns after it are NULL unless it is counted as a preemption. If a queue did it, the preemptor is
+-- a workload: preemptor_uid is that of its Workload, preemptor_kind and preemptor_name are those of its job,
 -- preemptor_quantity is what its pods request, and preemptor_pods are the UIDs of those on the node (JSON). queue_rule is
 -- NULL for other preemptions, and '' for a rule that is not known. What permitted it is NULL if not known.
-CREATE TABLE preemptions (
-    victim_uid       TEXT    NOT NULL,
-    recorded_us      INTEGER NOT NULL,
-    victim_namespace TEXT    NOT NULL,
-    victim_name      TEXT    NOT NULL,
-    victim_tier      TEXT    NOT NULL,
-    victim_tenant    TEXT    NOT NULL,
-    preemptor_uid    TEXT,
-    preemptor_namespace TEXT,
-    preemptor_name   TEXT,
-    preemptor_tier   TEXT    NOT NULL,
-    node             TEXT    NOT NULL,
-    quantity         INTEGER NOT NULL,
-    decided_us       INTEGER NOT NULL,
-    requested_us     INTEGER,
-    released_us      INTEGER,
-    is_inferred      INTEGER NOT NULL,
-    victim_class     TEXT,
-    victim_priority  INTEGER,
-    preemptor_class  TEXT,
-    preemptor_priority INTEGER,
-    preemptor_may_preempt INTEGER,
-    preemptor_tenant TEXT,
-    preemptor_kind   TEXT,
-    preemptor_quantity INTEGER,
-    preemptor_pods   TEXT,
-    queue_rule       TEXT,
-    PRIMARY KEY (victim_uid, recorded_us)
-) WITHOUT ROWID;
-
--- Pods that lost their GPUs before they had ended by themselves, by cause, one row for each. budget_violated says whether a
--- PodDisruptionBudget allowed no disruption when it was decided, NULL if not known. job_preemption is the UID of the first
--- pod of one preemption of a job, '' for other causes. exit_code is that of the container that failed first; uses_retry
--- says that the pod's Job counts it as failed.
-CREATE TABLE disruptions (
+CREATE TABLE victims (
     victim_uid       TEXT    PRIMARY KEY,
     recorded_us      INTEGER NOT NULL,
     victim_namespace TEXT    NOT NULL,
@@ -284,6 +255,7 @@ CREATE TABLE disruptions (
     node             TEXT    NOT NULL,
     node_uid         TEXT    NOT NULL,
     quantity         INTEGER NOT NULL,
+    is_disruption    INTEGER NOT NULL,
     cause            TEXT    NOT NULL,
     is_certain       INTEGER NOT NULL,
     decided_us       INTEGER NOT NULL,
@@ -297,12 +269,42 @@ CREATE TABLE disruptions (
     budget_violated  INTEGER,
     job_preemption   TEXT    NOT NULL,
     exit_code        INTEGER,
-    uses_retry       INTEGER NOT NULL
+    uses_retry       INTEGER NOT NULL,
+    preemptor_tier   TEXT,
+    preemptor_uid    TEXT,
+    preemptor_namespace TEXT,
+    preemptor_name   TEXT,
+    is_inferred      INTEGER,
+    victim_class     TEXT,
+    victim_priority  INTEGER,
+    preemptor_class  TEXT,
+    preemptor_priority INTEGER,
+    preemptor_may_preempt INTEGER,
+    preemptor_tenant TEXT,
+    preemptor_kind   TEXT,
+    preemptor_quantity INTEGER,
+    preemptor_pods   TEXT,
+    queue_rule       TEXT
 ) WITHOUT ROWID;
 
-CREATE INDEX disruptions_decided ON disruptions (decided_us);
+CREATE INDEX victims_decided ON victims (decided_us);
 
-CREATE INDEX disruptions_job_preemption ON disruptions (job_preemption) WHERE job_preemption != '';
+CREATE INDEX victims_job_preemption ON victims (job_preemption) WHERE job_preemption != '';
+
+-- Preemptions as counted.
+CREATE VIEW preemptions AS
+SELECT victim_uid, recorded_us, victim_namespace, victim_name, victim_tier, victim_tenant, preemptor_uid,
+    preemptor_namespace, preemptor_name, preemptor_tier, node, quantity, decided_us, requested_us, released_us,
+    is_inferred, victim_class, victim_priority, preemptor_class, preemptor_priority, preemptor_may_preempt,
+    preemptor_tenant, preemptor_kind, preemptor_quantity, preemptor_pods, queue_rule
+FROM victims WHERE preemptor_tier IS NOT NULL;
+
+-- Pods that lost GPUs that they had, by cause.
+CREATE VIEW disruptions AS
+SELECT victim_uid, recorded_us, victim_namespace, victim_name, victim_tier, victim_tenant, job_kind, job, node,
+    node_uid, quantity, cause, is_certain, decided_us, requested_us, grace_us, stopped_us, released_us, reused_us,
+    replaced_us, replacement_uid, budget_violated, job_preemption, exit_code, uses_retry
+FROM victims WHERE is_disruption;
 
 -- The work that a disruption destroyed; GPU-time in µs·µGPU as text, since it outgrows 64 bits. costs and at_intervals are
 -- JSON: [[currency, cost], ...] and [[µs between two checkpoints, GPU-time], ...].
