@@ -42,8 +42,7 @@ FROM disruptions d
 WHERE decided_us >= {start} AND decided_us < {end} GROUP BY victim_tier, victim_tenant, cause
 """
 PREEMPTIONS: Final = """
-SELECT victim_tier, victim_tenant, preemptor_tier, count(*) AS pods FROM preemptions AS p
-WHERE recorded_us = (SELECT max(recorded_us) FROM preemptions AS later WHERE later.victim_uid = p.victim_uid)
+SELECT victim_tier, victim_tenant, preemptor_tier, count(*) AS pods FROM preemptions
 GROUP BY victim_tier, victim_tenant, preemptor_tier
 """
 USED: Final = """

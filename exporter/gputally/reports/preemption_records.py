@@ -51,7 +51,7 @@ def _rule_of_queue(found: Preemption, rule: str, *, tiers_only: bool) -> str:
 
 
 def _preemptor(found: Preemptor, *, tier: str | None) -> str:
-    """Its class and priority, or only that it is of this tier."""
+    """The preemptor by class and priority, or only as one of this tier."""
     return _priority(found.priority, found.class_name) if tier is None else f"the priority of tier {tier}"
 
 
