@@ -43,7 +43,7 @@ def observed(*forms: PodForm, node: NodeForm = NODE, at: float = 60) -> Replay:
 
 
 def found(replay: Replay) -> Victim | None:
-    return replay.fleet.disrupted.victims.disruption("victim")
+    return replay.fleet.disrupted.victims.known.get("victim")
 
 
 def counted(replay: Replay) -> dict[str, int]:

@@ -46,7 +46,7 @@ def test_a_new_ledger_has_the_newest_schema_and_our_mark(tmp_path: Path) -> None
 
     header = (tmp_path / "ledger.db").read_bytes()
     assert int.from_bytes(header[60:64], "big") == schema.migrations()[-1][0]
-    assert header[68:72] == b"gtly"
+    assert header[68:72] == b"GTLY"
 
 
 def test_only_the_missing_steps_are_taken(connection: sqlite3.Connection) -> None:

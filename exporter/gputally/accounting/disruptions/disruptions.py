@@ -159,7 +159,7 @@ class Disruptions(StatePart[Struct]):
             self._deleting.note(record, is_over=is_gone or reported is not None)
         if reported:
             self._keep(self._renewed(record, reported, at_us), at_us=at_us)
-        elif known := self._victims.disruption(record.uid):
+        elif (known := self._victims.known.get(record.uid)) and known.is_disruption:
             self._withdraw(known, record, at_us)
 
     def _renewed(self, record: PodRecord, reported: Disrupted, at_us: int) -> Victim:
@@ -198,13 +198,13 @@ class Disruptions(StatePart[Struct]):
 
         A queue also stops a Job of which a preempted pod is missing: that follows from the preemption.
         """
-        known = self._victims.disruption(record.uid)
+        known = self._victims.known.get(record.uid)
         is_other = known.reported is Cause.DELETION if known else self._replacements.misses_preempted(record)
         return None if is_other else self._cluster.jobs.suspension_of(record)
 
     def _evicted(self, record: PodRecord, deleted_us: int) -> Disrupted | None:
         """The eviction by a queue for which a pod was deleted; decided once, as its workload may be evicted again."""
-        known = self._victims.disruption(record.uid)
+        known = self._victims.known.get(record.uid)
         if known and known.reported in QUEUE_CAUSES:
             return Disrupted(known.reported, known.decided_us, known.named)
         return self._evictions.of_pod(record, deleted_us)

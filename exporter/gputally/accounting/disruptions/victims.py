@@ -1,6 +1,7 @@
 """Pods that lost their GPUs involuntarily, each as one record: why, to whom, and what followed."""
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -16,6 +17,8 @@ _TIMES: Final = (
     *("decided_us", "requested_us", "stopped_us", "released_us"),
     *("reused_us", "replaced_us", "noticed_us"),
 )
+
+_QUANTITY: Final = itemgetter(1)
 
 
 class Victims(KeyedPart[Victim]):
@@ -47,16 +50,11 @@ class Victims(KeyedPart[Victim]):
         unwritten, self._unwritten = self._unwritten, {}
         return unwritten
 
-    def disruption(self, uid: str) -> Victim | None:
-        """The victim with this UID, if it had its GPUs."""
-        known = self.known.get(uid)
-        return known if known and known.is_disruption else None
-
     def keep(self, victim: Victim) -> None:
         """Store a new or changed victim."""
         known = self.known.get(victim.victim_uid)
         self._store(victim.victim_uid, victim)
-        if victim.is_recorded:
+        if victim.is_disruption or victim.is_recorded:
             self._unwritten[victim.victim_uid] = victim
         elif known and known.is_recorded:
             self._unwritten[victim.victim_uid] = None
@@ -95,9 +93,9 @@ def new_victim(record: PodRecord, *, before: Victim | None, at_us: int, **more: 
         victim_uid=record.uid,
         victim_namespace=record.namespace,
         victim_name=record.name,
-        quantity=before.quantity if before else sum(quantity for _, quantity in held(record, record.terms[-1])),
+        quantity=before.quantity if before else sum(map(_QUANTITY, held(record, record.terms[-1]))),
         noticed_us=at_us,
-        group=_group(record),
+        group=_group(record) if record.job_kind == OWN_JOB else "",
         by=before.by if before else None,
         **facts_of(record),
         **more,
@@ -119,6 +117,6 @@ def only_preempted(record: PodRecord, *, before: Victim | None, at_us: int) -> V
 
 
 def _group(record: PodRecord) -> str:
-    """The group of a pod without an owner; "" for other pods."""
-    group = group_of(record) if record.job_kind == OWN_JOB else None
+    """The group of a pod without an owner; "" for none."""
+    group = group_of(record)
     return f"{group.kind}/{group.name}" if group else ""
