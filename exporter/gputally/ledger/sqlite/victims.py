@@ -2,19 +2,21 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import convert
 
-from gputally.ledger.sqlite.rows import Row, Rows
+from gputally.ledger.sqlite.rows import Row, Rows, insert_or
 from gputally.model.disruptions import Cause, Preemption, Preemptor, VictimRecord
 
 if TYPE_CHECKING:  # of the writer alone
     from gputally.accounting.changes import Changes
 
 _OWN: Final = tuple(name for name in VictimRecord.__struct_fields__ if name != "by")
-_BY: Final = ("preemptor_tier", "preemptor_pods", "victim_priority", "victim_class", "queue_rule")
+_BY: Final = ("preemptor_tier", "victim_priority", "victim_class", "queue_rule")
 _PREEMPTOR: Final = {
+    "is_inferred": "is_inferred",
     "preemptor_uid": "uid",
     "preemptor_namespace": "namespace",
     "preemptor_name": "name",
@@ -24,16 +26,14 @@ _PREEMPTOR: Final = {
     "preemptor_may_preempt": "may_preempt",
     "preemptor_kind": "kind",
     "preemptor_quantity": "quantity",
-    "is_inferred": "is_inferred",
 }
 """The fields of the preemptor by column."""
-_COLUMNS: Final = (*_OWN, *_BY, *_PREEMPTOR)
+_COLUMNS: Final = (*_OWN, *_BY, *_PREEMPTOR, "preemptor_pods")
+_NO_PREEMPTION: Final = (None,) * (len(_COLUMNS) - len(_OWN))
+_own, _by, _of_preemptor = attrgetter(*_OWN), attrgetter(*_BY), attrgetter(*_PREEMPTOR.values())
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM victims WHERE "  # noqa: S608 (names of columns)
 _IN_ORDER: Final = " ORDER BY decided_us, victim_uid"
-INSERT_VICTIM: Final = (
-    f"INSERT OR REPLACE INTO victims (recorded_us, {', '.join(_COLUMNS)}) "  # noqa: S608 (names of columns)
-    f"VALUES (:recorded_us, {', '.join(f':{name}' for name in _COLUMNS)})"
-)
+INSERT_VICTIM: Final = insert_or(1 + len(_COLUMNS), f"REPLACE INTO victims (recorded_us, {', '.join(_COLUMNS)})")
 DELETE_VICTIM: Final = "DELETE FROM victims WHERE victim_uid = ?"
 DECIDED: Final = "decided_us >= :start AND decided_us < :end AND cause IN (SELECT value FROM json_each(:causes))"
 """The victims of disruptions for the :causes (JSON) that were decided in the window [:start, :end)."""
@@ -42,11 +42,10 @@ TOGETHER: Final = "job_preemption != '' AND job_preemption IN (SELECT value FROM
 _OF_JOB: Final = "(:job = '' OR (job = :job AND victim_namespace = :namespace))"
 
 
-def victims(changes: "Changes") -> Iterator[dict[str, Any]]:
-    """Victims as last known, by column."""
+def victims(changes: "Changes") -> Iterator[Row]:
+    """Victims as last known."""
     for each in filter(None, changes.victims.values()):
-        own = {name: getattr(each, name) for name in _OWN}
-        yield {"recorded_us": changes.at_us} | own | _preemption(each.by)
+        yield changes.at_us, *_own(each), *_preemption(each.by)
 
 
 def withdrawn_victims(changes: "Changes") -> Iterator[Row]:
@@ -54,25 +53,25 @@ def withdrawn_victims(changes: "Changes") -> Iterator[Row]:
     return ((uid,) for uid, each in changes.victims.items() if each is None)
 
 
-def _preemption(by: Preemption | None) -> dict[str, Any]:
+def _preemption(by: Preemption | None) -> Row:
     """The columns of a preemption that is counted, else NULL."""
     if by is None or not by.preemptor_tier:
-        return dict.fromkeys((*_BY, *_PREEMPTOR))
-    found = {name: getattr(by, name) for name in _BY} | _preemptor(by.preemptor)
+        return _NO_PREEMPTION
     pods = by.preemptor_pods if by.workload and by.workload.uid else None  # KAI names no UID: its pods are not known
-    return found | {"preemptor_pods": None if pods is None else json.dumps(pods)}
+    return *_by(by), *_preemptor(by.preemptor), None if pods is None else json.dumps(pods)
 
 
-def _preemptor(of: Preemptor | None) -> dict[str, Any]:
+def _preemptor(of: Preemptor | None) -> Row:
     """NULL while it is not known; of a pod, what only a workload has is NULL."""
     if of is None:
-        return dict.fromkeys(_PREEMPTOR) | {"is_inferred": False}
+        return False, *[None] * (len(_PREEMPTOR) - 1)
     unknown: list[str] = [] if of.tier else ["preemptor_tenant"]
     if of.priority is None:
         unknown += ["preemptor_class", "preemptor_may_preempt"]
     if not of.kind:
         unknown += ["preemptor_kind", "preemptor_quantity"]
-    return {column: getattr(of, field) for column, field in _PREEMPTOR.items()} | dict.fromkeys(unknown)
+    known = zip(_PREEMPTOR, _of_preemptor(of), strict=True)
+    return tuple([None if column in unknown else value for column, value in known])
 
 
 def read_disruptions(
@@ -106,7 +105,7 @@ def _victim_of(row: Mapping[str, Any]) -> VictimRecord:
 
 def _preemption_of(row: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: row[name] for name in _BY if row[name] is not None}
-    if pods := found.pop("preemptor_pods", None):
+    if pods := row["preemptor_pods"]:
         found["preemptor_pods"] = json.loads(pods)
     return found if row["preemptor_uid"] is None else found | {"preemptor": _preemptor_of(row)}
 
