@@ -36,11 +36,11 @@ from tests.unit.reports.cells import cell, price
 ROOT: Final = Path(__file__).parents[2]
 
 CEILINGS: Final[Mapping[str, float]] = {
-    "calls for a new pod": 235,
-    "calls for a pod that starts": 157,
-    "calls for an event that says nothing new": 49,
-    "calls for a pod that succeeds": 185,
-    "calls for the deletion of a pod that has succeeded": 172,
+    "calls for a new pod": 228,
+    "calls for a pod that starts": 152,
+    "calls for an event that says nothing new": 45,
+    "calls for a pod that succeeds": 179,
+    "calls for the deletion of a pod that has succeeded": 164,
     "calls for the deletion of a pod that runs": 323,
     "calls for a scrape": 2000,
     "calls for a row of a report": 46,

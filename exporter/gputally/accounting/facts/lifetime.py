@@ -73,14 +73,14 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
     claimed_us = record.claimed_us if bound_us else _earliest(record.claimed_us, _claimed_us(pod, at_us))
     scheduled_us = _earliest(record.scheduled_us, bound_us)
     accepted = record.accepted or is_accepted(pod, is_rejected=_rejected(pod))
-    if accepted:
+    if accepted and claimed_us is not None:
         scheduled_us = _earliest(scheduled_us, claimed_us)
     clock = clock_of(record, pod, scheduled_us=scheduled_us, at_us=at_us)
     deletion_us, grace_us = _requested(record, pod, at_us)
     record = replace(
         record,
         node=record.node if pod.spec.node_name in ("", record.node) else shared(pod.spec.node_name),
-        selected_model=shared(gpu_model_selected(pod.spec)),
+        selected_model=record.selected_model if record.node else shared(gpu_model_selected(pod.spec)),
         claimed_us=claimed_us,
         accepted=accepted,
         scheduled_us=scheduled_us,
@@ -122,7 +122,8 @@ def vanished(record: PodRecord, *, at_us: int, since_us: int) -> PodRecord:
 
 def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord:
     """The end of a terminal pod. A finish time replaces an observed end; the last finish time counts."""
-    record = replace(record, result=with_result(record.result, pod))
+    if (result := with_result(record.result, pod)) is not record.result:
+        record = replace(record, result=result)
     if _rejected(pod):
         return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
     finished = None if starts_again(pod) and _is_collected(pod) else finished_at(pod)
@@ -139,7 +140,7 @@ def _later(known: Ending | None, new: Ending) -> Ending:
     """The later of two finish times, with the smaller `held_us`: the larger one comes from a late event."""
     if known is None or known.by is not End.FINISHED:
         return new
-    last = max(known, new, key=lambda ending: (ending.from_us, -ending.to_us))
+    last = new if (new.from_us, -new.to_us) > (known.from_us, -known.to_us) else known
     return replace(last, held_us=min(known.held_us, new.held_us))
 
 

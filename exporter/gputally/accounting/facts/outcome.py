@@ -45,7 +45,7 @@ def with_result(known: Result | None, pod: Pod) -> Result:
     """
     new = _result_of(pod)
     if known is None or known == new:
-        return new
+        return known or new
     better = max(known, new, key=_order)
     return better if better.is_own else replace(better, is_own=known.is_own or new.is_own)
 

@@ -11,12 +11,13 @@ _IMPOSSIBLE = timedelta(days=1)
 
 def starts(pod: Pod, statuses: Iterable[ContainerStatus] | None = None) -> list[datetime]:
     """Start times of the main containers, or of those with these statuses, of the current and the previous run."""
-    return [
-        run.started_at
-        for status in statuses or pod.status.container_statuses or ()
-        for state in (status.state, status.last_state)
-        if state and (run := state.running or state.terminated) and run.started_at and is_possible(run.started_at, pod)
-    ]
+    found: list[datetime] = []
+    for status in statuses or pod.status.container_statuses or ():
+        for state in (status.state, status.last_state):
+            run = (state.running or state.terminated) if state else None
+            if run and run.started_at and is_possible(run.started_at, pod):
+                found.append(run.started_at)
+    return found
 
 
 def finished_at(pod: Pod) -> datetime | None:
@@ -36,7 +37,7 @@ def finished_at(pod: Pod) -> datetime | None:
         unknown = [each for each, end in zip((*mains, *inits), ends, strict=True) if end is None]
         if any(_ran(each, pod) for each in unknown) or (None in ends[: len(mains)] and _has_initialized(pod)):
             return None
-    return max([end for end in ends if end], default=None)
+    return max(filter(None, ends), default=None)
 
 
 def _has_initialized(pod: Pod) -> bool:

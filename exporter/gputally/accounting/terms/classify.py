@@ -32,7 +32,12 @@ def kept_labels(labels: Labels | None, rules: Rules) -> tuple[tuple[str, str], .
     """The labels of a pod that any rule reads; no others are stored."""
     if not labels:
         return ()
-    return tuple([(key, labels[key]) for key in sorted(kept_keys(rules).intersection(labels))])
+    keys, found = kept_keys(rules), []
+    for each in labels.items():
+        if each[0] in keys:
+            found.append(each)  # noqa: PERF401 - a comprehension is a further call, at each event
+    found.sort()
+    return tuple(found)
 
 
 @lru_cache(maxsize=8)

@@ -11,7 +11,6 @@ from gputally.accounting.base.state_part import KeyedPart, no_later
 from gputally.accounting.waiting.packing import Packing
 from gputally.accounting.waiting.snapshot import PendingSums
 from gputally.model.kube.kinds import Limit
-from gputally.model.needs import Place
 from gputally.model.pod_record import PodRecord
 from gputally.model.pod_sizes import SIZES, AskedSize, Capacity
 from gputally.model.rules import Rules
@@ -65,7 +64,8 @@ class AskedSizes(KeyedPart[AskedSize]):
 
     def pod_changed(self, record: PodRecord, *, at_us: int) -> None:
         """A pod was bound, or runs."""
-        place = self._place_of(record.node)
+        node = self._room.nodes.get(record.node)
+        place = node.place if node else None
         if record.scheduled_us is None or place is None or not (model := place.asset.gpu_model if place.asset else ""):
             return
         for resource, gpus in record.units:
@@ -109,10 +109,6 @@ class AskedSizes(KeyedPart[AskedSize]):
         for each in documents:
             self.known[f"{each.gpu_model}/{each.resource}/{each.gpus}"] = no_later(each, at_us, "at_us")
         self.has_changed = True
-
-    def _place_of(self, node: str) -> Place | None:
-        known = self._room.nodes.get(node)
-        return known.place if known else None
 
 
 class Fitting:

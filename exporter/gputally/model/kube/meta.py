@@ -183,8 +183,10 @@ class Lookup(StrEnum):
 
 def controller_of(references: Iterable[OwnerReference] | None) -> OwnerReference | None:
     """The reference to the managing owner; None if such an owner cannot exist, so that no oversized data is stored."""
-    found = next((each for each in references or () if each.controller), None)
-    return found if found and can_exist(found) else None
+    for each in references or ():
+        if each.controller:
+            return each if can_exist(each) else None
+    return None
 
 
 def can_exist(reference: OwnerReference) -> bool:
