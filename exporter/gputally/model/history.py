@@ -78,7 +78,9 @@ def alike(old: Sequence[Entry], new: Sequence[Entry]) -> int:
     """The number of equal entries at the beginning of both."""
     if old is new:
         return len(old)
-    shared = _shared(old, new) * CHAPTER if isinstance(old, ChunkedHistory) and isinstance(new, ChunkedHistory) else 0
+    shared = 0
+    if not isinstance(old, tuple) and isinstance(old, ChunkedHistory) and isinstance(new, ChunkedHistory):
+        shared = _shared(old, new) * CHAPTER  # the first test is the fast one
     pairs = zip(old[shared:], new[shared:], strict=False) if shared else zip(old, new, strict=False)
     for index, (before, after) in enumerate(pairs, shared):
         if before is not after and before != after:

@@ -86,8 +86,24 @@ def _segments(record: PodRecord, periods: Sequence[_Period], until_us: int | Non
     found: list[Segment] = []
     for index, period in enumerate(periods, start=1):
         end_us = periods[index].from_us if index < len(periods) else until_us
-        for resource, quantity in held(record, period.terms):
-            found.append(_segment(resource, quantity, period, end_us))
+        terms, state = period.terms, period.state
+        labels = _with_state(terms.labels, state)
+        for resource, quantity in held(record, terms):
+            segment = Segment(
+                resource=resource,
+                start_us=period.from_us,
+                end_us=end_us,
+                state=state,
+                quantity=quantity,
+                tier=terms.tier,
+                tenant=terms.tenant,
+                queue=terms.queue,
+                gpu_model=terms.gpu_model,
+                pool=terms.pool,
+                price=period.price,
+                labels=labels,
+            )
+            found.append(segment)
     return found
 
 
@@ -97,24 +113,6 @@ def held(record: PodRecord, terms: Terms) -> tuple[tuple[str, int], ...]:
         return terms.quantities
     requested, offered = dict(record.units), dict(record.limited)
     return tuple((name, each // requested[name] * offered[name]) for name, each in terms.quantities if offered[name])
-
-
-def _segment(resource: str, quantity: int, period: _Period, end_us: int | None) -> Segment:
-    terms = period.terms
-    return Segment(
-        resource=resource,
-        start_us=period.from_us,
-        end_us=end_us,
-        state=period.state,
-        quantity=quantity,
-        tier=terms.tier,
-        tenant=terms.tenant,
-        queue=terms.queue,
-        gpu_model=terms.gpu_model,
-        pool=terms.pool,
-        price=period.price,
-        labels=_with_state(terms.labels, period.state),
-    )
 
 
 @lru_cache(maxsize=65_536)

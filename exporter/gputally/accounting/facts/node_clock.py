@@ -47,6 +47,8 @@ class NodeClocks:
 
     def learn(self, record: PodRecord) -> None:
         """Update from a pod, if its clock or its node's clock is off."""
+        if record.clock is None and record.node not in self.shown_by:  # nearly all
+            return
         bound_us = record.scheduled_us or 0
         if not record.accepted or bound_us < self.shown_by.get(record.node, (0,))[0]:
             return

@@ -112,14 +112,17 @@ class NodeAccount:
 
     def step(self, changes: Mapping[int, int]) -> bool:
         """Change the allocated µGPU at these instants; returns False if all changes are 0."""
-        changed = [at_us for at_us, change in changes.items() if change]
-        for at_us in changed:
-            self._steps[at_us] = self._steps.get(at_us, 0) + changes[at_us]
-            if not self._steps[at_us]:
-                del self._steps[at_us]
-        if changed:
-            self._stale_us = min(changed) if self._stale_us is None else min(self._stale_us, *changed)
-        return bool(changed)
+        has_changed, steps = False, self._steps
+        for at_us, change in changes.items():
+            if change:
+                has_changed = True
+                if level := steps.get(at_us, 0) + change:
+                    steps[at_us] = level
+                else:
+                    del steps[at_us]
+                if self._stale_us is None or at_us < self._stale_us:
+                    self._stale_us = at_us
+        return has_changed
 
     def rebuild(self, terms: CapacityTerms, *, at_us: int) -> None:
         """Recompute the outdated slices, and update the totals."""

@@ -146,20 +146,20 @@ class PodIndex:
         """Index the state of the pod at `at_us`."""
         is_active = record.end_by is None
         tier = record.terms[-1].tier if record.terms else tier_of_pod(record, self._rules)
-        _set_member(self.pending, record.uid, is_member=is_active and record.scheduled_us is None)
-        _set_member(self.without_tier, record.uid, is_member=is_active and tier == NO_TIER)
+        (self.pending.add if is_active and record.scheduled_us is None else self.pending.discard)(record.uid)
+        (self.without_tier.add if is_active and tier == NO_TIER else self.without_tier.discard)(record.uid)
         self.assign(record, tenant)
         self.starting.put(record)
         self.unaccounted.accounted(record, at_us=at_us)
-        if record.clock or record.node in self.clocks.shown_by:
-            self.clocks.learn(record)
+        self.clocks.learn(record)
         self.in_namespace.setdefault(record.namespace, {})[record.uid] = None
         if record.node:
             self.on_node.setdefault(record.node, {})[record.uid] = None
 
     def assign(self, record: PodRecord, tenant: str) -> None:
         """Set the pod's tenant."""
-        _set_member(self.without_tenant, record.uid, is_member=record.end_by is None and tenant == UNASSIGNED)
+        lacks_one = record.end_by is None and tenant == UNASSIGNED
+        (self.without_tenant.add if lacks_one else self.without_tenant.discard)(record.uid)
         if record.uid in self.pending:
             self.pending_groups.put(record, tier=tier_of_pod(record, self._rules), tenant=tenant)
         elif record.uid in self.pending_groups.of:
@@ -175,13 +175,6 @@ class PodIndex:
             index.discard(record.uid)
         _drop(self.on_node, record.node, record.uid)
         _drop(self.in_namespace, record.namespace, record.uid)
-
-
-def _set_member(uids: set[str], uid: str, *, is_member: bool) -> None:
-    if is_member:
-        uids.add(uid)
-    else:
-        uids.discard(uid)
 
 
 def _drop(index: dict[str, dict[str, None]], key: str, uid: str) -> None:

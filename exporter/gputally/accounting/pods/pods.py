@@ -16,7 +16,7 @@ from gputally.accounting.nodes.facts import is_stand_in
 from gputally.accounting.nodes.nodes import Nodes
 from gputally.accounting.pods.deleted import KEEP_US, RecentlyDeleted
 from gputally.accounting.pods.index import PodIndex
-from gputally.accounting.pods.posting import Handover, Posting, update_nodes
+from gputally.accounting.pods.posting import Handover, Posting, next_revision, update_nodes
 from gputally.accounting.prices.pricing import Pricing
 from gputally.accounting.terms.classify import (
     kept_labels,
@@ -105,7 +105,7 @@ class Pods:
             return None
         ended = lifetime.gone(self._with_newest(record, pod, at_us), pod, at_us=at_us, since_us=since_us)
         self._merge(ended, at_us=at_us)
-        return self._delete(self._reconciled(record.uid), at_us)
+        return self._delete(self._reconciled(record.uid, is_gone=True), at_us)
 
     def reconcile(self) -> Iterator[tuple[PodRecord, int]]:
         """Account all pending updates, once for each pod; yields the pod and the time of its latest event."""
@@ -118,7 +118,7 @@ class Pods:
     def vanished(self, uid: str, *, at_us: int, since_us: int) -> PodRecord:
         """The pod is missing from a relist."""
         ended = lifetime.vanished(self.records[uid], at_us=at_us, since_us=since_us)
-        return self._delete(self._derive(ended, at_us=at_us), at_us)
+        return self._delete(self._derive(ended, at_us=at_us, is_gone=True), at_us)
 
     def narrowed(self, record: PodRecord, gap: Gap, *, at_us: int) -> PodRecord:
         """A deleted pod with a narrower observation gap; unchanged if its node is already forgotten."""
@@ -246,21 +246,31 @@ class Pods:
         if before and before.labels != record.labels:
             self._reconciled(record.uid)
 
-    def _reconciled(self, uid: str) -> PodRecord:
+    def _reconciled(self, uid: str, *, is_gone: bool = False) -> PodRecord:
         """The pod after its pending updates are accounted."""
         record = self.records[uid]
         accounted, at_us = self._unaccounted.get(uid, (record, 0))
-        return record if accounted is record else self._derive(record, at_us=at_us)
+        return record if accounted is record else self._derive(record, at_us=at_us, is_gone=is_gone)
 
-    def _derive(self, record: PodRecord, *, at_us: int, amends: bool = False, since_us: int | None = None) -> PodRecord:
+    def _derive(
+        self,
+        record: PodRecord,
+        *,
+        at_us: int,
+        amends: bool = False,
+        since_us: int | None = None,
+        is_gone: bool = False,
+    ) -> PodRecord:
         """Recompute all derived fields of `record`, and update indexes and totals.
 
-        With `amends`, the new terms apply from the start. `since_us` is when its node or prices changed.
+        With `amends`, the new terms apply from the start. `since_us` is when its node or prices changed. The index gets
+        no pod that `is_gone`, unless it is kept until its node is known.
         """
         before, _ = self._unaccounted.get(record.uid, (self.records.get(record.uid), 0))
         tenant = self.namespaces.tenant(record)
         kind, name, walking = self.walks.job(record)
-        record = replace(record, job_kind=kind, job=shared(name), walking=walking)
+        if (kind, name, walking) != (record.job_kind, record.job, record.walking):
+            record = replace(record, job_kind=kind, job=shared(name), walking=walking)
         if record.scheduled_us is None:
             record = self.gangs.updated(before, released(record), at_us=at_us)
         else:
@@ -275,7 +285,10 @@ class Pods:
             self._unaccounted[record.uid] = record, at_us
         if record != before:
             self.handover.touch(before, record)
-        self.index.put(record, tenant=tenant, at_us=at_us)
+        if is_gone and not is_stand_in(record.node_uid):
+            self.index.clocks.learn(record)
+        else:
+            self.index.put(record, tenant=tenant, at_us=at_us)
         return record
 
     def _classified(self, record: PodRecord, history: History, tenant: str, *, at_us: int, amends: bool) -> PodRecord:
@@ -298,12 +311,14 @@ class Pods:
         )
         if before and segments is posted and counts_equally(before, record):
             return record
-        record = replace(record, segments=segments)
         kept = alike(posted, segments) if posted else 0
+        is_known = before and len(posted) == kept == len(segments) and has_same_revision(before, record)
+        revision = record.revision if is_known else next_revision(record, at_us)
+        record = replace(record, segments=segments, revision=revision)
         record = self._posting.post(before, record, kept=kept, at_us=at_us)
         update_nodes(self._nodes, before, record, kept=kept, at_us=at_us)
-        if before is None or not (len(posted) == kept == len(segments) and has_same_revision(before, record)):
-            record = self.handover.revise(record, at_us=at_us)
+        if not is_known:
+            self.handover.revised[record.uid] = record
         return record
 
     def _delete(self, record: PodRecord, at_us: int) -> PodRecord:

@@ -3,8 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
-from msgspec.structs import replace
-
 from gputally.accounting.changes import Known, known_of
 from gputally.accounting.facts.allocation import held
 from gputally.accounting.jobs.jobs import Jobs
@@ -73,6 +71,11 @@ def update_nodes(nodes: Nodes, before: PodRecord | None, record: PodRecord, *, k
         nodes.hold(record.node_uid, old[kept:], record.segments[kept:], at_us=at_us)
 
 
+def next_revision(record: PodRecord, at_us: int) -> int:
+    """A revision higher than any written for this UID before, also by an earlier process."""
+    return max(record.revision + 1, at_us)
+
+
 class Handover:
     """Revised allocations and changed pods, with how much of each history the ledger already has."""
 
@@ -83,12 +86,6 @@ class Handover:
         """Changed pods, as they were last handed to the ledger; None for new ones."""
         self.changed: dict[str, None] = {}
         """UIDs of pods that are new, have changed or are gone, until lost work has taken them up; in order."""
-
-    def revise(self, record: PodRecord, *, at_us: int) -> PodRecord:
-        """A new revision, higher than any written for this UID before, also by an earlier process."""
-        record = replace(record, revision=max(record.revision + 1, at_us))
-        self.revised[record.uid] = record
-        return record
 
     def touch(self, before: PodRecord | None, record: PodRecord) -> None:
         """Mark the pod as changed."""
