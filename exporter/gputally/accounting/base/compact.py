@@ -45,7 +45,11 @@ def without_uid(uids: Collection[str], uid: str) -> Collection[str]:
     if isinstance(uids, set):
         uids.discard(uid)
         return uids
-    return tuple([each for each in uids if each != uid]) if uid in uids else uids
+    if uid not in uids:
+        return uids
+    few = tuple(uids)
+    index = few.index(uid)
+    return few[:index] + few[index + 1 :]
 
 
 @lru_cache(maxsize=4096)

@@ -95,14 +95,24 @@ class JobTime:
 
     def add(self, lines: Mapping[Payer, tuple[int, int]], sign: int = 1) -> None:
         """Add lines, or take them back."""
-        if lines:
-            self._lines = tuple([(shared(payer), a, b) for payer, (a, b) in added(self.lines, lines, sign).items()])
+        for payer, (a, b) in lines.items():
+            for index, (known, known_a, known_b) in enumerate(self._lines):
+                if known == payer:
+                    line = known, known_a + sign * a, known_b + sign * b
+                    self._lines = (*self._lines[:index], line, *self._lines[index + 1 :])
+                    break
+            else:
+                self._lines = (*self._lines, (shared(payer), sign * a, sign * b))
 
     def add_ends(self, ends: Mapping[PodEnd, int]) -> None:
         """Add how pods ended; negative numbers take that back."""
         if ends:
-            found = {each: self.ends.get(each, 0) + ends.get(each, 0) for each in (*self.ends, *ends)}
-            self.ends = {each: count for each, count in found.items() if count}
+            found = dict(self.ends)
+            for end, count in ends.items():
+                found[end] = found.get(end, 0) + count
+                if not found[end]:
+                    del found[end]
+            self.ends = found
 
     @property
     def payer(self) -> Payer | None:
@@ -113,7 +123,8 @@ class JobTime:
 
 def ends_between(before: PodRecord | None, after: PodRecord | None) -> Mapping[PodEnd, int]:
     """What changes in the ends of pods as `after` replaces `before`; None has not ended."""
-    old, new = end_of(before) if before else None, end_of(after) if after else None
+    old = end_of(before) if before and before.ending else None
+    new = end_of(after) if after and after.ending else None
     if old == new:
         return _NO_ENDS
     return {end: sign for end, sign in ((old, -1), (new, 1)) if end}
@@ -253,13 +264,10 @@ class Jobs(StatePart[JobRecord]):
         key = job_key(after)
         if key is None or (before and before.counted):
             return self._post_alone(before, after, at_us=at_us)
-        time = self._times.get(key) or self._times.setdefault(key, JobTime())
         if after.ending and key not in self._jobs and not self._is_watched:
-            time.drop(after.uid)
-            time.add(self._lines(before), -1)
-            time.add_ends(ends_between(before, None))
-            self._forget_released(key)
+            self._take_out(key, before)
             return self._post_alone(None, after, at_us=at_us)
+        time = self._times.get(key) or self._times.setdefault(key, JobTime())
         change = self._lines(after, kept)
         if before and before.segments:
             change = added(change, self._lines(before, kept), -1)
@@ -267,10 +275,19 @@ class Jobs(StatePart[JobRecord]):
         if job and after.uid in time.departed:
             job = with_forgotten(job, change, ends)
         else:
-            time.enter(after.uid)
+            if after.uid not in time.present:
+                time.enter(after.uid)
             time.add_ends(ends)
         self._update(key, job, change, at_us=at_us)
         return after
+
+    def _take_out(self, key: str, record: PodRecord | None) -> None:
+        """A pod counts by itself, no longer with its Job."""
+        if record and (time := self._times.get(key)):
+            time.drop(record.uid)
+            time.add(self._lines(record), -1)
+            time.add_ends(ends_between(record, None))
+            self._forget_released(key)
 
     def forget_pod(self, record: PodRecord, *, at_us: int) -> PodRecord:
         """A deleted pod leaves the working state. Without its Job it is its own job: nothing can observe that later."""
@@ -343,7 +360,7 @@ class Jobs(StatePart[JobRecord]):
     def _count(self, outcome: Outcome, lines: Mapping[Payer, tuple[int, int]], sign: int, *, at_us: int) -> None:
         for payer, (a, _) in lines.items():
             if a:
-                self._totals.count(Total.JOB, (*payer, outcome.value), sign * a, at_us=at_us)
+                self._totals.count(Total.JOB, (*payer, str(outcome)), sign * a, at_us=at_us)
 
     def _keep(self, record: JobRecord) -> None:
         known = self._jobs.get(record.key)
