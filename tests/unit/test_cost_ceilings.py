@@ -41,7 +41,7 @@ CEILINGS: Final[Mapping[str, float]] = {
     "calls for an event that says nothing new": 45,
     "calls for a pod that succeeds": 164,
     "calls for the deletion of a pod that has succeeded": 153,
-    "calls for the deletion of a pod that runs": 293,
+    "calls for the deletion of a pod that runs": 282,
     "calls for a scrape": 2000,
     "calls for a row of a report": 46,
     "bytes for a running pod": 2050,

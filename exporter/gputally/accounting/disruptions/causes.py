@@ -50,11 +50,9 @@ def reported_of(record: PodRecord, suspended_us: SuspendedUs, evicted: Evicted, 
     return _unmarked(record, record.end_us, suspended_us, evicted)
 
 
-def _is_evicted(record: PodRecord, suspended_us: int | None, deleted_us: int) -> bool:
-    """Whether the pod was deleted since its Job was suspended; that of a pod in a queue is suspended by its queue."""
-    if suspended_us is None or not record.terms[-1].queue:
-        return False
-    return deleted_us - OFF_US <= suspended_us <= deleted_us + _SUSPENDED_US
+def _is_suspended(suspended_us: int | None, deleted_us: int) -> bool:
+    """Whether a pod was deleted since its Job was suspended; that of a pod in a queue is suspended by its queue."""
+    return suspended_us is not None and deleted_us - OFF_US <= suspended_us <= deleted_us + _SUSPENDED_US
 
 
 def _is_late(found: Disrupted, end_us: int | None) -> bool:
@@ -68,7 +66,7 @@ def _unmarked(record: PodRecord, end_us: int, suspended_us: SuspendedUs, evicted
             deleted_us = end_us if record.deletion_us is None else min(record.deletion_us, end_us)
             if found := evicted(record, deleted_us):
                 return found
-            is_evicted = _is_evicted(record, suspended_us(record), deleted_us)
+            is_evicted = bool(record.terms[-1].queue) and _is_suspended(suspended_us(record), deleted_us)
             return Disrupted(Cause.QUEUE_EVICTION if is_evicted else Cause.DELETION, deleted_us)
         case Outcome.LOST:
             return Disrupted(Cause.NODE_LOST, end_us)

@@ -56,7 +56,8 @@ class DisruptedPods:
         goes_on = record.deletion_us is None and record.end_us is None and not is_gone
         if goes_on and record.node not in self.preemptions.by_queue and not self.disruptions.concern(record):
             return
-        self.preemptions.bound(record)
+        if record.node in self.preemptions.by_queue:
+            self.preemptions.bound(record)
         self.disruptions.pod_changed(record, at_us=at_us, is_gone=is_gone)
         if record.preempted_us is not None:
             self.preemptions.pod_changed(record, at_us=at_us, is_gone=is_gone)

@@ -190,7 +190,7 @@ class Disruptions(StatePart[Struct]):
         return replace(each, job_preemption=part.id, announced=part.is_announced, began_us=part.began_us)
 
     def _uses_retry(self, record: PodRecord) -> bool:
-        policy = self._cluster.jobs.policy_of(record)
+        policy = self._cluster.jobs.policy_of(record) if record.preempted_us is not None else None
         return policy is not None and uses_retry(policy, record)
 
     def _suspended_us(self, record: PodRecord) -> int | None:
