@@ -81,7 +81,8 @@ def test_the_description_has_each_parameter_that_is_read_and_no_other(path: str)
 def test_the_description_says_which_values_there_are() -> None:
     described = {each["name"]: each["schema"] for each in openapi("1")["paths"][PREEMPTIONS_PATH]["get"]["parameters"]}
 
-    assert described["format"] == {"type": "string", "default": "json", "enum": ["json", "csv", "table"]}
+    formats = ["json", "table", "markdown", "html", "csv"]
+    assert described["format"] == {"type": "string", "default": "json", "enum": formats}
     assert described["by"]["enum"] == ["pod", "job"]
     assert described["cause"]["type"] == "array"
     assert "eviction" in described["cause"]["items"]["enum"]
