@@ -98,6 +98,16 @@ def test_nodes_that_are_off_are_shown_until_a_pod_shows_them_right() -> None:
     assert publish(replay.fleet, now_us=us(14_004), ledger={}).clock_skews == {}
 
 
+def test_a_pod_that_is_first_seen_as_it_is_deleted_shows_its_node_off_and_stays_in_no_index() -> None:
+    replay = Replay()
+    replay.see(NODE, at=1)
+    replay.lose(replace(FINISHED, clock=3600), at=13_001)
+
+    assert publish(replay.fleet, now_us=us(13_002), ledger={}).clock_skews == {"n1": 3600 * 10**6}
+    index = replay.fleet.pods.index
+    assert (index.on_node, index.in_namespace, index.pending, index.starting.oldest()) == ({}, {}, set(), {})
+
+
 def test_of_many_nodes_that_are_off_the_worst_are_shown() -> None:
     replay = Replay()
     for number in range(60):
