@@ -5,7 +5,7 @@ import pytest
 
 from gputally.catalog.metric import Metric, MetricType
 from gputally.catalog.reference import GROUPS
-from gputally.ledger.sqlite.schema import migrations
+from gputally.ledger.sqlite.schema import create
 from gputally.model.allocation import End, State
 from gputally.model.node_record import CapacityState
 from monitoring.selector import labels_of
@@ -49,8 +49,7 @@ def test_a_counter_is_only_shown_through_a_rate() -> None:
 
 def test_every_table_of_the_ledger_is_described() -> None:
     connection = sqlite3.connect(":memory:")
-    for _, script in migrations():
-        connection.executescript(script)
+    create(connection)
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
     connection.close()
 

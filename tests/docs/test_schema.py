@@ -2,10 +2,10 @@
 
 import re
 
-from gputally.ledger.sqlite.schema import migrations
+from gputally.ledger.sqlite.schema import newest_schema
 from tests.docs.pages import TEXTS
 
-NEWEST = max(version for version, _ in migrations())
+NEWEST = newest_schema()
 
 
 def test_pages_name_the_copy_that_the_next_upgrade_leaves() -> None:

@@ -6,7 +6,7 @@ import sqlite3
 import promql_parser
 import pytest
 
-from gputally.ledger.sqlite.schema import migrations
+from gputally.ledger.sqlite.schema import create
 from monitoring.config import read
 from monitoring.generate import groups
 from tests.docs.pages import TEXTS, blocks
@@ -65,8 +65,7 @@ def test_a_documented_query_is_valid(name: str, query: str) -> None:
 @pytest.mark.parametrize(("name", "statement"), STATEMENTS)
 def test_a_documented_statement_runs_on_a_ledger(name: str, statement: str) -> None:
     connection = sqlite3.connect(":memory:")
-    for _, script in migrations():
-        connection.executescript(script)
+    create(connection)
 
     assert connection.execute(statement).fetchall() == [], name
     connection.close()

@@ -225,7 +225,7 @@ class NodeSteps(NamedTuple):
 
 
 class PriorityClassRecord(Struct, frozen=True, kw_only=True, gc=False):
-    """What a PriorityClass said from `from_us` to `to_us`, None while that lasts; see `ClassVersion`."""
+    """What a PriorityClass said from `from_us` to `to_us`, None while that lasts."""
 
     name: str
     from_us: int

@@ -19,8 +19,9 @@ PODS: Final = ("pod-a", "pod-b", "pod-c")
 
 def begin_next_version(patch: pytest.MonkeyPatch, step_: str = STEP) -> None:
     """From now on this process has one more schema, which `step_` leads to."""
-    steps = [*schema.migrations(), (NEXT, step_)]
+    steps, new = [*schema.migrations(), (NEXT, step_)], f"{schema.new_schema()};\n{step_}"
     patch.setattr(schema, "migrations", lambda: steps)
+    patch.setattr(schema, "new_schema", lambda: new)
 
 
 def written(path: Path) -> list[str]:

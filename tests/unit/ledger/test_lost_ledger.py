@@ -107,7 +107,7 @@ def test_a_file_without_the_accounting_that_it_had_stops_the_start(path: Path) -
 def test_a_replaced_file_of_an_older_schema_is_not_upgraded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.unlink()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        schema.migrate(connection, schema.migrations())
+        schema.create(connection)
     begin_next_version(monkeypatch)
 
     assert refusal(path).endswith(f"it or its WAL was replaced, and nothing was changed. {REMEDY}")

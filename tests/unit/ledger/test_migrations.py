@@ -34,10 +34,10 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 def test_steps_are_named_by_number_and_meaning_without_gaps() -> None:
-    names = sorted(entry.name for entry in (files("gputally.ledger.sqlite") / "migrations").iterdir())
+    names = {entry.name for entry in (files("gputally.ledger.sqlite") / "sql").iterdir()} - {schema.VIEWS}
 
     assert all(re.fullmatch(r"\d{4}_[a-z_]+\.sql", name) for name in names)
-    assert [number for number, _ in schema.migrations()] == list(range(1, len(names) + 1))
+    assert [number for number, _ in schema.migrations()] == list(range(schema.FIRST + 1, TODAY + 1))
 
 
 def test_a_new_ledger_has_the_newest_schema_and_our_mark(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_new_ledger_has_the_newest_schema_and_our_mark(tmp_path: Path) -> None
         pass
 
     header = (tmp_path / "ledger.db").read_bytes()
-    assert int.from_bytes(header[60:64], "big") == schema.migrations()[-1][0]
+    assert int.from_bytes(header[60:64], "big") == TODAY
     assert header[68:72] == b"GTLY"
 
 
@@ -106,12 +106,42 @@ def test_what_a_killed_process_left_half_done_outside_wal_mode_is_undone(tmp_pat
         assert ledger.write(step(record)) == BALANCED
 
 
+@pytest.mark.parametrize(
+    ("step_", "missing"),
+    [
+        ("ALTER TABLE pods ADD COLUMN added INTEGER NOT NULL DEFAULT 7", None),
+        (
+            "ALTER TABLE pods ADD COLUMN added INTEGER",
+            "the column added of the table pods is missing or has another type",
+        ),
+        ("ALTER TABLE missing ADD COLUMN added INTEGER", "it cannot be upgraded: no such table: missing"),
+    ],
+)
+def test_an_older_ledger_lacks_what_its_upgrade_would_not_make(
+    step_: str, missing: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a schema in which pods have another column."""
+    declared = schema.new_schema().replace(
+        "class_name_text INTEGER", "added INTEGER NOT NULL, class_name_text INTEGER", 1
+    )
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        schema.create(connection)
+        begin_next_version(monkeypatch, step_)
+        monkeypatch.setattr(schema, "new_schema", lambda: declared)
+
+        assert schema.missing_part(connection) == missing
+
+
 @pytest.mark.parametrize("version", [TODAY, NEXT])
 def test_whatever_a_ledger_of_any_schema_lacks_is_named(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each table, view and index that can be dropped, in turn; views first, since they may need each other."""
-    begin_next_version(monkeypatch, "CREATE TABLE added (id INTEGER PRIMARY KEY)")
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        schema.migrate(connection, [step for step in schema.migrations() if step[0] <= version])
+        if version == TODAY:
+            schema.create(connection)
+        begin_next_version(monkeypatch, "CREATE TABLE added (id INTEGER PRIMARY KEY)")
+        if version == NEXT:
+            schema.create(connection)
+        assert schema.version_of(connection) == version
         assert schema.missing_part(connection) is None
         parts = connection.execute("SELECT type, name FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         assert len(parts) > 5

@@ -21,7 +21,7 @@ IDS = {"ids": "[]"}
 @pytest.fixture
 def connection() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
-        schema.migrate(new, schema.migrations())
+        schema.create(new)
         yield new
 
 

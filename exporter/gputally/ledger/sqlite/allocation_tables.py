@@ -15,12 +15,23 @@ from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.jobs.progress import PodProgress, ProgressKey
 from gputally.accounting.jobs.record import JobRecord, job_uid
 from gputally.accounting.totals.total import Lines, Total
-from gputally.ledger.price_columns import PRICE, price_columns, price_of
-from gputally.ledger.sqlite.dictionary import TERMS, Dictionary, segment_of
+from gputally.ledger.price_columns import price_columns, price_of
+from gputally.ledger.sqlite.dictionary import Dictionary, segment_of
 from gputally.ledger.sqlite.ended_pods import rolled_up
 from gputally.ledger.sqlite.pod_days import add_days
 from gputally.ledger.sqlite.rows import Row
-from gputally.model.allocation import Result, Segment
+from gputally.ledger.tables.allocations import (
+    JOB_OUTCOMES,
+    JOB_PROGRESS,
+    POD_REVISIONS,
+    POD_SEGMENTS,
+    PODS,
+    PRICES,
+    TERMS,
+    TEXTS,
+)
+from gputally.ledger.tables.statements import insert, upsert
+from gputally.model.allocation import Segment
 from gputally.model.pod_record import PodRecord
 from gputally.model.price import Price
 
@@ -48,17 +59,11 @@ CROSS JOIN pod_segments s
  AND s.number = (SELECT max(number) FROM pod_segments WHERE pod = s.pod AND ordinal = s.ordinal)
 """
 """The current segments of [pod, from ordinal, up to ordinal]."""
-_NEW_POD: Final = """
-INSERT INTO pods (uid, namespace_text, name, class_name_text, priority, created_us, job_uid_text)
-VALUES (?, ?, ?, ?, ?, ?, ?)
-RETURNING id
-"""
-_UPSERT_JOB: Final = "INSERT OR REPLACE INTO job_outcomes VALUES (?, ?, ?, ?, ?, ?, ?)"
-_UPSERT_PROGRESS: Final = """
-INSERT INTO job_progress VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET micro = excluded.micro, unit = excluded.unit, at_us = excluded.at_us
-WHERE excluded.micro > micro
-"""
+_NEW_POD: Final = f"{insert(PODS)} RETURNING {PODS.number}"
+_INSERT_REVISION: Final = insert(POD_REVISIONS)
+_INSERT_SEGMENT: Final = insert(POD_SEGMENTS)
+_UPSERT_JOB: Final = upsert(JOB_OUTCOMES)
+_UPSERT_PROGRESS: Final = f"{upsert(JOB_PROGRESS)} WHERE excluded.micro > job_progress.micro"
 _WORKING: Final = """
 SELECT p.uid, s.start_us, s.end_us, s.quantity, s.terms, s.price
 FROM working w
@@ -93,9 +98,9 @@ class AllocationTables:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._texts = Dictionary(connection, "texts", ("text",))
-        self._terms = Dictionary(connection, "terms", TERMS)
-        self._prices = Dictionary(connection, "prices", ("price_key",), PRICE)
+        self._texts = Dictionary(connection, TEXTS)
+        self._terms = Dictionary(connection, TERMS)
+        self._prices = Dictionary(connection, PRICES)
         self._dictionaries = (self._texts, self._terms, self._prices)
         self.ignored = 0
         """Revisions of allocations that are rolled up."""
@@ -122,8 +127,9 @@ class AllocationTables:
                 plans.append(_Plan(record, pod or self._new_pod(record), number + 1, unchanged, previous))
         plans.sort(key=lambda plan: plan.pod)  # in table order, each page is visited once
         replaced = list(self._replaced(plans))
-        self._insert("pod_revisions", (self._revision(plan, changes.at_us) for plan in plans), columns=21)
-        self._insert("pod_segments", (row for plan in plans for row in self._segments(plan)), columns=8)
+        many = self._connection.executemany
+        many(_INSERT_REVISION, (self._revision(plan, changes.at_us) for plan in plans))
+        many(_INSERT_SEGMENT, (row for plan in plans for row in self._segments(plan)))
         add_days(self._connection, ((plan.pod, plan.number > 1, plan.record.segments) for plan in plans))
         sums.add((s.start_us, s.end_us, s.quantity, s.price) for plan in plans for s in plan.added)
         sums.add(replaced, sign=-1)
@@ -178,55 +184,70 @@ class AllocationTables:
     def _price(self, number: int | None) -> Price | None:
         return None if number is None else price_of(*self._prices.row(number))
 
-    def _insert(self, table: str, rows: Iterable[Row], *, columns: int) -> None:
-        marks = ", ".join("?" * columns)
-        self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 (literals only)
+    def _text(self, text: str) -> int:
+        return self._texts.number((text,))
 
     def _new_pod(self, record: PodRecord) -> int:
-        namespace, class_name = self._texts.number((record.namespace,)), self._texts.number((record.class_name,))
         uid = job_uid(record.owner)
-        job = self._texts.number((uid,)) if uid else None
-        row = (record.uid, namespace, record.name, class_name, record.priority, record.created_us, job)
+        row = PODS.new(
+            uid=record.uid,
+            namespace_text=self._text(record.namespace),
+            name=record.name,
+            class_name_text=self._text(record.class_name),
+            priority=record.priority,
+            created_us=record.created_us,
+            job_uid_text=self._text(uid) if uid else None,
+        )
         number: int = self._connection.execute(_NEW_POD, row).fetchone()[0]
         return number
 
     def _revision(self, plan: _Plan, at_us: int) -> Row:
-        record, text = plan.record, self._texts.number
-        texts = (record.node, record.node_uid, record.job_kind, record.job)
-        stages = (record.scheduled_us, record.started_us, record.deletion_us, record.end_us)
-        return (
-            *(plan.pod, plan.number, record.revision, None if at_us == record.revision else at_us),
-            *(text((each,)) for each in texts),
-            *stages,
+        record, text, gap, result = plan.record, self._texts.number, plan.record.gap, plan.record.result
+        return POD_REVISIONS.new(
+            plan.pod,
+            plan.number,
+            record.revision,
+            None if at_us == record.revision else at_us,
+            text((record.node,)),
+            text((record.node_uid,)),
+            text((record.job_kind,)),
+            text((record.job,)),
+            record.scheduled_us,
+            record.started_us,
+            record.deletion_us,
+            record.end_us,
             text((record.end_by.value,)) if record.end_by else None,
-            record.gap.from_us if record.gap else None,
-            record.gap.to_us if record.gap else None,
+            gap.from_us if gap else None,
+            gap.to_us if gap else None,
             len(record.segments),
             text((outcome_of(record).value,)),
-            *self._result(record.result),
+            text((result.phase,)) if result else None,
+            text((result.reason,)) if result else None,
+            result.exit_code if result else None,
             plan.unchanged,
         )
 
     def _job(self, job: JobRecord) -> Row:
-        texts = (job.uid, job.namespace, job.outcome.value, job.reason)
-        uid, namespace, outcome, reason = (self._texts.number((text,)) for text in texts)
-        return uid, namespace, job.name, job.created_us, outcome, reason, job.ended_us
+        return JOB_OUTCOMES.new(
+            job_uid_text=self._text(job.uid),
+            namespace_text=self._text(job.namespace),
+            name=job.name,
+            created_us=job.created_us,
+            outcome_text=self._text(job.outcome.value),
+            reason_text=self._text(job.reason),
+            ended_us=job.ended_us,
+        )
 
     def _progress(self, key: ProgressKey, found: PodProgress) -> Row:
-        namespace, kind, job = (self._texts.number((text,)) for text in key[:3])
-        return namespace, kind, job, found.micro, found.unit, found.at_us
-
-    def _result(self, result: Result | None) -> Row:
-        if result is None:
-            return None, None, None
-        return self._texts.number((result.phase,)), self._texts.number((result.reason,)), result.exit_code
+        namespace, kind, job = map(self._text, key[:3])
+        return JOB_PROGRESS.new(namespace, kind, job, found.micro, found.unit, found.at_us)
 
     def _segments(self, plan: _Plan) -> Iterator[Row]:
         for ordinal, s in enumerate(plan.added, plan.unchanged):
             terms = (s.resource, s.state, s.tier, s.tenant, s.queue, s.gpu_model, s.pool, *s.labels[:3])
             price = self._prices.number((s.price.key,), price_columns(s.price)) if s.price else None
-            times = (s.start_us, s.end_us)
-            yield plan.pod, ordinal, plan.number, *times, s.quantity, self._terms.number(terms), price
+            number = self._terms.number(terms)
+            yield POD_SEGMENTS.new(plan.pod, ordinal, plan.number, s.start_us, s.end_us, s.quantity, number, price)
 
 
 class PricedLine:

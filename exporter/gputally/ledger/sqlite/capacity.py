@@ -1,10 +1,9 @@
 """The capacity of nodes and its price, and how much of it was allocated to which pods."""
 
-import json
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -14,25 +13,26 @@ from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import CapacityRecord, NodeSteps, pieces
 from gputally.ledger.sqlite import dictionary
 from gputally.ledger.sqlite.allocation_views import CLIP_FROM, CLIP_TO, IN_PAGE
-from gputally.ledger.sqlite.rows import Row, Rows, insert_or
+from gputally.ledger.sqlite.rows import Row, Rows
 from gputally.ledger.sqlite.segment_pages import segment_pages
+from gputally.ledger.tables.nodes import CAPACITY
+from gputally.ledger.tables.statements import listed
 from gputally.model.price import Asset, Price, Purchase
-
-if TYPE_CHECKING:  # of the writer alone
-    from gputally.accounting.changes import Changes
 
 _LINEAGE: Final = """
 lineage (node_uid, bound_to) AS (
     SELECT node_uid, node_uid FROM node_ends
     UNION SELECT l.node_uid, r.continues FROM lineage l JOIN reregistrations r ON r.node_uid = l.bound_to
 )"""
-_LOST: Final = "(SELECT * FROM node_ends WHERE max(gone_us, :start) < min(gone_by_us, :end))"
+_LOST: Final = (
+    "(SELECT node_uid, gone_us, gone_by_us FROM node_ends WHERE max(gone_us, :start) < min(gone_by_us, :end))"
+)
 LAST_ALLOCATED: Final = f"""
 WITH RECURSIVE {_LINEAGE}
 SELECT e.node_uid, max(min(e.gone_by_us, ifnull(s.end_us, :accounted)))
 FROM {_LOST} e
 JOIN lineage l ON l.node_uid = e.node_uid
-JOIN (SELECT * FROM allocation_segments WHERE {IN_PAGE} AND quantity > 0) s
+JOIN (SELECT node_uid, start_us, end_us FROM allocation_segments WHERE {IN_PAGE} AND quantity > 0) s
   ON s.node_uid = l.bound_to AND s.start_us < e.gone_by_us AND ifnull(s.end_us, :accounted) > e.gone_us
 GROUP BY e.node_uid
 """  # noqa: S608 (literals only)
@@ -66,9 +66,9 @@ WHERE quantity > 0 AND from_us < :end AND to_us > :start
   AND :start < (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'detail_start_us')
 """  # noqa: S608 (literals only)
 """Node, µGPU, start and end of what was allocated by allocations that are rolled up."""
-CAPACITY: Final = f"""
+_FACTS: Final = f"""
 WITH facts AS (
-    SELECT c.*, c.from_us AS start_us, min(
+    SELECT {listed(CAPACITY.fields, of="c")}, c.from_us AS start_us, min(
         ifnull(lead(c.from_us) OVER (PARTITION BY c.node_uid ORDER BY c.from_us), :accounted),
         ifnull(
             (SELECT value FROM json_each(:held) WHERE key = c.node_uid),
@@ -88,16 +88,12 @@ ORDER BY node_uid, start_us
 
 ASSET_PRICES: Final = f"""
 SELECT instance_type, gpu_model, pool, a.purchase, price_labels, from_us,
-       p.price_key, {", ".join(f"p.{column}" for column in PRICE)}
+       p.price_key, {listed(PRICE, of="p")}
 FROM capacity_prices a LEFT JOIN prices p ON p.price_key = a.price_key
 ORDER BY from_us
 """  # noqa: S608 (literals only)
 
 
-INSERT_CAPACITY: Final = insert_or(15, "REPLACE INTO capacity")
-INSERT_ASSET_PRICE: Final = insert_or(7, "REPLACE INTO capacity_prices")
-INSERT_NODE_END: Final = insert_or(4, "REPLACE INTO node_ends")
-INSERT_REREGISTRATION: Final = insert_or(2, "IGNORE INTO reregistrations")
 _OFFERED: Final = ("node_uid", "node", "start_us", "end_us", "physical", "covered", "allocatable")
 _Prices = tuple[list[int], list[Price | None]]
 """Ascending times (µs), and the price from each on."""
@@ -120,43 +116,10 @@ ORDER BY r.pod, s.start_us
 _ENDS: Final = "SELECT node_uid, gone_us FROM node_ends WHERE node_uid IN (SELECT value FROM json_each(:nodes))"
 
 
-def capacity(changes: "Changes") -> Iterator[Row]:
-    """New facts of nodes."""
-    for (uid, from_us), (name, f) in changes.capacity.items():
-        offered = (f.physical, f.covered, f.allocatable, f.ready, f.cordoned, f.gpu_model, f.pool)
-        asset = (f.asset.instance_type, f.asset.purchase.value)
-        yield uid, from_us, changes.at_us, name, *offered, *asset, f.divided, price_labels(f.asset)
-
-
-def asset_prices(changes: "Changes") -> Iterator[Row]:
-    """New prices of capacity."""
-    for (a, from_us), price in changes.asset_prices.items():
-        asset = (a.instance_type, a.gpu_model, a.pool, a.purchase.value, price_labels(a))
-        yield *asset, from_us, price.key if price else None
-
-
-def price_labels(asset: Asset) -> str:
-    """The labels of a node that price rules name, as JSON."""
-    return json.dumps(dict(asset.labels), separators=(",", ":"))
-
-
-def node_ends(changes: "Changes") -> Iterator[Row]:
-    """Deleted nodes, with the latest possible time of deletion if the exact time is unknown."""
-    for record in filter(None, changes.nodes.values()):
-        if record.gone_us is not None:
-            by_us = record.gone_by_us
-            yield record.uid, record.name, record.gone_us, by_us if by_us and by_us > record.gone_us else None
-
-
-def reregistrations(changes: "Changes") -> Iterator[Row]:
-    """Nodes whose machine had another UID before."""
-    return ((node.uid, node.continues) for node in changes.nodes.values() if node and node.continues)
-
-
 def read_capacity(rows: Rows, bounds: Mapping[str, Any], held: Mapping[str, int]) -> Iterator[CapacityRecord]:
     """The capacity of nodes, divided where its price changes; `held` is the last allocation on lost nodes."""
     prices = _asset_prices(rows)
-    for row in rows(CAPACITY, {**bounds, "held": msgspec.json.encode(held).decode()}):
+    for row in rows(_FACTS, {**bounds, "held": msgspec.json.encode(held).decode()}):
         offered = _capacity(row)
         instants, of_asset = prices.get(offered.asset, _NO_PRICES)
         parts = [

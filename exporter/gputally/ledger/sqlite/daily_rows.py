@@ -17,21 +17,15 @@ from gputally.ledger.sqlite.ended_pods import EndedSegment
 from gputally.ledger.sqlite.lost_time import LostSums
 from gputally.ledger.sqlite.rows import Amounts, Row
 from gputally.ledger.sqlite.usage import MeasuredHour, divided, parts_of
+from gputally.ledger.tables.daily import DAILY_LOST, DAILY_ROWS, NODE_STEPS, ROLLED_PERIODS
+from gputally.ledger.tables.statements import increase, insert_missing
 from gputally.model.lost_work import CheckpointSource
 from gputally.model.units import US_PER_DAY, US_PER_SECOND
 
-_ADD_PERIOD: Final = "INSERT OR IGNORE INTO rolled_periods (start_us, end_us) VALUES (?, ?)"
+_ADD_PERIOD: Final = insert_missing(ROLLED_PERIODS)
 _PERIOD: Final = "SELECT id FROM rolled_periods WHERE start_us = ?"
-_KEY: Final = 10
-_AMOUNTS: Final = (
-    *("pods", "bound", "wait_us", "seconds", "microseconds", "measured_seconds", "measured_microseconds"),
-    *("used_seconds", "used_microseconds", "burst_seconds", "burst_microseconds", "energy"),
-)
-_ADD: Final = f"""
-INSERT INTO daily_rows VALUES ({", ".join("?" * (_KEY + len(_AMOUNTS)))})
-ON CONFLICT DO UPDATE SET {", ".join(f"{each} = {each} + excluded.{each}" for each in _AMOUNTS)}
-"""  # noqa: S608 (literals only)
-_ADD_STEP: Final = "INSERT INTO node_steps VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET change = change + excluded.change"
+_ADD: Final = increase(DAILY_ROWS)
+_ADD_STEP: Final = increase(NODE_STEPS)
 _NO_STEP: Final = "DELETE FROM node_steps WHERE node_uid_text = ? AND at_us = ? AND change = 0"
 PodHour = tuple[str, str, MeasuredHour]
 """The pod's UID, the resource and what was measured."""
@@ -40,15 +34,7 @@ _Key = tuple[tuple[int, int], Row]
 _LOST: Final = """
 SELECT pod_uid, from_us, to_us, basis FROM lost_pods WHERE pod_uid IN (SELECT value FROM json_each(:uids))
 """
-_LOST_AMOUNTS: Final = (
-    *("seconds", "microseconds", "measured_seconds", "measured_microseconds"),
-    *("used_seconds", "used_microseconds", "burst_seconds", "burst_microseconds"),
-)
-_LOST_KEY: Final = 11
-_ADD_LOST: Final = f"""
-INSERT INTO daily_lost VALUES ({", ".join("?" * (_LOST_KEY + len(_LOST_AMOUNTS)))})
-ON CONFLICT DO UPDATE SET {", ".join(f"{each} = {each} + excluded.{each}" for each in _LOST_AMOUNTS)}
-"""  # noqa: S608 (literals only)
+_ADD_LOST: Final = increase(DAILY_LOST)
 _LostKey = tuple[tuple[int, int], Row, CheckpointSource]
 """Start and end of the period, the numbers of a daily row, and the basis."""
 
@@ -132,7 +118,7 @@ class DailyRows:
         keys = self._gpu_time.keys() | self._measured.keys()
         numbers = numbers_of(connection, {period for period, _ in keys})
         connection.executemany(_ADD, sorted((numbers[key[0]], *key[1], *self._amounts(key)) for key in keys))
-        steps = [(*at, change) for at, change in sorted(self._steps.items()) if change]
+        steps = [NODE_STEPS.new(*at, change) for at, change in sorted(self._steps.items()) if change]
         connection.executemany(_ADD_STEP, steps)
         connection.executemany(_NO_STEP, [step[:2] for step in steps])
 

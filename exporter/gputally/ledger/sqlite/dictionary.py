@@ -7,19 +7,18 @@ from typing import Final
 
 from msgspec import json
 
-from gputally.ledger.price_columns import PRICE, price_of
+from gputally.ledger.price_columns import price_of
 from gputally.ledger.sqlite.rows import Key, Row, Rows
+from gputally.ledger.tables import allocations
+from gputally.ledger.tables.statements import insert_missing, listed
+from gputally.ledger.tables.table import AnyTable
 from gputally.model.allocation import Segment, State
 from gputally.model.price import Price
 
 Span = tuple[int, int | None, int]
 """Start and end (µs; None while it lasts) and µGPU."""
 _STATES: Final = {state.value: state for state in State}
-TERMS: Final = (
-    *("resource", "state", "tier", "tenant", "queue", "gpu_model", "pool"),
-    *("label_tier", "label_tenant", "label_gpu_model"),
-)
-"""The last three are the exported, limited label values; the others are the full names."""
+TERMS: Final = allocations.TERMS.fields
 _CACHE_SIZE = 20_000
 """The cache is cleared at this size, since the number of job names is unbounded."""
 _KEPT = 4096
@@ -27,8 +26,8 @@ _KEPT = 4096
 TEXTS: Final = "SELECT id, text FROM texts WHERE id IN (SELECT value FROM json_each(:ids))"
 POD_NAME: Final = "name"
 """The only dimension of pods and revisions that is stored as a text."""
-_ALL_TERMS: Final = f"SELECT id, {', '.join(TERMS)} FROM terms"  # noqa: S608 (literals only)
-_ALL_PRICES: Final = f"SELECT id, price_key, {', '.join(PRICE)} FROM prices"  # noqa: S608 (literals only)
+_ALL_TERMS: Final = f"SELECT id, {listed(TERMS)} FROM terms"  # noqa: S608 (literals only)
+_ALL_PRICES: Final = f"SELECT id, {listed(allocations.PRICES.fields)} FROM prices"  # noqa: S608 (literals only)
 
 
 def segment_of(span: Span, terms: Sequence[str], price: Price | None) -> Segment:
@@ -58,19 +57,13 @@ def _labels(tier: str, tenant: str, gpu_model: str, state: str) -> tuple[str, st
 
 
 class Dictionary:
-    """The rows of `table`, which has a number `id` and is unique by the `key` columns."""
+    """The rows of `table` by their number. Its fields begin with those of the key."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, table: str, key: Sequence[str], more: Sequence[str] = ()
-    ) -> None:
-        columns, marks = ", ".join((*key, *more)), ", ".join("?" * (len(key) + len(more)))
-        found = " AND ".join(f"{name} = ?" for name in key)
-        self._insert = (
-            f"INSERT INTO {table} ({columns}) VALUES ({marks}) "  # noqa: S608 (literals only)
-            f"ON CONFLICT ({', '.join(key)}) DO NOTHING RETURNING id"
-        )
-        self._select = f"SELECT id FROM {table} WHERE {found}"  # noqa: S608 (literals only)
-        self._by_number = f"SELECT {columns} FROM {table} WHERE id = ?"  # noqa: S608 (literals only)
+    def __init__(self, connection: sqlite3.Connection, table: AnyTable) -> None:
+        found = " AND ".join(f"{name} = ?" for name in table.fields if name in table.key)
+        self._insert = f"{insert_missing(table)} RETURNING {table.number}"
+        self._select = f"SELECT {table.number} FROM {table.name} WHERE {found}"  # noqa: S608 (declared names)
+        self._by_number = f"SELECT {listed(table.fields)} FROM {table.name} WHERE {table.number} = ?"  # noqa: S608 (declared names)
         self._connection = connection
         self._numbers: dict[Row, int] = {}
         self._rows: dict[int, Row] = {}

@@ -4,8 +4,8 @@ Integers of lost work are text: GPU-time and costs outgrow 64 bits.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -14,26 +14,15 @@ from gputally.ledger.sqlite.rows import Row, Rows
 from gputally.ledger.sqlite.victims import DECIDED, TOGETHER, read_together
 from gputally.model.lost_work import CheckpointSource, LostPod, LostWork
 
-if TYPE_CHECKING:  # of the writer alone
-    from gputally.accounting.changes import Changes
-
-INSERT_LOST_WORK: Final = "INSERT OR REPLACE INTO lost_work VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LOST_WORK: Final = """
 SELECT victim_uid, gpu_time, costs, basis, checkpoint_us, members, stalled_gpu_time, at_intervals, is_final
 FROM lost_work JOIN disruptions USING (victim_uid)
 WHERE {victims}
 """
-INSERT_LOST_POD: Final = "INSERT OR REPLACE INTO lost_pods VALUES (?, ?, ?, ?, ?)"
-REVISE_LOST_PODS: Final = "DELETE FROM lost_pods WHERE victim_uid = ?"
-WITHDRAW_LOST_WORK: Final = "DELETE FROM lost_work WHERE victim_uid = ?"
 _LOST_PODS: Final = """
 SELECT victim_uid, pod_uid, from_us, to_us, basis FROM disruptions JOIN lost_pods USING (victim_uid)
 WHERE {victims}
 ORDER BY pod_uid
-"""
-INSERT_DELIVERY: Final = """
-INSERT INTO preemption_deliveries VALUES (?, ?, NULL, NULL)
-ON CONFLICT DO UPDATE SET result = NULL, finished_us = NULL, queued_us = excluded.queued_us WHERE result = 'withdrawn'
 """
 FINISH_DELIVERY: Final = (
     "UPDATE preemption_deliveries SET result = ?, finished_us = ? WHERE job_preemption = ? AND result IS NULL"
@@ -45,32 +34,6 @@ WHERE result IS NULL AND job_preemption > :after
 ORDER BY job_preemption LIMIT :limit
 """
 _PODS_COMPLETE: Final = "SELECT at_us FROM watches WHERE kind = 'pods'"
-
-
-def lost_work(changes: "Changes") -> Iterator[Row]:
-    """New and corrected losses."""
-    for each in filter(None, changes.lost_work.values()):
-        amounts = str(each.gpu_time), _pairs(each.costs)
-        basis = each.basis.value, each.checkpoint_us, each.members
-        others = str(each.stalled_gpu_time), _pairs(each.at_intervals), each.is_final
-        yield each.victim_uid, changes.at_us, *amounts, *basis, *others
-
-
-def lost_pods(changes: "Changes") -> Iterator[Row]:
-    """The pods of these losses."""
-    for each in filter(None, changes.lost_work.values()):
-        for pod in each.pods:
-            yield pod.uid, each.victim_uid, pod.from_us, pod.to_us, pod.basis.value
-
-
-def revised_lost_work(changes: "Changes") -> Iterator[Row]:
-    """The victims whose pods are replaced or removed."""
-    return ((uid,) for uid in changes.lost_work)
-
-
-def withdrawn_lost_work(changes: "Changes") -> Iterator[Row]:
-    """The pods that proved to be no victims."""
-    return ((uid,) for uid, each in changes.lost_work.items() if each is None)
 
 
 def read_lost_work(rows: Rows, values: Mapping[str, Any], *, victims: str = DECIDED) -> dict[str, LostWork]:
@@ -104,10 +67,6 @@ def _lost_work(row: Row, pods: Sequence[LostPod]) -> LostWork:
     )
 
 
-def _pairs(pairs: Sequence[tuple[str | int, int]]) -> str:
-    return msgspec.json.encode([[key, str(amount)] for key, amount in pairs]).decode()
-
-
 def read_pending(rows: Rows, *, after: str, limit: int) -> PendingDeliveries:
     """See `LedgerReader.pending_deliveries`."""
     [(total,)] = rows(_COUNT_PENDING, {})
@@ -120,10 +79,3 @@ def read_victims(rows: Rows, job_preemptions: Sequence[str]) -> VictimRecords:
     """See `LedgerReader.victims`."""
     ids = {"ids": json.dumps(list(job_preemptions))}
     return VictimRecords(list(read_together(rows, ids)), read_lost_work(rows, ids, victims=TOGETHER))
-
-
-def deliveries(changes: "Changes") -> Iterator[Row]:
-    """New ones. A row that exists stays as it is, unless the preemption was withdrawn and is reported again."""
-    for each in filter(None, changes.victims.values()):
-        if each.announced:
-            yield each.job_preemption, changes.at_us

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from gputally.ledger.sqlite.dictionary import TERMS, Dictionary
+from gputally.ledger.sqlite.dictionary import Dictionary
 from gputally.ledger.sqlite.rows import Row
+from gputally.ledger.tables.allocations import TERMS
 from gputally.model.allocation import Outcome
 
 _CURRENT: Final = "number = (SELECT max(number) FROM pod_revisions WHERE pod = {pod})"
@@ -45,7 +46,7 @@ _FOUND: Final = """
 SELECT uid_hash FROM json_each(?) AS wanted CROSS JOIN rolled_pods ON uid_hash = wanted.value
 """
 MARK: Final = """
-INSERT INTO meta VALUES ('detail_start_us', :before), ('roll_ups', '1')
+INSERT INTO meta (key, value) VALUES ('detail_start_us', :before), ('roll_ups', '1')
 ON CONFLICT (key) DO UPDATE SET value = CASE key
     WHEN 'roll_ups' THEN CAST(CAST(value AS INTEGER) + 1 AS TEXT)
     ELSE CAST(max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER)) AS TEXT)
@@ -90,7 +91,7 @@ class EndedPodsReader:
     def __init__(self, connection: sqlite3.Connection, *, before_us: int, page: int, pods: int) -> None:
         self._execute = connection.execute
         self._before = {"before": before_us, "pods": pods}
-        self._terms = Dictionary(connection, "terms", TERMS)
+        self._terms = Dictionary(connection, TERMS)
         self._page = page
         self._pods = pods
 

@@ -83,11 +83,12 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
-    steps, version = schema.migrations(), schema.version_of(connection)
-    newest = steps[-1][0]
-    if 0 < version < newest:
+    version, newest = schema.version_of(connection), schema.newest_schema()
+    if not version:
+        schema.create(connection)
+    elif version < newest:
         back_up(connection, path, upgrade=newest)
-    schema.migrate(connection, steps)
+        schema.migrate(connection, schema.migrations())
 
 
 def _examine(path: Path) -> None:

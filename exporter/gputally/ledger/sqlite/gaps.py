@@ -2,18 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gputally.ledger.price_columns import PRICE
 from gputally.ledger.records import AllocationRecord, GapSegment, GapSubject, ObservationGap, SegmentRecord, Window
 from gputally.ledger.sqlite import allocation_views
 from gputally.ledger.sqlite.allocation_views import POD_COLUMNS
 from gputally.ledger.sqlite.dictionary import TERMS
-from gputally.ledger.sqlite.rows import Row, Rows, insert_or
+from gputally.ledger.sqlite.rows import Row, Rows
 from gputally.model.allocation import Gap
-
-if TYPE_CHECKING:  # of the writer alone
-    from gputally.accounting.changes import Changes
 
 ENDED_IN_GAPS: Final = f"""
 SELECT {", ".join(f"s.{name}" for name in POD_COLUMNS)}, s.start_us, s.end_us, quantity, {", ".join(TERMS)},
@@ -41,7 +38,6 @@ SELECT node_uid, node, max(gone_us, :start), min(gone_by_us, :end) FROM node_end
 WHERE max(gone_us, :start) < min(gone_by_us, :end)
 ORDER BY node_uid
 """
-INSERT_INTERRUPTION: Final = insert_or(3, "REPLACE INTO interruptions")
 
 
 def gap(subject: GapSubject, row: Row) -> ObservationGap:
@@ -56,11 +52,6 @@ def gap_of(record: AllocationRecord, window: Window) -> Iterator[ObservationGap]
         start_us, end_us = max(record.gap.from_us, window.start_us), min(record.gap.to_us, window.end_us)
         if start_us < end_us:
             yield gap(GapSubject.ALLOCATION, (record.pod_uid, f"{record.namespace}/{record.name}", start_us, end_us))
-
-
-def interruptions(changes: "Changes") -> Iterator[Row]:
-    """Interruptions of watches."""
-    return ((kind.value, from_us, to_us) for (kind, from_us), to_us in changes.interruptions.items())
 
 
 def read_ended_in_gaps(rows: Rows, window: Window, page: int) -> Iterator[GapSegment]:

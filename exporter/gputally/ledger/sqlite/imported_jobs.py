@@ -10,15 +10,20 @@ from gputally.errors import LedgerError
 from gputally.ledger.records import IMPORTED, Window
 from gputally.ledger.sqlite.integrity import converted_errors
 from gputally.ledger.sqlite.writer import SqliteLedger
+from gputally.ledger.tables.allocations import IMPORTED as IMPORTED_ROWS
+from gputally.ledger.tables.statements import insert_missing, listed, on_conflict
+from gputally.ledger.tables.working import META
 from gputally.model.pod_record import PodRecord
 
 _KNOWN: Final = """
 SELECT p.uid, i.digest, (SELECT max(revision) FROM pod_revisions WHERE pod = p.id)
 FROM json_each(?) AS wanted CROSS JOIN pods p ON p.uid = wanted.value CROSS JOIN imported i ON i.pod = p.id
 """
-_KEEP: Final = "INSERT OR REPLACE INTO imported SELECT id, ? FROM pods WHERE uid = ?"
+_KEEP: Final = f"""
+INSERT INTO imported ({listed(IMPORTED_ROWS.fields)}) SELECT id, ? FROM pods WHERE uid = ? {on_conflict(IMPORTED_ROWS)}
+"""  # noqa: S608 (declared names)
 _START: Final = """
-INSERT INTO meta VALUES ('accounting_start_us', :start)
+INSERT INTO meta (key, value) VALUES ('accounting_start_us', :start)
 ON CONFLICT (key) DO UPDATE SET value = :start WHERE CAST(value AS INTEGER) > CAST(:start AS INTEGER)
 """
 
@@ -81,4 +86,4 @@ class SqliteImportLedger(SqliteLedger):
             self._connection.executemany(_KEEP, [(digests[uid], uid) for uid in records])
             self._connection.execute(_START, {"start": str(window.start_us)})
             if self._zone:
-                self._connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", self._zone)
+                self._connection.execute(insert_missing(META), self._zone)

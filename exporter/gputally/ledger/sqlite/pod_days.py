@@ -8,6 +8,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from gputally.ledger.tables.allocations import POD_DAYS
+from gputally.ledger.tables.statements import delete, insert_missing
 from gputally.model.allocation import Segment
 from gputally.model.units import US_PER_DAY
 
@@ -28,8 +30,8 @@ WHERE found.day <= (:end - 1) / {US_PER_DAY}
 
 It looks up which days there are, in the transaction that reads the pods: one that ends meanwhile moves to other days.
 """
-_ADD: Final = "INSERT OR IGNORE INTO pod_days VALUES (?, ?)"
-_DELETE: Final = "DELETE FROM pod_days WHERE day = ? AND pod = ?"
+_ADD: Final = insert_missing(POD_DAYS)
+_DELETE: Final = delete(POD_DAYS)
 _SPANS: Final = """
 SELECT pod, min(start_us), max(max(start_us, end_us - 1)) FROM pod_segments
 WHERE pod IN (SELECT id FROM pods WHERE uid IN (SELECT value FROM json_each(?))) GROUP BY pod

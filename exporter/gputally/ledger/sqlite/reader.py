@@ -51,12 +51,13 @@ from gputally.ledger.sqlite.gaps import read_ended_in_gaps
 from gputally.ledger.sqlite.integrity import converted_errors
 from gputally.ledger.sqlite.lost_time import read_lost
 from gputally.ledger.sqlite.named_tenants import NAMED, tenants_named
-from gputally.ledger.sqlite.priority_classes import CLASS_VERSIONS
 from gputally.ledger.sqlite.rows import Row, record_of
 from gputally.ledger.sqlite.segment_pages import page_readers
 from gputally.ledger.sqlite.usage import read_measured
 from gputally.ledger.sqlite.victims import read_disruptions, read_preemptions
 from gputally.ledger.sqlite.waits import later_records, read_pending_times, read_waits
+from gputally.ledger.tables.statements import select
+from gputally.ledger.tables.waits import PRIORITY_CLASSES
 from gputally.model.disruptions import CAUSES, Cause, VictimRecord
 from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay
@@ -66,6 +67,11 @@ from gputally.model.usage import AssignmentHour, UnallocatedHour
 META: Final = "SELECT key, value FROM meta"
 ROLL_UPS: Final = "SELECT value FROM meta WHERE key = 'roll_ups'"
 """Changes whenever allocations are rolled up."""
+CLASS_VERSIONS: Final = f"""
+{select(PRIORITY_CLASSES)}
+WHERE from_us < :end AND (to_us IS NULL OR to_us > :start)
+ORDER BY name, from_us
+"""
 NEXT_PAGE: Final = "SELECT uid FROM pods WHERE uid > :after ORDER BY uid LIMIT 1 OFFSET :pods"
 """The last UID of a page of :pods + 1 pods, if there are that many."""
 UNACCOUNTED_DAYS: Final = """

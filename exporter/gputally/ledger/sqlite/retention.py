@@ -12,6 +12,9 @@ from gputally.ledger.sqlite.pod_days import delete_days
 from gputally.ledger.sqlite.schema import INCREMENTAL
 from gputally.ledger.sqlite.usage import MEASURED
 from gputally.ledger.sqlite.waits import delete_old_waits
+from gputally.ledger.tables.daily import ROLLED_PODS
+from gputally.ledger.tables.statements import delete, insert, insert_missing
+from gputally.ledger.tables.usage import UNALLOCATED_USAGE, USAGE_HOURS
 from gputally.model.units import US_PER_DAY
 
 Transaction = Callable[[], AbstractContextManager[None]]
@@ -49,9 +52,7 @@ LIMIT {_DAYS}
 _DELETE_DAY: Final = f"""
 DELETE FROM unallocated_usage WHERE epoch = ? AND gpu = ? AND start_us >= ? AND start_us < ? + {US_PER_DAY}
 """  # noqa: S608 (numbers only)
-_INSERT: Final = """
-INSERT INTO unallocated_usage (epoch, gpu, start_us, node, unattributed, energy, open) VALUES (?, ?, ?, ?, ?, ?, 0)
-"""
+_INSERT: Final = insert(UNALLOCATED_USAGE)
 _PAGE: Final = 500
 """Pods looked at in one step."""
 _PODS: Final = 25
@@ -72,7 +73,7 @@ SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'accounting_start_us'
 UNION SELECT start_us FROM closed_periods UNION SELECT end_us FROM closed_periods
 """
 """Where sums of parts of days are asked for."""
-_DELETE_HOUR: Final = "DELETE FROM usage_hours WHERE assignment = ? AND start_us = ?"
+_DELETE_HOUR: Final = delete(USAGE_HOURS)
 _DELETE: Final = (
     f"DELETE FROM usage_assignments WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
     f"DELETE FROM lost_pods WHERE pod_uid IN {_UIDS}",  # noqa: S608 (literals only)
@@ -80,7 +81,7 @@ _DELETE: Final = (
     f"DELETE FROM pod_revisions WHERE pod IN {_OF_PODS}",  # noqa: S608 (literals only)
     f"DELETE FROM pods WHERE uid IN {_UIDS}",  # noqa: S608 (literals only)
 )
-_REMEMBER: Final = "INSERT OR IGNORE INTO rolled_pods VALUES (?)"
+_REMEMBER: Final = insert_missing(ROLLED_PODS)
 
 
 def roll_up_unallocated(connection: sqlite3.Connection, transaction: Transaction, *, before_us: int) -> Iterator[None]:
@@ -103,7 +104,7 @@ def _roll_up_days(connection: sqlite3.Connection, key: tuple[str, str], before_u
     bounds = {"epoch": key[0], "gpu": key[1], "before": before_us}
     days = connection.execute(_SUMS, bounds).fetchall()
     connection.executemany(_DELETE_DAY, [(*key, day_us, day_us) for day_us, *_ in days])
-    connection.executemany(_INSERT, [(*key, *row) for row in days])
+    connection.executemany(_INSERT, [(*key, *row, False) for row in days])
     if days:
         connection.execute(MARK, {"before": str(before_us)})
     return bool(days)
@@ -158,7 +159,7 @@ class RollUp:
         delete_days(self._connection, uids)
         for sql in _DELETE:
             self._connection.execute(sql, {"uids": json.dumps(uids)})
-        self._connection.executemany(_REMEMBER, [(uid_hash(uid),) for uid in uids])
+        self._connection.executemany(_REMEMBER, [ROLLED_PODS.new(uid_hash(uid)) for uid in uids])
         self.pods += len(uids)
 
     def _edges(self) -> list[int]:

@@ -1,15 +1,14 @@
-"""Rows of the file: their types, the statements that insert them, and records with their columns."""
+"""Rows of the file: their types, and records with their columns."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct, convert
 
+from gputally.ledger.tables import table
 from gputally.model.price import Price
 
-Row = tuple[Any, ...]
-
-
+Row = table.Row
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Row]]
 """Runs a statement with these parameters, in one transaction."""
 Key = tuple[Row, Price | None, int]
@@ -17,11 +16,6 @@ Key = tuple[Row, Price | None, int]
 Record = TypeVar("Record", bound=Struct)
 Amounts = tuple[int, ...]
 """Measured, used and burst (µs·µGPU), and energy (mJ)."""
-
-
-def insert_or(columns: int, into: str) -> str:
-    """The statement `INSERT OR ...` for a row with so many columns, such as `REPLACE INTO capacity`."""
-    return f"INSERT OR {into} VALUES ({', '.join('?' * columns)})"  # noqa: S608 (literals only)
 
 
 def record_of(type_: type[Record], row: Row) -> Record:

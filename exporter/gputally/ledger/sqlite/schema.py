@@ -1,12 +1,16 @@
-"""The schema of ledger files: its migrations, and what a file lacks."""
+"""The schema of ledger files: how new ones are made, the migrations of older ones, and what a file lacks."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from gputally.errors import LedgerError
+from gputally.ledger.tables.schema import TABLES
+from gputally.ledger.tables.statements import listed
+from gputally.ledger.tables.table import AnyTable, ColumnType
 
 INCREMENTAL: Final = 2
 SHRINKABLE: Final = f"PRAGMA auto_vacuum = {INCREMENTAL}"
@@ -18,18 +22,72 @@ APPLICATION_ID: Final = 0x47544C59
 """Identifies ledgers among SQLite files: "GTLY"."""
 LAST_READERS: Final = {0x67707574: "2e81ba83", 0x67746C79: "25890acc"}
 """What identifies the ledgers that development versions before 0.1.0 wrote, each with the last commit that reads it."""
+_DEFINITIONS: Final = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'table' DESC, rowid"
+FIRST: Final = 1
+"""The schema of 0.1.0. Each later one has a migration, which changes the files of the one before."""
+VIEWS: Final = "views.sql"
+SQL_TYPES: Final = {
+    ColumnType.BOOLEAN: "INTEGER",
+    ColumnType.INTEGER: "INTEGER",
+    ColumnType.BIG_INTEGER: "TEXT",
+    ColumnType.TEXT: "TEXT",
+    ColumnType.BYTES: "BLOB",
+}
 
 
 def newest_schema() -> int:
     """The schema that this version reads and writes."""
-    return migrations()[-1][0]
+    return max([FIRST, *(number for number, _ in migrations())])
 
 
 def migrations() -> list[tuple[int, str]]:
-    """(version, SQL) of every schema step, in order."""
-    folder = files("gputally.ledger.sqlite") / "migrations"
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return [(int(name.split("_")[0]), (folder / name).read_text()) for name in names]
+    """(version, SQL) of every schema step since the first schema, in order."""
+    return [(int(name.split("_")[0]), script) for name, script in _scripts() if name != VIEWS]
+
+
+def _scripts() -> Iterator[tuple[str, str]]:
+    folder = files("gputally.ledger.sqlite") / "sql"
+    for name in sorted(entry.name for entry in folder.iterdir()):
+        yield name, (folder / name).read_text()
+
+
+def new_schema() -> str:
+    """The SQL that makes all tables, indexes and views of a new file."""
+    return "\n".join([*map(definition, TABLES), views()])
+
+
+def views() -> str:
+    """The SQL that makes the views, each after a comment that says what a row is."""
+    return dict(_scripts())[VIEWS]
+
+
+def definition(table: AnyTable) -> str:
+    """The SQL that makes a table with its indexes. Rows are stored by their key, or by a number if they have one."""
+    numbered_by = table.number or _only_number(table)
+    primary = (numbered_by,) if numbered_by else table.key
+    parts = [
+        f"{column.name} {SQL_TYPES[column.type]}"
+        + (" PRIMARY KEY" if primary == (column.name,) else "" if column.nullable else " NOT NULL")
+        for column in table.columns
+    ]
+    if len(primary) > 1:
+        parts.append(f"PRIMARY KEY ({listed(primary)})")
+    if primary != table.key:
+        parts.append(f"UNIQUE ({listed(table.key)})")
+    indexes = (
+        f"CREATE INDEX {each.name} ON {table.name} ({listed(each.columns)})"
+        + (f" WHERE {each.where};" if each.where else ";")
+        for each in table.indexes
+    )
+    order = "" if numbered_by or table.has_large_rows else " WITHOUT ROWID"
+    made = f"CREATE TABLE {table.name} ({', '.join(parts)}){order};"
+    return "\n".join((made, *indexes))
+
+
+def _only_number(table: AnyTable) -> str:
+    """The one integer that is the key of a table, by which SQLite numbers rows anyway."""
+    types = {column.name: column.type for column in table.columns}
+    return table.key[0] if len(table.key) == 1 and types[table.key[0]] is ColumnType.INTEGER else ""
 
 
 def expect_current(path: Path, version: int) -> None:
@@ -48,6 +106,11 @@ def version_of(connection: sqlite3.Connection) -> int:
     """The schema of the ledger."""
     found: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return found
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make a ledger of the newest schema in an empty database."""
+    migrate(connection, [(newest_schema(), new_schema())])
 
 
 def migrate(connection: sqlite3.Connection, steps: list[tuple[int, str]]) -> None:
@@ -71,24 +134,40 @@ def is_new(connection: sqlite3.Connection) -> bool:
 
 
 def missing_part(connection: sqlite3.Connection) -> str | None:
-    """The first table, column, index or view that the schema of the ledger has, and its file lacks; in words.
+    """The first table, column, index or view that the ledger lacks, or would lack once it is upgraded; in words.
 
-    The schema must not be newer than this version's.
+    Its schema must not be newer than this version's.
     """
     version = version_of(connection)
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as whole:
-        migrate(whole, [step for step in migrations() if step[0] <= version])
-        if not version:
-            return "it has no schema"
-        found, parts = _parts(connection), _parts(whole)
-        for kind, name in parts:
-            if (kind, name) not in found:
-                return f"the {kind} {name} is missing"
-        for kind, name in parts:
-            columns = _columns(connection, kind, name)
-            for column in _columns(whole, kind, name):
-                if column not in columns:
-                    return f"the column {column[0]} of the {kind} {name} is missing or has another type"
+    if not version:
+        return "it has no schema"
+    definitions = connection.execute(_DEFINITIONS).fetchall()
+    with closing(_in_memory()) as found, closing(_in_memory()) as whole:
+        create(whole)
+        try:
+            found.executescript("".join(f"{sql};\n" for (sql,) in definitions))
+            found.execute(f"PRAGMA user_version = {version}")
+            migrate(found, migrations())
+        except sqlite3.Error as error:
+            return f"it cannot be upgraded: {error}"
+        return _difference(found, whole)
+
+
+def _in_memory() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None)
+
+
+def _difference(found: sqlite3.Connection, whole: sqlite3.Connection) -> str | None:
+    """What `found` lacks of the schema of `whole`."""
+    there, parts = _parts(found), _parts(whole)
+    for kind, name in parts:
+        if (kind, name) not in there:
+            return f"the {kind} {name} is missing"
+    for kind, name in parts:
+        columns = _columns(found, kind, name)
+        for column in _columns(whole, kind, name):
+            if column not in columns:
+                return f"the column {column[0]} of the {kind} {name} is missing or has another type"
     return None
 
 
@@ -98,7 +177,12 @@ def _parts(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def _columns(connection: sqlite3.Connection, kind: str, name: str) -> list[tuple[object, ...]]:
-    """Name and definition of the columns of a table or view; of an index, their order; none for a trigger."""
+    """Columns of a table or view, with type and place in the key; of an index, with their order; none for a trigger.
+
+    Columns that a migration added come last, and have a default that is not declared: each row that is written has all.
+    """
     if kind == "index":
         return [(column, place) for place, _, column in connection.execute(f"PRAGMA index_info({name})")]
-    return [column[1:] for column in connection.execute(f"PRAGMA table_info({name})")] if kind != "trigger" else []
+    if kind == "trigger":
+        return []
+    return connection.execute('SELECT name, type, "notnull", pk FROM pragma_table_info(?)', (name,)).fetchall()

@@ -6,24 +6,21 @@ Parameters are the window [:start, :end), the end of accounting :accounted, and 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import MeasuredTime, Window, pieces
 from gputally.ledger.sqlite.allocated_time import ReadPlan
 from gputally.ledger.sqlite.daily_sums import daily_measured
 from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows
+from gputally.ledger.tables.statements import listed, select
+from gputally.ledger.tables.usage import UNALLOCATED_USAGE, USAGE_ASSIGNMENTS, USAGE_HOURS, UnallocatedHourRow
 from gputally.model.price import Price
 from gputally.model.units import US_PER_HOUR
 from gputally.model.usage import AssignmentHour, AssignmentKey, AssignmentRecord, GpuHour, GpuKey, Hour, UnallocatedHour
 
-if TYPE_CHECKING:  # of the writer alone
-    from gputally.accounting.changes import Changes
-
-_ASSIGNMENT: Final = ("node", "gpu", "resource", "share", "seen_us", "after_us", "until_us", "ahead_us", "pod_uid")
-_HOUR: Final = ("from_us", "to_us", "measured", "used", "burst", "memory", "memory_us", "energy")
-_GPU_HOUR: Final = ("node", "unattributed", "energy")
-_OF_KEY: Final = " AND ".join(f"{name} = ?" for name in AssignmentKey._fields)
+_ASSIGNMENT: Final = USAGE_ASSIGNMENTS.rest
+_HOUR: Final = tuple(name for name in USAGE_HOURS.rest if name != "open")
 _NEXT_HOUR: Final = "SELECT min(start_us) FROM usage_hours WHERE start_us > :after AND start_us < :end"
 Terms = TypeVar("Terms")
 MEASURED: Final = """
@@ -58,46 +55,18 @@ WHERE {_PAGE} AND h.from_us - a.ahead_us < :end AND max(h.to_us, h.from_us + 1) 
 """  # noqa: S608 (literals only)
 
 
-def _columns(names: Sequence[str]) -> str:
-    return ", ".join(names)
-
-
-def _update(names: Sequence[str]) -> str:
-    """Unlike REPLACE, this does not update indexes of unchanged columns."""
-    return "DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in names)
-
-
-def _values(count: int) -> str:
-    return ", ".join("?" * count)
-
-
-UPSERT_ASSIGNMENT: Final = f"""
-INSERT INTO usage_assignments ({_columns(AssignmentKey._fields + _ASSIGNMENT)})
-VALUES ({_values(len(AssignmentKey._fields + _ASSIGNMENT))})
-ON CONFLICT ({_columns(AssignmentKey._fields)}) {_update(_ASSIGNMENT)}
-"""  # noqa: S608 (literals only)
-UPSERT_HOUR: Final = f"""
-INSERT INTO usage_hours (assignment, start_us, {_columns(_HOUR)}, open)
-SELECT assignment, {_values(len(_HOUR) + 2)} FROM usage_assignments WHERE {_OF_KEY}
-ON CONFLICT (assignment, start_us) {_update((*_HOUR, "open"))}
-"""  # noqa: S608 (literals only)
-UPSERT_UNALLOCATED: Final = f"""
-INSERT INTO unallocated_usage ({_columns(GpuKey._fields + _GPU_HOUR)}, open)
-VALUES ({_values(len(GpuKey._fields + _GPU_HOUR) + 1)})
-ON CONFLICT ({_columns(GpuKey._fields)}) {_update((*_GPU_HOUR, "open"))}
-"""  # noqa: S608 (literals only)
-_ASSIGNED: Final = f"SELECT {_columns(AssignmentKey._fields + _ASSIGNMENT)}, open, start_us, {_columns(_HOUR)}"
+_ASSIGNED: Final = f"SELECT {listed((*USAGE_ASSIGNMENTS.fields, 'open', 'start_us', *_HOUR))}"
 SELECT_ASSIGNED: Final = f"""
 {_ASSIGNED} FROM usage_hours INDEXED BY usage_hours_open CROSS JOIN usage_assignments USING (assignment)
 WHERE open
-ORDER BY {_columns(AssignmentKey._fields)}, start_us
+ORDER BY {listed(AssignmentKey._fields)}, start_us
 """
 ASSIGNED_IN_HOUR: Final = f"""
 {_ASSIGNED} FROM usage_hours CROSS JOIN usage_assignments USING (assignment)
 WHERE start_us = :start
-ORDER BY {_columns(AssignmentKey._fields)}
+ORDER BY {listed(AssignmentKey._fields)}
 """
-_UNALLOCATED: Final = f"SELECT {_columns(GpuKey._fields + _GPU_HOUR)}, open FROM unallocated_usage"  # noqa: S608 (literals only)
+_UNALLOCATED: Final = select(UNALLOCATED_USAGE)
 SELECT_UNALLOCATED: Final = f"""
 {_UNALLOCATED} INDEXED BY unallocated_usage_open
 WHERE open
@@ -106,36 +75,6 @@ ORDER BY start_us, epoch, gpu
 UNALLOCATED_IN_WINDOW: Final = (
     f"{_UNALLOCATED} WHERE start_us >= :start AND start_us < :end ORDER BY start_us, epoch, gpu"
 )
-
-
-def assignments(changes: "Changes") -> Iterator[Row]:
-    """The latest report of each device assignment, once."""
-    latest: dict[AssignmentKey, AssignmentRecord] = {}
-    for row in changes.assignment_usage.values():
-        known = latest.get(row.assignment.key)
-        if known is None or _report_order(known) <= _report_order(row.assignment):
-            latest[row.assignment.key] = row.assignment
-    for assignment in latest.values():
-        yield *assignment.key, *(getattr(assignment, name) for name in _ASSIGNMENT)
-
-
-def _report_order(assignment: AssignmentRecord) -> tuple[int, bool, bool]:
-    return assignment.seen_us, assignment.until_us is not None, assignment.pod_uid is not None
-
-
-def hours(changes: "Changes") -> Iterator[Row]:
-    """Latest hours of device assignments; byte·µs as text, since they outgrow 64 bits."""
-    for row in changes.assignment_usage.values():
-        hour = row.hour
-        spans = (hour.start_us, hour.from_us, hour.to_us)
-        memory = (str(hour.memory), hour.memory_us)
-        yield *spans, hour.measured, hour.used, hour.burst, *memory, hour.energy, row.open, *row.assignment.key
-
-
-def unallocated(changes: "Changes") -> Iterator[Row]:
-    """Latest hours of GPUs outside any allocation."""
-    for row in changes.unallocated_usage.values():
-        yield *row.key, row.node, row.hour.unattributed, row.hour.energy, row.open
 
 
 def hours_in(rows: Rows, window: Window) -> Iterator[int]:
@@ -161,9 +100,10 @@ def assignment_hour(row: Row) -> AssignmentHour:
 
 def unallocated_hour(row: Row) -> UnallocatedHour:
     """One row of SELECT_UNALLOCATED or UNALLOCATED_IN_WINDOW."""
-    epoch, gpu, start_us, node, unattributed, energy, is_open = row
-    hour = GpuHour(start_us=start_us, unattributed=unattributed, energy=energy)
-    return UnallocatedHour(key=GpuKey(epoch, gpu, start_us), node=node, hour=hour, open=bool(is_open))
+    found = UnallocatedHourRow(*row)
+    hour = GpuHour(start_us=found.start_us, unattributed=found.unattributed, energy=found.energy)
+    key = GpuKey(found.epoch, found.gpu, found.start_us)
+    return UnallocatedHour(key=key, node=found.node, hour=hour, open=bool(found.open))
 
 
 class MeasuredHour(NamedTuple):

@@ -4,31 +4,25 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import IMPORTED, PendingTime, Records, WaitRecord
-from gputally.ledger.sqlite.rows import Row
+from gputally.ledger.sqlite.rows import Row, records_of
+from gputally.ledger.tables.statements import listed, upsert
+from gputally.ledger.tables.waits import WAITS
+from gputally.ledger.tables.working import META
 from gputally.model.price import Price
 from gputally.model.verdicts import Reason
-from gputally.model.waits import PendingSegmentRow, UncreatedPodsSegment, WaitCause
+from gputally.model.waits import WaitCause
 
-if TYPE_CHECKING:  # of the writer alone
-    from gputally.accounting.changes import Changes
-
-UPSERT_UNCREATED: Final = (
-    "INSERT OR REPLACE INTO uncreated_waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-DELETE_UNCREATED: Final = "DELETE FROM uncreated_waits WHERE namespace = ? AND workload_uid = ? AND from_us = ?"
 DELETE_OLD_UNCREATED: Final = """
 DELETE FROM uncreated_waits WHERE (namespace, workload_uid, from_us) IN (
     SELECT namespace, workload_uid, from_us FROM uncreated_waits
     WHERE from_us < :before AND to_us < :before LIMIT :rows
 )
 """
-UPSERT_WAIT: Final = "INSERT OR REPLACE INTO waits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-DELETE_WAIT: Final = "DELETE FROM waits WHERE pod_uid = ? AND from_us = ?"
-_COLUMNS: Final = ", ".join(WaitRecord.__struct_fields__)
+_COLUMNS: Final = listed(WAITS.fields)
 _WAITS: Final = f"""
 SELECT {_COLUMNS} FROM waits
 WHERE from_us < :end AND (to_us IS NULL OR to_us > :start)
@@ -76,9 +70,10 @@ ORDER BY w.namespace, w.workload_uid, w.from_us LIMIT {_PAGE}
 _OFF: Final = ""
 """The value of `waits_from_us` in the table `meta` while waits are not recorded."""
 _KEEP: Final = """
-INSERT INTO meta VALUES ('waits_from_us', :start) ON CONFLICT (key) DO UPDATE SET value = :start WHERE value = ''
+INSERT INTO meta (key, value) VALUES ('waits_from_us', :start)
+ON CONFLICT (key) DO UPDATE SET value = :start WHERE value = ''
 """
-_NOT_RECORDED: Final = "INSERT OR REPLACE INTO meta VALUES ('waits_from_us', '')"
+_NOT_RECORDED: Final = upsert(META), META.new("waits_from_us", _OFF)
 _MOVE: Final = """
 UPDATE meta SET value = CAST(max(CAST(value AS INTEGER), :before) AS TEXT) WHERE key = 'waits_from_us' AND value <> ''
 """
@@ -93,7 +88,7 @@ def keep_start_of_waits(connection: sqlite3.Connection, *, start_us: int, has_wa
     if has_waits:
         connection.execute(_KEEP, {"start": start_us})
     else:
-        connection.execute(_NOT_RECORDED)
+        connection.execute(*_NOT_RECORDED)
 
 
 def later_records(meta: Mapping[str, str]) -> dict[Records, int | None]:
@@ -109,56 +104,16 @@ def later_records(meta: Mapping[str, str]) -> dict[Records, int | None]:
     return found
 
 
-def uncreated_waits(changes: "Changes") -> Iterator[Row]:
-    """New waits, and those with another end."""
-    return (_uncreated_row(each) for each in changes.uncreated_waits.values() if each)
-
-
-def withdrawn_uncreated_waits(changes: "Changes") -> Iterator[Row]:
-    """Waits that were charged otherwise later."""
-    return (key for key, each in changes.uncreated_waits.items() if each is None)
-
-
-def prices_of_waits(changes: "Changes") -> Iterator[Price]:
-    """The prices of all new waits, those of pods too."""
-    for row in filter(None, changes.waits.values()):
-        yield from filter(None, (row.wait.price, row.wait.highest))
-    for each in filter(None, changes.uncreated_waits.values()):
-        yield from filter(None, (each.price, each.highest))
-
-
-def _uncreated_row(each: UncreatedPodsSegment) -> Row:
-    workload = each.namespace, each.uid, each.from_us, each.to_us, each.kind, each.name, each.job_kind, each.job
-    why = each.tier, each.tenant, each.pods, each.quantity, each.reason.value, each.cause.value
-    lowest, highest = each.price.key if each.price else None, each.highest.key if each.highest else None
-    return *workload, *why, lowest, each.is_at_least, highest
-
-
-def waits(changes: "Changes") -> Iterator[Row]:
-    """New waits, and those with another end."""
-    return (_row(each) for each in changes.waits.values() if each)
-
-
-def withdrawn_waits(changes: "Changes") -> Iterator[Row]:
-    """Waits that were charged otherwise later."""
-    return (key for key, each in changes.waits.items() if each is None)
-
-
 def read_waits(
     rows: Callable[..., list[Row]], bounds: Mapping[str, int], pod_uid: str, named: tuple[str, str]
 ) -> Iterator[WaitRecord]:
     """Waits that overlap the bounds, of one pod, of those `named` so, or of all."""
     namespace, name = named
     if pod_uid:
-        return map(_record, rows(_WAITS_OF, {**bounds, "uid": pod_uid}))
+        return records_of(WaitRecord, rows(_WAITS_OF, {**bounds, "uid": pod_uid}))
     if name:
-        return map(_record, rows(_WAITS_NAMED, {**bounds, "namespace": namespace, "name": name}))
-    return map(_record, rows(_WAITS, bounds))
-
-
-def _record(row: Row) -> WaitRecord:
-    found = dict(zip(WaitRecord.__struct_fields__, row, strict=True))
-    return WaitRecord(**found | {"reason": Reason(found["reason"]), "cause": WaitCause(found["cause"])})
+        return records_of(WaitRecord, rows(_WAITS_NAMED, {**bounds, "namespace": namespace, "name": name}))
+    return records_of(WaitRecord, rows(_WAITS, bounds))
 
 
 def delete_old_waits(
@@ -176,14 +131,6 @@ def delete_old_waits(
                 if deleted:
                     connection.execute(_MOVE, {"before": before_us})
             yield
-
-
-def _row(row: PendingSegmentRow) -> Row:
-    wait = row.wait
-    pod = row.uid, wait.from_us, wait.to_us, row.namespace, row.name
-    why = wait.tier, wait.tenant, wait.quantity, wait.reason.value, wait.cause.value
-    charged = *(wait.occupant or ("", "")), wait.price.key if wait.price else None
-    return *pod, *why, *charged, wait.occupied, wait.highest.key if wait.highest else None
 
 
 def read_pending_times(rows: Callable[..., list[Row]], bounds: Mapping[str, int]) -> Iterator[PendingTime]:

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import starmap
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import msgspec
 
@@ -17,29 +18,29 @@ from gputally.accounting.totals.total import Lines, Total
 from gputally.errors import LedgerError
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.records import IMPORTED
-from gputally.ledger.sqlite import capacity, disruptions, gaps, integrity, usage, working_state
+from gputally.ledger.sqlite import integrity, usage
 from gputally.ledger.sqlite.allocation_tables import AllocationTables
 from gputally.ledger.sqlite.closed_periods import append_period
-from gputally.ledger.sqlite.disruptions import FINISH_DELIVERY, INSERT_DELIVERY, deliveries
+from gputally.ledger.sqlite.disruptions import FINISH_DELIVERY
 from gputally.ledger.sqlite.file import Lock, connect
 from gputally.ledger.sqlite.integrity import converted_errors, mark
-from gputally.ledger.sqlite.priority_classes import INSERT_CLASS_VERSION, class_versions
 from gputally.ledger.sqlite.reconciled_sums import increased, minus, stored_sums, sum_rows, touched_sums
 from gputally.ledger.sqlite.retention import RollUp, release_pages
 from gputally.ledger.sqlite.schema import missing_part
-from gputally.ledger.sqlite.victims import DELETE_VICTIM, INSERT_VICTIM, victims, withdrawn_victims
-from gputally.ledger.sqlite.waits import (
-    DELETE_UNCREATED,
-    DELETE_WAIT,
-    UPSERT_UNCREATED,
-    UPSERT_WAIT,
-    keep_start_of_waits,
-    prices_of_waits,
-    uncreated_waits,
-    waits,
-    withdrawn_uncreated_waits,
-    withdrawn_waits,
+from gputally.ledger.sqlite.waits import keep_start_of_waits
+from gputally.ledger.tables.statements import insert_missing, select, upsert
+from gputally.ledger.tables.working import (
+    KNOWN_VALUES,
+    META,
+    SERIES,
+    WATCHES,
+    KnownValueRow,
+    SeriesRow,
+    WatchRow,
 )
+from gputally.ledger.written import working_state
+from gputally.ledger.written.step import STEP
+from gputally.ledger.written.waits import prices_of_waits
 from gputally.model.allocation import Terms
 from gputally.model.kube.kinds import Kind
 from gputally.model.node_record import NodeRecord
@@ -47,6 +48,11 @@ from gputally.model.observation import Checkpoint
 from gputally.model.pod_record import PodRecord
 
 Record = TypeVar("Record")
+_BEGIN_META: Final = insert_missing(META)
+_UPSERT_META: Final = upsert(META)
+_WATCHES: Final = select(WATCHES)
+_KNOWN_VALUES: Final = select(KNOWN_VALUES)
+_SERIES: Final = select(SERIES)
 
 
 class SqliteLedger:
@@ -79,7 +85,7 @@ class SqliteLedger:
     def bind(self, cluster: str) -> None:
         """See `Ledger.bind`."""
         with converted_errors(self.path):
-            self._connection.execute("INSERT OR IGNORE INTO meta VALUES ('cluster', ?)", (cluster,))
+            self._connection.execute(_BEGIN_META, META.new("cluster", cluster))
             bound = self._meta("cluster")
         if bound != cluster:
             raise LedgerError(
@@ -147,7 +153,7 @@ class SqliteLedger:
         if start_us is None:
             return new_accounts(now_us)
         execute = self._connection.execute
-        watches = execute("SELECT kind, version, at_us, rules FROM watches")
+        watches = starmap(WatchRow, execute(_WATCHES))
         return Saved(
             accounting_start_us=int(start_us),
             evaluated_us=int(self._meta("evaluated_us") or start_us),
@@ -161,17 +167,17 @@ class SqliteLedger:
             documents={name: found for name, type_ in documents().items() if (found := self._working(name, type_))},
             series=dict(self._series()),
             known_values={
-                (label, value): KnownValue(*rest) for label, value, *rest in execute("SELECT * FROM known_values")
+                (each.label, each.value): KnownValue(each.grew_us, each.evicted_us)
+                for each in starmap(KnownValueRow, execute(_KNOWN_VALUES))
             },
             resumes={
-                Kind(kind): Checkpoint(version=version, at_us=at_us, rules=digest)
-                for kind, version, at_us, digest in watches
+                Kind(each.kind): Checkpoint(version=each.version, at_us=each.at_us, rules=each.rules)
+                for each in watches
             },
         )
 
     def _write(self, changes: Changes, *, is_first: bool) -> Lines:
         """Write all rows, and return the ledger's sums of them."""
-        many = self._connection.executemany
         stored, before = stored_sums(self._connection), touched_sums(self._connection, changes)
         allocated = self._allocations.append(changes)
         self._write_rows(changes)
@@ -179,43 +185,15 @@ class SqliteLedger:
         sums = increased(stored, more)
         marks = [("evaluated_us", str(changes.evaluated_us)), ("at_us", str(changes.at_us))]
         marks += set(sum_rows(sums)) - (set() if is_first else set(sum_rows(stored)))  # most stay as they are
-        many("INSERT OR REPLACE INTO meta VALUES (?, ?)", marks)
-        many("INSERT OR IGNORE INTO meta VALUES ('accounting_start_us', ?)", [(str(changes.accounting_start_us),)])
+        self._connection.executemany(_UPSERT_META, marks)
+        self._connection.execute(_BEGIN_META, META.new("accounting_start_us", str(changes.accounting_start_us)))
         return sums
 
     def _write_rows(self, changes: Changes) -> None:
-        many = self._connection.executemany
-        many(capacity.INSERT_CAPACITY, capacity.capacity(changes))
         self._allocations.store_prices(filter(None, changes.asset_prices.values()))
-        many(capacity.INSERT_ASSET_PRICE, capacity.asset_prices(changes))
-        many(capacity.INSERT_NODE_END, capacity.node_ends(changes))
-        many(capacity.INSERT_REREGISTRATION, capacity.reregistrations(changes))
-        many(INSERT_VICTIM, victims(changes))
-        many(DELETE_VICTIM, withdrawn_victims(changes))
-        many(INSERT_DELIVERY, deliveries(changes))
-        many(disruptions.WITHDRAW_LOST_WORK, disruptions.withdrawn_lost_work(changes))
-        many(disruptions.INSERT_LOST_WORK, disruptions.lost_work(changes))
-        many(disruptions.REVISE_LOST_PODS, disruptions.revised_lost_work(changes))
-        many(disruptions.INSERT_LOST_POD, disruptions.lost_pods(changes))
-        many(INSERT_CLASS_VERSION, class_versions(changes))
         self._allocations.store_prices(prices_of_waits(changes))
-        many(DELETE_WAIT, withdrawn_waits(changes))
-        many(UPSERT_WAIT, waits(changes))
-        many(DELETE_UNCREATED, withdrawn_uncreated_waits(changes))
-        many(UPSERT_UNCREATED, uncreated_waits(changes))
-        many(gaps.INSERT_INTERRUPTION, gaps.interruptions(changes))
-        many(usage.UPSERT_ASSIGNMENT, usage.assignments(changes))
-        many(usage.UPSERT_HOUR, usage.hours(changes))
-        many(usage.UPSERT_UNALLOCATED, usage.unallocated(changes))
-        many(working_state.UPSERT_SERIES, working_state.series(changes))
-        many("DELETE FROM series WHERE family = ? AND labels = ?", working_state.dropped_series(changes))
-        many("INSERT OR REPLACE INTO known_values VALUES (?, ?, ?, ?)", working_state.known_values(changes))
-        many("DELETE FROM known_values WHERE label = ? AND value = ?", working_state.forgotten(changes))
-        many("INSERT OR REPLACE INTO working VALUES (?, ?, ?)", working_state.working(changes))
-        many("DELETE FROM working WHERE kind = ? AND uid = ?", working_state.dropped(changes))
-        many("DELETE FROM histories WHERE kind = ? AND uid = ? AND ordinal >= ?", working_state.outdated(changes))
-        many(working_state.INSERT_HISTORY, working_state.histories(changes))
-        many("INSERT OR REPLACE INTO watches VALUES (?, ?, ?, ?)", working_state.watches(changes))
+        for statement, rows in STEP:
+            self._connection.executemany(statement, rows(changes))
 
     def _marked(self) -> bool:
         """Mark a ledger with an accounting. Imported jobs need no marker: they can be imported again."""
@@ -253,11 +231,10 @@ class SqliteLedger:
         return tuple(decoder.decode(document) for (document,) in documents)
 
     def _series(self) -> list[tuple[tuple[Total, Labels], Series]]:
-        found = self._connection.execute("SELECT * FROM series")
         return [
             (
-                (Total(family), tuple(json.loads(labels))),
-                Series(created, int(a), int(b), int(floor), floor_us, shown_us),
+                (Total(each.family), tuple(json.loads(each.labels))),
+                Series(each.created_us, int(each.a), int(each.b), int(each.floor), each.floor_us, each.shown_us),
             )
-            for family, labels, created, a, b, floor, floor_us, shown_us in found
+            for each in starmap(SeriesRow, self._connection.execute(_SERIES))
         ]

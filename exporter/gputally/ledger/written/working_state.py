@@ -1,21 +1,24 @@
-"""The working state of the accounting as rows: pods, nodes and other documents, counters, label values and watches."""
+"""The working state of the accounting: documents, counters, label values, watches, and PriorityClasses."""
 
 import json
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from gputally.accounting.changes import UNKNOWN, Changes
-from gputally.ledger.sqlite.rows import Row, insert_or
+from gputally.ledger.tables.table import Row
+from gputally.ledger.tables.waits import PRIORITY_CLASSES
+from gputally.ledger.tables.working import HISTORIES, INTERRUPTIONS, KNOWN_VALUES, SERIES, WATCHES, WORKING
 from gputally.model.allocation import Segment, Terms
 from gputally.model.history import grown
 from gputally.model.node_record import NodeRecord
 from gputally.model.pod_record import PodRecord
 
-UPSERT_SERIES: Final = insert_or(8, "REPLACE INTO series")
-INSERT_HISTORY: Final = insert_or(4, "REPLACE INTO histories")
+_version_row: Final = attrgetter(*PRIORITY_CLASSES.fields)
+DELETE_OUTDATED: Final = "DELETE FROM histories WHERE kind = ? AND uid = ? AND ordinal >= ?"
 _HEAD: Final = 8
 """Entries of a history that are stored in its document; most pods have fewer."""
 
@@ -24,8 +27,16 @@ def series(changes: Changes) -> Iterator[Row]:
     """Changed counters; integers as text, since they outgrow 64 bits."""
     for (total, labels), s in changes.series.items():
         if s is not None:
-            numbers = (str(s.a), str(s.b), str(s.floor))
-            yield total.value, json.dumps(labels), s.created_us, *numbers, s.floor_us, s.shown_us
+            yield SERIES.new(
+                family=total.value,
+                labels=json.dumps(labels),
+                created_us=s.created_us,
+                a=str(s.a),
+                b=str(s.b),
+                floor=str(s.floor),
+                floor_us=s.floor_us,
+                shown_us=s.shown_us,
+            )
 
 
 def dropped_series(changes: Changes) -> Iterator[Row]:
@@ -37,7 +48,7 @@ def known_values(changes: Changes) -> Iterator[Row]:
     """Changed label values, exported now or before."""
     for (label, value), each in changes.known_values.items():
         if each is not None:
-            yield label, value, each.grew_us, each.evicted_us
+            yield KNOWN_VALUES.new(label, value, grew_us=each.grew_us, evicted_us=each.evicted_us)
 
 
 def forgotten(changes: Changes) -> Iterator[Row]:
@@ -51,7 +62,7 @@ def working(changes: Changes) -> Iterator[Row]:
     for kind, records in _working(changes):
         for uid, record in records.items():
             if record is not None:
-                yield kind, uid, encode(_short(record))
+                yield WORKING.new(kind, uid, encode(_short(record)))
 
 
 def _short(record: object) -> object:
@@ -73,7 +84,7 @@ def histories(changes: Changes) -> Iterator[Row]:
             if record and len(record.terms) > _HEAD:
                 kept = changes.known.get(uid, UNKNOWN).terms if kind == "pod" else 0
                 for ordinal, terms in enumerate(record.terms[max(kept, _HEAD) :], max(kept, _HEAD)):
-                    yield kind, uid, ordinal, encode(terms)
+                    yield HISTORIES.new(kind, uid, ordinal, encode(terms))
 
 
 def outdated(changes: Changes) -> Iterator[Row]:
@@ -97,9 +108,19 @@ def dropped(changes: Changes) -> Iterator[Row]:
 def watches(changes: Changes) -> Iterator[Row]:
     """The checkpoints of the watches."""
     return (
-        (kind.value, checkpoint.version, checkpoint.at_us, checkpoint.rules)
+        WATCHES.new(kind.value, version=checkpoint.version, at_us=checkpoint.at_us, rules=checkpoint.rules)
         for kind, checkpoint in changes.resumes.items()
     )
+
+
+def class_versions(changes: Changes) -> Iterator[Row]:
+    """New and ended versions of PriorityClasses."""
+    return map(_version_row, changes.priority_classes.values())
+
+
+def interruptions(changes: Changes) -> Iterator[Row]:
+    """Interruptions of watches."""
+    return (INTERRUPTIONS.new(kind.value, from_us, to_us) for (kind, from_us), to_us in changes.interruptions.items())
 
 
 def _working(changes: Changes) -> tuple[tuple[str, dict[str, Any]], ...]:
