@@ -10,14 +10,14 @@ from gputally.agent import agent_settings
 from gputally.aggregator import settings
 from gputally.catalog.reference import GROUPS, document
 from gputally.process.settings import Setting, variable
-from hack import chart
+from hack import chart, ledger_tables
 from monitoring.chart_rules import chart_rules, defaults
 from monitoring.config import ConfigInvalid, read
 from monitoring.generate import generated, groups
 
 ROOT: Final = Path(__file__).parents[1]
-BEGIN: Final = "<!-- begin: flags, written by `make generate` from {module} -->\n"
-END: Final = "<!-- end: flags -->\n"
+BEGIN: Final = "<!-- begin: {part}, written by `make generate` from {source} -->\n"
+END: Final = "<!-- end: {part} -->\n"
 
 
 def metrics(_: str) -> str:
@@ -27,12 +27,21 @@ def metrics(_: str) -> str:
 
 def with_flags(page: str, *, module: str, table: Iterable[Setting]) -> str:
     """The page with an updated table of flags; ValueError if the page lacks the markers."""
-    opening = BEGIN.format(module=module)
+    return _with_part(page, "flags", source=module, text=flags(table))
+
+
+def with_tables(page: str) -> str:
+    """The page with an updated table of the ledger's tables; ValueError if the page lacks the markers."""
+    return _with_part(page, "tables", source="gputally.ledger.tables", text=ledger_tables.document())
+
+
+def _with_part(page: str, part: str, *, source: str, text: str) -> str:
+    opening, closing = BEGIN.format(part=part, source=source), END.format(part=part)
     before, begin, rest = page.partition(opening)
-    _, end, after = rest.partition(END)
+    _, end, after = rest.partition(closing)
     if not (begin and end):
-        raise ValueError(f"the page needs the lines {opening.strip()} and {END.strip()}")
-    return before + begin + flags(table) + end + after
+        raise ValueError(f"the page needs the lines {opening.strip()} and {closing.strip()}")
+    return before + begin + text + end + after
 
 
 def flags(table: Iterable[Setting]) -> str:
@@ -56,6 +65,7 @@ def _default(text: str) -> str:
 
 GENERATED: Final[Mapping[str, Callable[[str], str]]] = {
     "docs/metrics.md": metrics,
+    "docs/accounting.md": with_tables,
     "docs/configuration.md": partial(with_flags, module="gputally.aggregator.settings", table=settings.SETTINGS),
     "docs/agent.md": partial(with_flags, module="gputally.agent.agent_settings", table=agent_settings.SETTINGS),
     f"{chart.CHART}/Chart.yaml": chart.with_version,

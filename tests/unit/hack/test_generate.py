@@ -9,31 +9,39 @@ from hack.generate import BEGIN, END, main, outdated, with_flags
 from monitoring.config import Config, ConfigInvalid
 from monitoring.generate import boards, groups
 
-MARK = BEGIN.format(module="gputally.aggregator.settings")
+MARK = BEGIN.format(part="flags", source="gputally.aggregator.settings")
+CLOSING = END.format(part="flags")
 
 
 def test_the_table_of_flags_replaces_what_stands_between_its_marks() -> None:
     page = with_flags(
-        f"before\n{MARK}outdated line\n{END}after\n", module="gputally.aggregator.settings", table=SETTINGS
+        f"before\n{MARK}outdated line\n{CLOSING}after\n", module="gputally.aggregator.settings", table=SETTINGS
     )
 
     assert page.startswith(f"before\n{MARK}| Flag |")
-    assert page.endswith(f"|\n{END}after\n")
+    assert page.endswith(f"|\n{CLOSING}after\n")
     assert "outdated line" not in page
     assert "`--web.listen-address HOST:PORT` | `GPUTALLY_WEB_LISTEN_ADDRESS` | `:9836`" in page
 
 
 def test_a_page_without_the_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="needs the lines"):
-        with_flags(BEGIN.format(module="other") + END, module="gputally.aggregator.settings", table=SETTINGS)
+        with_flags(
+            BEGIN.format(part="flags", source="other") + CLOSING, module="gputally.aggregator.settings", table=SETTINGS
+        )
 
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Path:
     """A root with the pages of which only a part is generated."""
     (tmp_path / "docs").mkdir()
-    for page, module in (("configuration", "aggregator.settings"), ("agent", "agent.agent_settings")):
-        (tmp_path / f"docs/{page}.md").write_text(BEGIN.format(module=f"gputally.{module}") + END)
+    for page, part, source in (
+        ("configuration", "flags", "aggregator.settings"),
+        ("agent", "flags", "agent.agent_settings"),
+        ("accounting", "tables", "ledger.tables"),
+    ):
+        marks = BEGIN.format(part=part, source=f"gputally.{source}") + END.format(part=part)
+        (tmp_path / f"docs/{page}.md").write_text(marks)
     (tmp_path / CHART).mkdir(parents=True)
     (tmp_path / CHART / "Chart.yaml").write_text("version: 0.0.0\n")
     (tmp_path / VALUES).write_text("# -- A port.\nport: 80\n")
@@ -43,7 +51,7 @@ def pages(tmp_path: Path) -> Path:
 def test_a_file_is_outdated_until_it_holds_what_the_code_says(pages: Path) -> None:
     stale = [path for path in outdated(pages) if path.parent.name == "docs"]
 
-    assert {path.name for path in stale} == {"metrics.md", "configuration.md", "agent.md"}
+    assert {path.name for path in stale} == {"accounting.md", "metrics.md", "configuration.md", "agent.md"}
     assert main([], pages) == 0
     assert outdated(pages) == {}
 
