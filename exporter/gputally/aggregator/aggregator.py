@@ -19,7 +19,7 @@ from gputally.aggregator.agent_client import agent_client, client_certificate_ex
 from gputally.aggregator.agent_pulls import puller
 from gputally.aggregator.budget_watch import budget_task
 from gputally.aggregator.intake import Intake
-from gputally.aggregator.ledger_maintenance import keep_checked, keep_rolled_up
+from gputally.aggregator.ledger_maintenance import keep_added_up, keep_checked, keep_rolled_up
 from gputally.aggregator.owner_lookup import OwnerWalk
 from gputally.aggregator.pages import PODS_PATH, allocations_now, health_sections, live_routes, page_links, pod_sections
 from gputally.aggregator.period_closer import PeriodCloser
@@ -221,6 +221,7 @@ async def _run(
         tasks.create_task(owners.run(), name="owners")
         tasks.create_task(writer.keep_flushed(), name="ledger")
         tasks.create_task(keep_checked(writer.ledger.check, health.ledger, clock=clock), name="ledger check")
+        tasks.create_task(keep_added_up(writer), name="ledger sums")
         watch_all(api, pipeline, clock=clock, tasks=tasks)
         tasks.create_task(intake.release(), name="release")
         tasks.create_task(freeze_heap(intake), name="freeze heap")

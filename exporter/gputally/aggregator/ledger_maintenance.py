@@ -1,4 +1,4 @@
-"""Maintains the ledger: checks its integrity and rolls old allocations up, slow enough not to delay anything else."""
+"""Maintains the ledger: checks it, adds up what ended and rolls the oldest up, slow enough not to delay anything."""
 
 import asyncio
 import logging
@@ -25,8 +25,10 @@ ROLL_UP_INTERVAL_SECONDS: Final = 3_600.0
 """Pause between two passes; those that find nothing are short."""
 NONE_CLOSED_SECONDS: Final = 10.0
 """Pause while no closed period is known: after a start, these are read only once all events are accounted."""
-ROLL_UP_REST: Final = 9
-"""Ratio of the pause after a step to the step's duration."""
+ADD_UP_INTERVAL_SECONDS: Final = 3_600.0
+"""Pause between two passes. What is not added up yet is only read slower."""
+STEP_REST: Final = 9
+"""Ratio of the pause after a step of either to the step's duration."""
 
 
 async def keep_checked(check: Check, health: LedgerHealth, *, clock: Clock) -> None:
@@ -83,8 +85,20 @@ async def _roll_up(writer: LedgerWriter, before_us: int) -> None:
             logger.info("%d allocations that ended before %s are rolled up into daily rows", pods, before)
 
 
+async def keep_added_up(writer: LedgerWriter) -> None:
+    """Forever: store sums of the allocations that have ended, for reports."""
+    while True:
+        try:
+            pods = await _run(writer, writer.ledger.add_up())
+        except LedgerUnwritable as error:
+            logger.warning("%s; sums for reports are stored later", error)
+        else:
+            logger.debug("%d allocations that have ended are added up for reports", pods)
+        await asyncio.sleep(ADD_UP_INTERVAL_SECONDS)
+
+
 async def _run(writer: LedgerWriter, steps: Iterator[int]) -> int:
-    """Take all steps, each between two writes; returns how many allocations they rolled up."""
+    """Take all steps, each between two writes; returns of how many allocations they were."""
     pods = 0
     while True:
         started = time.monotonic()
@@ -92,4 +106,4 @@ async def _run(writer: LedgerWriter, steps: Iterator[int]) -> int:
         if not isinstance(result, int):
             return pods
         pods = result
-        await asyncio.sleep(ROLL_UP_REST * (time.monotonic() - started))
+        await asyncio.sleep(STEP_REST * (time.monotonic() - started))

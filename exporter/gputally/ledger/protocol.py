@@ -90,6 +90,15 @@ class Ledger(Protocol):
         Raises: LedgerUnwritable; the rest is rolled up by a later call.
         """
 
+    def add_up(self) -> Iterator[int]:
+        """Store sums of the allocations that have ended, which let readers answer sooner; no answer depends on them.
+
+        Each step is one small transaction, and must run as `write` does; writes may continue in between. Yields the
+        number of allocations added up so far.
+
+        Raises: LedgerUnwritable; the rest is added up by a later call.
+        """
+
 
 class LedgerReader(Protocol):
     """Reads a ledger while any process writes it, without locks and without writes.

@@ -67,6 +67,9 @@ class SlowLedger:
     def roll_up(self, before_us: int) -> Iterator[int]:
         raise NotImplementedError
 
+    def add_up(self) -> Iterator[int]:
+        raise NotImplementedError
+
     def bind(self, cluster: str) -> None:
         raise NotImplementedError
 

@@ -127,6 +127,7 @@ def test_a_start_reads_no_table_of_the_past_as_a_whole(path: Path, monkeypatch: 
         "json_each",
         "wanted",
         "meta",
+        "summed_pages",  # one row for thousands of pods
         "CONSTANT",
     }
 

@@ -67,6 +67,8 @@ def import_file(options: ImportOptions) -> int:
                 ledger.expect_zone(options.source, options.time_zone)
             for counts in import_jobs(ledger, file.rows(), plan):
                 progress(f"{counts.imported:,} jobs ...")
+            for pods in ledger.add_up():
+                progress(f"adding up, {pods:,} jobs ...")
     return _finish(options, file, counts)
 
 

@@ -114,6 +114,8 @@ async def _import(task: _Task, access: PrometheusAccess, progress: ProgressLine)
                     import_rows(ledger, rows, plan, counts)
                     rows = []
             import_rows(ledger, rows, plan, counts)
+            for pods in ledger.add_up():
+                progress(f"adding up, {pods:,} pods ...")
         notes = [*reader.notes(), *scan.nodes.notes(), *allocated.notes()]
         return _Result(scan, counts, notes, api.warnings, bool(allocated.excesses()))
 

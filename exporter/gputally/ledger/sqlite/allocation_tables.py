@@ -18,6 +18,7 @@ from gputally.accounting.totals.total import Lines, Total
 from gputally.ledger.price_columns import price_columns, price_of
 from gputally.ledger.sqlite.dictionary import Dictionary, segment_of
 from gputally.ledger.sqlite.ended_pods import rolled_up
+from gputally.ledger.sqlite.finished_pages import FinishedPages
 from gputally.ledger.sqlite.pod_days import add_days
 from gputally.ledger.sqlite.rows import Row
 from gputally.ledger.tables.allocations import (
@@ -102,6 +103,7 @@ class AllocationTables:
         self._terms = Dictionary(connection, TERMS)
         self._prices = Dictionary(connection, PRICES)
         self._dictionaries = (self._texts, self._terms, self._prices)
+        self.finished = FinishedPages(connection)
         self.ignored = 0
         """Revisions of allocations that are rolled up."""
 
@@ -126,6 +128,7 @@ class AllocationTables:
                 unchanged = min(changes.known.get(uid, UNKNOWN).segments, previous)
                 plans.append(_Plan(record, pod or self._new_pod(record), number + 1, unchanged, previous))
         plans.sort(key=lambda plan: plan.pod)  # in table order, each page is visited once
+        self.finished.withdraw(plan.pod for plan in plans)
         replaced = list(self._replaced(plans))
         many = self._connection.executemany
         many(_INSERT_REVISION, (self._revision(plan, changes.at_us) for plan in plans))
@@ -159,6 +162,7 @@ class AllocationTables:
         """The transaction was rolled back."""
         for dictionary in self._dictionaries:
             dictionary.forget()
+        self.finished.forget()
 
     def _known(self, uids: Iterable[str]) -> dict[str, tuple[int, int, int, int]]:
         """Pod, number, revision and how many segments of the last revision that is there, by UID."""

@@ -14,7 +14,7 @@ from gputally.ledger.records import CapacityRecord, NodeSteps, pieces
 from gputally.ledger.sqlite import dictionary
 from gputally.ledger.sqlite.allocation_views import CLIP_FROM, CLIP_TO, IN_PAGE
 from gputally.ledger.sqlite.rows import Row, Rows
-from gputally.ledger.sqlite.segment_pages import segment_pages
+from gputally.ledger.sqlite.segment_pages import all_pods, segment_pages
 from gputally.ledger.tables.nodes import CAPACITY
 from gputally.ledger.tables.statements import listed
 from gputally.model.price import Asset, Price, Purchase
@@ -137,7 +137,7 @@ def read_capacity(rows: Rows, bounds: Mapping[str, Any], held: Mapping[str, int]
 def read_steps(rows: Rows, bounds: Mapping[str, Any], page: int) -> Iterator[NodeSteps]:
     """The changes of the allocated µGPU by the UID of the node; those of a million segments need 32 MB."""
     numbered, named = (defaultdict[Any, _Steps](lambda: (array("q"), array("q"))) for _ in range(2))
-    for segments in segment_pages(rows, bounds, ("node_uid",), page=page):
+    for segments in segment_pages(rows, all_pods(rows, bounds, page=page), ("node_uid",)):
         for uid, _, _, *span, _, _, _, _ in segments:
             _hold(numbered[uid], *span)
     for uid, *span in rows(ROLLED_STEPS, bounds):

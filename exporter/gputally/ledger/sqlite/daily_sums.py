@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from gputally.errors import DetailRolledUp
 from gputally.ledger.records import JOB
-from gputally.ledger.sqlite.dictionary import POD_NAME, TERMS, Names
-from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows
+from gputally.ledger.row_labels import OF_TERMS, POD_NAME, Key
+from gputally.ledger.sqlite.dictionary import labels_of
+from gputally.ledger.sqlite.rows import Amounts, Row, Rows
 from gputally.model.units import US_PER_SECOND, to_datetime
 
 DETAIL_START: Final = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'detail_start_us'"
@@ -46,7 +47,7 @@ def expect_whole_days(rows: Rows, bounds: Mapping[str, int], by: Iterable[str], 
 
 def daily_allocated(
     rows: Rows, bounds: Mapping[str, int], own: Sequence[str], cuts: Sequence[int], *, with_jobs: bool
-) -> Iterator[tuple[Row, int, Row, Row]]:
+) -> Iterator[tuple[Row, int, tuple[int, int, int], tuple[int, int]]]:
     """The dimensions `own`, terms, price and number of the period; the GPU-time; the names of the job; and its waits.
 
     Waits are the number of pods that were bound, and how long they had waited (µs). Without jobs, their names are 0.
@@ -76,8 +77,7 @@ def daily_measured(
         for row in rows(sql, {"period": number}):
             known = found.setdefault((*row[:-7], bisect_right(cuts, start_us)), [0, 0, 0, 0])
             known[:] = map(int.__add__, known, _joined(row[-7:]))
-    names = Names(rows, own)
-    names.load(found)
+    names = labels_of(rows, own, found)
     for values, amounts in found.items():
         yield names.key(values, by), tuple(amounts)
 
@@ -94,8 +94,7 @@ def daily_lost(
         for number, start_us, _ in rows(_PERIODS, bounds)
         for row in rows(sql, {"period": number})
     ]
-    names = Names(rows, own)
-    names.load(values for values, *_ in found)
+    names = labels_of(rows, own, [values for values, *_ in found])
     for values, basis, amounts in found:
         pairs = zip(amounts[::2], amounts[1::2], strict=True)
         yield (names.key(values, by), basis), tuple(seconds * US_PER_SECOND + rest for seconds, rest in pairs)
@@ -103,7 +102,7 @@ def daily_lost(
 
 def _own_key(by: Sequence[str]) -> tuple[list[str], str]:
     """The dimensions of pods and revisions, and the columns by which daily rows are added up."""
-    own = [each for each in dict.fromkeys(by) if each not in TERMS]
+    own = [each for each in dict.fromkeys(by) if each not in OF_TERMS]
     return own, ", ".join((*(f"{each}_text" for each in own), "terms", "nullif(price, 0)"))
 
 

@@ -1,14 +1,15 @@
 """Texts, terms and prices are stored once: rows name them by number."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
 from msgspec import json
 
 from gputally.ledger.price_columns import price_of
-from gputally.ledger.sqlite.rows import Key, Row, Rows
+from gputally.ledger.row_labels import RowLabels
+from gputally.ledger.sqlite.rows import Row, Rows
 from gputally.ledger.tables import allocations
 from gputally.ledger.tables.statements import insert_missing, listed
 from gputally.ledger.tables.table import AnyTable
@@ -24,8 +25,6 @@ _CACHE_SIZE = 20_000
 _KEPT = 4096
 """At most as many stay between transactions: many are those of pods that do not recur."""
 TEXTS: Final = "SELECT id, text FROM texts WHERE id IN (SELECT value FROM json_each(:ids))"
-POD_NAME: Final = "name"
-"""The only dimension of pods and revisions that is stored as a text."""
 _ALL_TERMS: Final = f"SELECT id, {listed(TERMS)} FROM terms"  # noqa: S608 (literals only)
 _ALL_PRICES: Final = f"SELECT id, {listed(allocations.PRICES.fields)} FROM prices"  # noqa: S608 (literals only)
 
@@ -100,36 +99,28 @@ class Dictionary:
         self._rows.clear()
 
 
-class Names:
-    """Names rows of numbers: the values of `own`, dimensions of pods and revisions, then terms, price and period."""
+class Numbered:
+    """See `Meanings`."""
 
-    def __init__(self, rows: Rows, own: Sequence[str]) -> None:
-        self.own = own
-        self._places = {each: place for place, each in enumerate(own)}
+    def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._terms: dict[int, Mapping[str, str]] = {}
-        self._texts: dict[int, str] = {}
-        self._prices: dict[int, Price] = {}
 
     def term(self, number: int) -> Mapping[str, str]:
-        """The values of TERMS, which may have been written during the read."""
+        """See `Meanings.term`; they may have been written during the read."""
         if number not in self._terms:
             self._terms = {each: dict(zip(TERMS, row, strict=True)) for each, *row in self._rows(_ALL_TERMS, {})}
         return self._terms[number]
 
-    def load(self, rows: Iterable[Row]) -> None:
-        """Load the texts and prices of these rows."""
-        places = [place for place, each in enumerate(self.own) if each != POD_NAME]
-        ids = json.encode(list({row[place] for row in rows for place in places})).decode()
-        self._texts = dict(self._rows(TEXTS, {"ids": ids}))
-        self._prices = {number: price_of(*price) for number, *price in self._rows(_ALL_PRICES, {})}
+    def prices(self) -> Mapping[int, Price]:
+        """See `Meanings.prices`."""
+        return {number: price_of(*price) for number, *price in self._rows(_ALL_PRICES, {})}
 
-    def key(self, row: Row, by: Sequence[str]) -> Key:
-        """The labels `by`, price and period of a row; its names are loaded."""
-        *values, term, price, period = row
-        texts, terms, places = self._texts, self.term(term), self._places
-        labels = [
-            values[places[each]] if each == POD_NAME else texts[values[places[each]]] if each in places else terms[each]
-            for each in by
-        ]
-        return tuple(labels), self._prices.get(price), period
+    def texts(self, numbers: Iterable[int]) -> Mapping[int, str]:
+        """See `Meanings.texts`."""
+        return dict(self._rows(TEXTS, {"ids": json.encode([*numbers]).decode()}))
+
+
+def labels_of(rows: Rows, own: Sequence[str], found: Collection[Row]) -> RowLabels:
+    """Names rows of numbers, with the values of `own` dimensions of pods and revisions."""
+    return RowLabels(Numbered(rows), own, rows=found, jobs=())

@@ -18,6 +18,7 @@ from gputally.ledger.sqlite.closed_periods import check_chain
 from gputally.ledger.sqlite.copies import sync
 from gputally.ledger.sqlite.pod_days import LASTING
 from gputally.ledger.sqlite.schema import missing_part, newest_schema, version_of
+from gputally.ledger.sqlite.summed_pages import differing_sums
 from gputally.model.units import US_PER_DAY
 
 if TYPE_CHECKING:  # of operators alone
@@ -63,6 +64,8 @@ CROSS JOIN pod_segments s
 WHERE w.kind = 'pod'
 """
 """The balance minus the current allocations of pods."""
+_SAMPLE: Final = "SELECT page FROM summed_pages ORDER BY random() LIMIT 20"
+"""A second or two of computing."""
 logger = logging.getLogger(__name__)
 _TEXT = """\
 {name} has been the ledger of an accounting. If it is missing or empty, it was lost, and gputally does not start:
@@ -119,6 +122,8 @@ def steps(file: sqlite3.Connection) -> Iterator[None]:
         yield from _expect(_incomplete(file, first, first + _NEWEST))
     for walk in _walks(file):
         yield from _check_rows(file, walk)
+    for (page,) in file.execute(_SAMPLE).fetchall():
+        yield from _expect(differing_sums(file, page))
 
 
 def _unbalanced(connection: sqlite3.Connection) -> str | None:

@@ -5,7 +5,7 @@ Parameters are the window [:start, :end), the end of accounting :accounted, and 
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Generic
+from typing import TYPE_CHECKING, Final, Generic
 
 from msgspec import json
 
@@ -15,10 +15,13 @@ from gputally.ledger.records import Window, pieces
 from gputally.ledger.sqlite.allocated_time import ReadPlan
 from gputally.ledger.sqlite.daily_sums import daily_lost
 from gputally.ledger.sqlite.disruptions import lost_pod
-from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows
+from gputally.ledger.sqlite.rows import Amounts, Row, Rows
 from gputally.ledger.sqlite.usage import MEASURED, MeasuredHour, Parts, Terms, divided, parts_of
 from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.price import Price
+
+if TYPE_CHECKING:
+    from gputally.ledger.row_labels import Key
 
 _PAGE: Final = """
 SELECT pod_uid, from_us, to_us, basis FROM lost_pods l

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 import msgspec
 
 from gputally.errors import DetailRolledUp, LedgerError
+from gputally.ledger.allocated_sums import SumsBy
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, VictimRecords
 from gputally.ledger.records import (
@@ -33,15 +34,7 @@ from gputally.ledger.records import (
     Window,
 )
 from gputally.ledger.sqlite import allocation_views, capacity, gaps, usage
-from gputally.ledger.sqlite.allocated_time import (
-    ReadPlan,
-    Sums,
-    SumsBy,
-    allocated_times,
-    by_labels,
-    read_progress,
-    read_sums,
-)
+from gputally.ledger.sqlite.allocated_time import ReadPlan, read_progress, read_sums
 from gputally.ledger.sqlite.capacity import read_bindings, read_capacity, read_node_ends, read_steps
 from gputally.ledger.sqlite.closed_periods import read_closed
 from gputally.ledger.sqlite.daily_sums import expect_whole_days
@@ -51,8 +44,8 @@ from gputally.ledger.sqlite.gaps import read_ended_in_gaps
 from gputally.ledger.sqlite.integrity import converted_errors
 from gputally.ledger.sqlite.lost_time import read_lost
 from gputally.ledger.sqlite.named_tenants import NAMED, tenants_named
+from gputally.ledger.sqlite.page_readers import page_readers
 from gputally.ledger.sqlite.rows import Row, record_of
-from gputally.ledger.sqlite.segment_pages import page_readers
 from gputally.ledger.sqlite.usage import read_measured
 from gputally.ledger.sqlite.victims import read_disruptions, read_preemptions
 from gputally.ledger.sqlite.waits import later_records, read_pending_times, read_waits
@@ -65,8 +58,8 @@ from gputally.model.units import US_PER_DAY, to_datetime
 from gputally.model.usage import AssignmentHour, UnallocatedHour
 
 META: Final = "SELECT key, value FROM meta"
-ROLL_UPS: Final = "SELECT value FROM meta WHERE key = 'roll_ups'"
-"""Changes whenever allocations are rolled up."""
+ROLL_UPS: Final = "SELECT value FROM meta WHERE key IN ('roll_ups', 'withdrawn_sums') ORDER BY key"
+"""Changes whenever allocations are rolled up, or stored sums are withdrawn."""
 CLASS_VERSIONS: Final = f"""
 {select(PRIORITY_CLASSES)}
 WHERE from_us < :end AND (to_us IS NULL OR to_us > :start)
@@ -144,8 +137,8 @@ class SqliteRows:
     def _undisturbed(self, read: Callable[[], Found]) -> Found:
         """The result of a read that sees each allocation once.
 
-        Allocations that are rolled up while their pages are read would count twice or not at all. Then the read is
-        repeated in one transaction, at the price of a larger WAL.
+        Allocations that are rolled up while their pages are read would count twice or not at all, and so would those
+        whose stored sums are withdrawn. Then the read is repeated in one transaction, at the price of a larger WAL.
         """
         before, found = self._rows(ROLL_UPS), read()
         if self._rows(ROLL_UPS) == before:
@@ -204,7 +197,7 @@ class SqliteLedgerReader(SqliteRows):
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`."""
         _expect(by, DIMENSIONS)
-        return allocated_times(self._sums(window, SumsBy(by), cuts)[0])
+        return self._sums(window, SumsBy(by), cuts)[0]
 
     def allocated_with_jobs(
         self, window: Window, by: Sequence[str], *, jobs_by: Sequence[str], cuts: Sequence[int] = ()
@@ -212,8 +205,7 @@ class SqliteLedgerReader(SqliteRows):
         """See `LedgerReader.allocated_with_jobs`."""
         _expect(by, DIMENSIONS)
         _expect(jobs_by, by)
-        sums, sets = self._sums(window, SumsBy(by, jobs_by), cuts)
-        return allocated_times(sums), sets
+        return self._sums(window, SumsBy(by, jobs_by), cuts)
 
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """See `LedgerReader.measured`."""
@@ -224,7 +216,7 @@ class SqliteLedgerReader(SqliteRows):
             expect_whole_days(self._rows, bounds, by, cuts)
             return read_measured(self._rows, bounds, by, plan)
 
-        return sorted(self._undisturbed(read), key=by_labels)
+        return sorted(self._undisturbed(read), key=_by_labels)
 
     def lost(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[LostTime]:
         """See `LedgerReader.lost`."""
@@ -235,7 +227,7 @@ class SqliteLedgerReader(SqliteRows):
             expect_whole_days(self._rows, bounds, by, cuts)
             return read_lost(self._rows, bounds, by, plan)
 
-        return sorted(self._undisturbed(read), key=lambda each: (*by_labels(each), each.basis))
+        return sorted(self._undisturbed(read), key=lambda each: (*_by_labels(each), each.basis))
 
     def usage(self, window: Window) -> Iterator[AssignmentHour]:
         """See `LedgerReader.usage`."""
@@ -338,10 +330,10 @@ class SqliteLedgerReader(SqliteRows):
         """See `LedgerReader.closed_periods`."""
         return read_closed(self._rows)
 
-    def _sums(self, window: Window, sums_by: SumsBy, cuts: Sequence[int]) -> tuple[Sums, list[JobSet]]:
+    def _sums(self, window: Window, sums_by: SumsBy, cuts: Sequence[int]) -> tuple[list[AllocatedTime], list[JobSet]]:
         bounds, plan = self._bounds(window), ReadPlan(cuts, self.page_pods)
 
-        def read() -> tuple[Sums, list[JobSet]]:
+        def read() -> tuple[list[AllocatedTime], list[JobSet]]:
             expect_whole_days(self._rows, bounds, sums_by.by, cuts)
             is_alone = bool(cuts) or self._connection.in_transaction
             with page_readers(self.path, self._rows, is_alone=is_alone) as readers:
@@ -359,6 +351,11 @@ class SqliteLedgerReader(SqliteRows):
             for uid, end_us in self._rows(capacity.LAST_ROLLED_UP, bounds):
                 ends[uid] = max(end_us, ends.get(uid, 0))
         return ends
+
+
+def _by_labels(found: MeasuredTime | LostTime) -> tuple[Row, str, int]:
+    """The order of sums."""
+    return found.labels, found.price.key if found.price else "", found.period
 
 
 def _expect(by: Sequence[str], known: Sequence[str]) -> None:

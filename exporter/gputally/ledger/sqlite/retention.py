@@ -8,6 +8,7 @@ from typing import Final
 
 from gputally.ledger.sqlite.daily_rows import DailyLost, DailyRows, hour_of
 from gputally.ledger.sqlite.ended_pods import MARK, EndedPods, EndedPodsReader, uid_hash
+from gputally.ledger.sqlite.finished_pages import FinishedPages
 from gputally.ledger.sqlite.pod_days import delete_days
 from gputally.ledger.sqlite.schema import INCREMENTAL
 from gputally.ledger.sqlite.usage import MEASURED
@@ -59,7 +60,8 @@ _PODS: Final = 25
 """Pods rolled up in one transaction."""
 _HOURS: Final = 500
 """Hours of usage rolled up in one transaction."""
-_OF_PODS: Final = "(SELECT id FROM pods WHERE uid IN (SELECT value FROM json_each(:uids)))"
+_NUMBERS: Final = "SELECT id FROM pods WHERE uid IN (SELECT value FROM json_each(:uids))"
+_OF_PODS: Final = f"({_NUMBERS})"
 _UIDS: Final = "(SELECT value FROM json_each(:uids))"
 _HOURS_OF: Final = f"""
 SELECT h.assignment, h.start_us, a.pod_uid, a.resource, {MEASURED}
@@ -113,8 +115,11 @@ def _roll_up_days(connection: sqlite3.Connection, key: tuple[str, str], before_u
 class RollUp:
     """Rolls up what ended before `before_us`, a midnight in UTC. Each step is one transaction of some milliseconds."""
 
-    def __init__(self, connection: sqlite3.Connection, transaction: Transaction, *, before_us: int) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, transaction: Transaction, finished: FinishedPages, *, before_us: int
+    ) -> None:
         self._connection = connection
+        self._finished = finished
         self._transaction = transaction
         self._before_us = before_us
         self._reader = EndedPodsReader(connection, before_us=before_us, page=_PAGE, pods=_PODS)
@@ -156,6 +161,8 @@ class RollUp:
         return is_done
 
     def _delete(self, uids: Sequence[str]) -> None:
+        numbers = self._connection.execute(_NUMBERS, {"uids": json.dumps(uids)}).fetchall()
+        self._finished.withdraw(number for (number,) in numbers)
         delete_days(self._connection, uids)
         for sql in _DELETE:
             self._connection.execute(sql, {"uids": json.dumps(uids)})

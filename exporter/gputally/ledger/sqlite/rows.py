@@ -6,13 +6,10 @@ from typing import Any, TypeVar
 from msgspec import Struct, convert
 
 from gputally.ledger.tables import table
-from gputally.model.price import Price
 
 Row = table.Row
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Row]]
 """Runs a statement with these parameters, in one transaction."""
-Key = tuple[Row, Price | None, int]
-"""Labels, price and period."""
 Record = TypeVar("Record", bound=Struct)
 Amounts = tuple[int, ...]
 """Measured, used and burst (µs·µGPU), and energy (mJ)."""

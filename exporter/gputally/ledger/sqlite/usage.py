@@ -6,18 +6,21 @@ Parameters are the window [:start, :end), the end of accounting :accounted, and 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import MeasuredTime, Window, pieces
 from gputally.ledger.sqlite.allocated_time import ReadPlan
 from gputally.ledger.sqlite.daily_sums import daily_measured
-from gputally.ledger.sqlite.rows import Amounts, Key, Row, Rows
+from gputally.ledger.sqlite.rows import Amounts, Row, Rows
 from gputally.ledger.tables.statements import listed, select
 from gputally.ledger.tables.usage import UNALLOCATED_USAGE, USAGE_ASSIGNMENTS, USAGE_HOURS, UnallocatedHourRow
 from gputally.model.price import Price
 from gputally.model.units import US_PER_HOUR
 from gputally.model.usage import AssignmentHour, AssignmentKey, AssignmentRecord, GpuHour, GpuKey, Hour, UnallocatedHour
+
+if TYPE_CHECKING:
+    from gputally.ledger.row_labels import Key
 
 _ASSIGNMENT: Final = USAGE_ASSIGNMENTS.rest
 _HOUR: Final = tuple(name for name in USAGE_HOURS.rest if name != "open")

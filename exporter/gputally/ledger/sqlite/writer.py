@@ -128,12 +128,17 @@ class SqliteLedger:
 
     def roll_up(self, before_us: int) -> Iterator[int]:
         """See `Ledger.roll_up`."""
-        roll_up = RollUp(self._connection, self._transaction, before_us=before_us)
+        roll_up = RollUp(self._connection, self._transaction, self._allocations.finished, before_us=before_us)
         with converted_errors(self.path):
             for _ in roll_up.steps():
                 yield roll_up.pods
             for _ in release_pages(self._connection, self._transaction):
                 yield roll_up.pods
+
+    def add_up(self) -> Iterator[int]:
+        """See `Ledger.add_up`."""
+        with converted_errors(self.path):
+            yield from self._allocations.finished.steps(self._transaction)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -141,6 +141,32 @@ class PodDayRow(Struct, frozen=True):
 POD_DAYS: Final = Table("pod_days", PodDayRow, key=("day", "pod"))
 
 
+class SummedPageRow(Struct, frozen=True):
+    """A page of 5,000 pods with consecutive numbers, of which reports read sums by day instead of segments.
+
+    Pages count from 0. `left_out` are the pods that the sums do not have, as JSON: they had not ended.
+    """
+
+    page: int
+    left_out: str
+
+
+SUMMED_PAGES: Final = Table("summed_pages", SummedPageRow, key=("page",))
+
+
+class PageSumRow(Struct, frozen=True):
+    """What the pods of a page were allocated on a day (UTC, since the epoch), by job, terms and price, as bytes."""
+
+    page: int
+    day: int
+    sums: bytes
+
+
+PAGE_SUMS: Final = Table(
+    "page_sums", PageSumRow, key=("page", "day"), indexes=(Index("page_sums_day", ("day",)),), has_large_rows=True
+)
+
+
 class JobOutcomeRow(Struct, frozen=True):
     """A Job of batch/v1 whose pods request GPUs, as last observed."""
 

@@ -1,0 +1,111 @@
+"""Sums of allocated time, and the jobs among them, from rows of numbers of any storage, which are named at the end.
+
+A row begins with the values of `SumsBy.own`, terms and price.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from msgspec import json
+
+from gputally.ledger.job_sets import JobSets
+from gputally.ledger.page_groups import Group
+from gputally.ledger.records import AllocatedTime, JobSet, pieces
+from gputally.ledger.row_labels import JOB_NAME, OF_TERMS, Key, Meanings, Numbers, RowLabels
+
+_NAMES: Final = json.Decoder(list[int])
+
+
+class SumsBy(NamedTuple):
+    """The dimensions of the sums, and those of the different jobs among them; None without jobs."""
+
+    by: Sequence[str]
+    jobs_by: Sequence[str] | None = None
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The dimensions of pods and revisions, that of the job first."""
+        found = (each for each in dict.fromkeys(self.by) if each not in OF_TERMS)
+        return tuple(sorted(found, key=lambda each: each != JOB_NAME))
+
+
+class AllocatedSums:
+    """Adds up rows; `cuts` divide them into periods."""
+
+    def __init__(self, meanings: Meanings, sums_by: SumsBy, cuts: Sequence[int]) -> None:
+        self._has_job = JOB_NAME in sums_by.own
+        self._shared = sums_by.own[self._has_job :]
+        self._by = sums_by.by
+        self._cuts = cuts
+        self._meanings = meanings
+        self._sums: defaultdict[Numbers, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+        """GPU-time (µs·µGPU) by what rows share, and by the name of the job, or 0."""
+        self._jobs = None if sums_by.jobs_by is None else JobSets(self._shared, sums_by.jobs_by, meanings.term)
+
+    def add(self, found: Iterable[Numbers]) -> None:
+        """Add segments: quantity, start, end, wait, and the names of the job."""
+        sums, jobs, cuts = self._sums, self._jobs, self._cuts
+        for *values, quantity, from_us, to_us, wait_us, namespace, kind, name in found:
+            job = values.pop(0) if self._has_job else 0
+            for piece in pieces(from_us, to_us, cuts):
+                row = (*values, piece[0])
+                sums[row][job] += quantity * (piece[2] - piece[1])
+                if jobs is not None:
+                    jobs.add(row, (namespace, kind, name), (0, 0) if wait_us is None else (1, wait_us))
+                    wait_us = None  # noqa: PLW2901 - a pod is bound in one period
+
+    def add_grouped(self, found: Iterable[Numbers]) -> None:
+        """Add sums: namespace and kind of the jobs, quantity, time, number and sum of waits, and names as JSON."""
+        sums, jobs = self._sums, self._jobs
+        for *values, namespace, kind, quantity, time_us, bound, wait_us, names in found:
+            job = values.pop(0) if self._has_job else 0
+            row = (*values, 0)
+            sums[row][job] += quantity * time_us
+            if jobs is not None:
+                jobs.add_all(row, (namespace, kind), _NAMES.decode(names), (bound, wait_us))
+
+    def add_groups(self, found: Iterable[Group], period: int) -> None:
+        """Add the groups of one period, which know the dimensions `KEPT` of pods and revisions."""
+        for group in found:
+            values = {"namespace": group.namespace, "job_kind": group.kind}
+            row = (*(values[each] for each in self._shared), group.terms, group.price, period)
+            sums, quantity = self._sums[row], group.quantity
+            if self._has_job:
+                for job, time_us in zip(group.jobs, group.times, strict=True):
+                    sums[job] += quantity * time_us
+            else:
+                sums[0] += quantity * sum(group.times)
+            if self._jobs is not None:
+                self._jobs.add_group(row, group)
+
+    def add_daily(self, found: Iterable[tuple[Numbers, int, tuple[int, int, int], tuple[int, int]]]) -> None:
+        """Add rows with their period, each with its sum, and the names and the waits of a job."""
+        for values, gpu_time, names, waits in found:
+            job, row = (values[0], values[1:]) if self._has_job else (0, values)
+            self._sums[row][job] += gpu_time
+            if self._jobs is not None:
+                self._jobs.add(row, names, waits)
+
+    def found(self) -> tuple[list[AllocatedTime], list[JobSet]]:
+        """The sums in the order of their labels, prices and periods, and the jobs."""
+        jobs = {each for sums in self._sums.values() for each in sums} if self._has_job else ()
+        labels = RowLabels(self._meanings, self._shared, rows=self._sums, jobs=jobs)
+        times = [
+            AllocatedTime(labels=named, price=price, gpu_time=gpu_time, period=period)
+            for (shared, price, period), sums in self._merged(labels)
+            for named, gpu_time in zip(labels.of_jobs(shared, self._by, sums), sums.values(), strict=True)
+        ]
+        times.sort(key=attrgetter("labels"))  # which leaves prices and periods in order
+        return times, [] if self._jobs is None else [*self._jobs.found(labels)]
+
+    def _merged(self, labels: RowLabels) -> list[tuple[Key, defaultdict[int, int]]]:
+        """The sums by job, by other labels, price and period, in the order of prices and periods."""
+        found: dict[Key, defaultdict[int, int]] = {}
+        for row, sums in self._sums.items():
+            merged = found.setdefault(labels.key(row, self._by), sums)
+            if merged is not sums:
+                for job, gpu_time in sums.items():
+                    merged[job] += gpu_time
+        return sorted(found.items(), key=lambda each: (each[0][1].key if each[0][1] else "", each[0][2]))
