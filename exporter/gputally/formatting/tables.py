@@ -34,7 +34,8 @@ def write_rows(file: TextIO, columns: Sequence[str], rows: Iterable[Row], *, out
 
 def write_document(file: TextIO, document: Mapping[str, Any]) -> None:
     """Write one JSON document, decimals as numbers."""
-    file.write(json.format(_ENCODER.encode(document), indent=2).decode() + "\n")
+    file.write(json.format(_ENCODER.encode(document), indent=2).decode())
+    file.write("\n")
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:

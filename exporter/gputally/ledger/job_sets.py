@@ -1,7 +1,6 @@
 """Collects the different jobs of rows of numbers, and the waits of their pods."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
 from operator import mul
 from typing import Final, NamedTuple
 
@@ -60,15 +59,23 @@ class JobSets:
             self.add_all(row, (group.namespace, group.kind), group.jobs, (sum(group.bound), sum(group.wait_us)))
             return
         found, first = self._of(row), self._first_number(group.namespace, group.kind)
-        waits = zip(group.bound, group.wait_us, strict=True) if group.bound else repeat((0, 0))
-        for name, some in zip(group.jobs, waits, strict=False):
-            self._add(found, name, first + name, some)
+        for name in group.jobs:
+            if known := found.get(name):
+                known.jobs.add(first + name)
+            else:
+                found[name] = JobGroup({first + name}, [0, 0])
+        for name, bound, wait_us in zip(group.jobs, group.bound, group.wait_us, strict=False):
+            waits = found[name].waits
+            waits[0] += bound
+            waits[1] += wait_us
 
     def found(self, labels: RowLabels) -> Iterator[JobSet]:
         """All jobs."""
         found: dict[Key, _ByJob] = {}
         for row, by_job in self._groups.items():
-            _merge(found.setdefault(labels.key(row, self.by), {}), by_job)
+            known = found.setdefault(labels.key(row, self.by), by_job)
+            if known is not by_job:
+                _merge(known, by_job)
         for (shared, price, period), by_job in found.items():
             named = labels.of_jobs(shared, self.by, by_job)
             for each, (jobs, waits) in zip(named, by_job.values(), strict=True):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, TextIO
 
 from msgspec import Struct, structs
@@ -60,6 +61,7 @@ _TOTAL_OF_NOTHING: Final = BillRow(
     cost_per_unit=None,
     is_lost_upper_bound=False,
 )
+_AMOUNTS: Final = tuple(each for each in BillRow.__struct_fields__ if each != "labels")
 _ALL: Final = 99
 """Percent from which on all counts as measured: starts and ends of pods lie within the hours of agents."""
 EMPTY: Final = (BillRows((), _TOTAL_OF_NOTHING),)
@@ -195,12 +197,15 @@ def _shown_amounts(row: BillRow, names: Iterable[str]) -> list[object]:
 
 def documents(columns: Sequence[str], found: Sequence[BillRows]) -> list[dict[str, Any]]:
     """The rows for JSON, without totals."""
-    return [dict(zip(columns, row.labels, strict=True)) | row_values(row) for each in found for row in each.rows]
+    amounts_of, names = attrgetter(*_AMOUNTS), (*columns, *_AMOUNTS)
+    return [dict(zip(names, (*row.labels, *amounts_of(row)), strict=True)) for each in found for row in each.rows]
 
 
 def row_values(row: BillRow | ChangeRow) -> dict[str, Any]:
     """A row for JSON, without labels."""
-    return {name: value for name, value in structs.asdict(row).items() if name != "labels"}
+    values = structs.asdict(row)
+    del values["labels"]
+    return values
 
 
 def document_of(

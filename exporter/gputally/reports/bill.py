@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -29,6 +30,13 @@ TIMES: Final = (
 """The fields of a line that are GPU-time (µs·µGPU)."""
 COSTS: Final = ("cost", "idle_cost", "lost_cost", "unallocated_cost")
 """The fields of a line that are money, see `COST_UNIT`."""
+_SUMMED: Final = (*TIMES, *COSTS, "energy", "bound", "wait_us")
+_STATES: Final[Mapping[str, str]] = {
+    State.STARTING: "starting",
+    State.GANG_WAIT: "gang_wait",
+    State.TERMINATING: "terminating",
+}
+"""The fields of a line that are parts of its GPU-time, by the state of a cell."""
 TEAM_BY: Final = ("tenant", "job")
 """The dimensions by which the cells of a team bill are read: the tenant is the first column."""
 Part = TypeVar("Part", Cell, LineJobs, LostCell, UsageCell, UnobservedCell)
@@ -106,24 +114,19 @@ def bill_of(
     found, measured = list(cells), list(usage)
     unpriced = currency_of_unpriced(found) if unpriced is None else unpriced
     empty = Line(labels=(), currency="", unobserved=None if unobserved is None else 0)
-    lines, totals = _Sums(unpriced, empty), _Sums(unpriced, empty)
+    sums = _Sums(unpriced, empty)
     for cell in found:
-        lines.add(cell, cell.labels)
-        totals.add(cell, ())
+        sums.add(cell)
     for some in jobs:
-        lines.add_jobs(some, some.labels)
-        totals.add_jobs(some, ())
+        sums.add_jobs(some)
     for each in measured:
-        lines.add_usage(each, each.labels)
-        totals.add_usage(each, ())
+        sums.add_usage(each)
     for loss in lost:
-        lines.add_lost(loss, loss.labels)
-        totals.add_lost(loss, ())
+        sums.add_lost(loss)
     for gap in unobserved or ():
-        lines.add_unobserved(gap, gap.labels)
-        totals.add_unobserved(gap, ())
-    ordered = sorted(lines.found(), key=lambda line: (line.currency, -line.cost, -line.gpu_time, line.labels))
-    return Bill(tuple(ordered), tuple(sorted(totals.found(), key=lambda line: line.currency)))
+        sums.add_unobserved(gap)
+    ordered = sorted(sums.found(), key=lambda line: (line.currency, -line.cost, -line.gpu_time, line.labels))
+    return Bill(tuple(ordered), tuple(sorted(sums.totals(), key=lambda line: line.currency)))
 
 
 def currency_of_unpriced(cells: Iterable[Cell]) -> str:
@@ -141,56 +144,83 @@ class _Sums:
         self._lines: dict[tuple[tuple[str, ...], str], Line] = {}
         self._jobs: dict[tuple[tuple[str, ...], str], list[set[int]]] = {}
 
-    def add(self, cell: Cell, labels: tuple[str, ...]) -> None:
-        """Add allocated time to the line of these labels."""
-        line = self._line(labels, cell.currency)
-        line.gpu_time += cell.gpu_time
-        line.starting += cell.gpu_time * (cell.state == State.STARTING)
-        line.gang_wait += cell.gpu_time * (cell.state == State.GANG_WAIT)
-        line.terminating += cell.gpu_time * (cell.state == State.TERMINATING)
-        line.unpriced += cell.gpu_time * (cell.price is None)
-        line.cost += cell.cost
+    def add(self, cell: Cell) -> None:
+        """Add allocated time to its line."""
+        line, gpu_time = self._line(cell), cell.gpu_time
+        line.gpu_time += gpu_time
+        if part := _STATES.get(cell.state):
+            setattr(line, part, getattr(line, part) + gpu_time)
+        if cell.price is None:
+            line.unpriced += gpu_time
+        else:
+            line.cost += cell.price.cost(gpu_time)
 
-    def add_jobs(self, found: LineJobs, labels: tuple[str, ...]) -> None:
-        """Add jobs to the line of these labels."""
-        line = self._line(labels, found.currency)
+    def add_jobs(self, found: LineJobs) -> None:
+        """Add jobs to their line."""
+        line = self._line(found)
         line.bound += found.bound
         line.wait_us += found.wait_us
-        self._jobs.setdefault((labels, line.currency), []).append(found.jobs)
+        self._jobs.setdefault((found.labels, line.currency), []).append(found.jobs)
 
-    def add_usage(self, cell: UsageCell, labels: tuple[str, ...]) -> None:
-        """Add measured usage to the line of these labels."""
-        line = self._line(labels, cell.currency)
+    def add_usage(self, cell: UsageCell) -> None:
+        """Add measured usage to its line."""
+        line = self._line(cell)
         line.measured += cell.usage.measured
         line.used += cell.usage.measured - cell.usage.idle
         line.idle += cell.usage.idle
         line.energy += cell.usage.energy
         line.idle_cost += cell.idle_cost
 
-    def add_lost(self, cell: LostCell, labels: tuple[str, ...]) -> None:
-        """Add time that preemptions destroyed to the line of these labels."""
-        line = self._line(labels, cell.currency)
+    def add_lost(self, cell: LostCell) -> None:
+        """Add time that preemptions destroyed to its line."""
+        line = self._line(cell)
         line.lost += cell.gpu_time
         line.lost_cost += cell.cost
         line.is_lost_upper_bound |= cell.is_upper_bound and cell.gpu_time > 0
 
-    def add_unobserved(self, cell: UnobservedCell, labels: tuple[str, ...]) -> None:
-        """Add unobserved time to the line of these labels."""
-        line = self._line(labels, cell.currency)
+    def add_unobserved(self, cell: UnobservedCell) -> None:
+        """Add unobserved time to its line."""
+        line = self._line(cell)
         line.unobserved = (line.unobserved or 0) + cell.gpu_time
 
-    def _line(self, labels: tuple[str, ...], currency: str) -> Line:
-        key = labels, currency or self._unpriced
-        if key not in self._lines:
-            self._lines[key] = replace(self._empty, labels=labels, currency=key[1])
-        return self._lines[key]
+    def _line(self, part: Cell | LineJobs | LostCell | UsageCell | UnobservedCell) -> Line:
+        key = part.labels, part.currency or self._unpriced
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = replace(self._empty, labels=key[0], currency=key[1])
+        return line
 
     def found(self) -> list[Line]:
         """The lines, with their number of different jobs."""
         for key, line in self._lines.items():
-            jobs = self._jobs.get(key, [])
-            line.jobs = len(jobs[0] if len(jobs) == 1 else set[int]().union(*jobs))
+            line.jobs = _different(self._jobs.get(key, []))
         return list(self._lines.values())
+
+    def totals(self) -> list[Line]:
+        """The sum of all lines of each currency."""
+        lines, jobs = defaultdict[str, list[Line]](list), defaultdict[str, list[set[int]]](list)
+        for (_, currency), line in self._lines.items():
+            lines[currency].append(line)
+        for (_, currency), sets in self._jobs.items():
+            jobs[currency] += sets
+        found = [replace(self._empty, currency=currency) for currency in lines]
+        for total in found:
+            add_lines(total, lines[total.currency])
+            total.jobs = _different(jobs[total.currency])
+        return found
+
+
+def add_lines(total: Line, lines: Sequence[Line]) -> None:
+    """Add all amounts of lines; the sum is what is known of any."""
+    for field in _SUMMED:
+        values = [value for value in map(attrgetter(field), lines) if value is not None]
+        if values:
+            setattr(total, field, (getattr(total, field) or 0) + sum(values))
+    total.is_lost_upper_bound |= any(line.is_lost_upper_bound for line in lines)
+
+
+def _different(sets: Sequence[set[int]]) -> int:
+    return len(sets[0] if len(sets) == 1 else set[int]().union(*sets))
 
 
 class TeamBill(Struct, frozen=True, kw_only=True):

@@ -1,14 +1,15 @@
 """Bills as people read them: GPU-hours and money with decimals that add up to their totals."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
 from gputally.model.units import COST_UNIT, GPU_HOUR, MICRO, US_PER_SECOND
-from gputally.reports.bill import COSTS, TIMES, Bill, Line
+from gputally.reports.bill import COSTS, TIMES, Bill, Line, add_lines
 from gputally.reports.cost_change import CAUSES, CostChange
 from gputally.reports.rounding import (
     PERCENT_PLACES,
@@ -143,22 +144,21 @@ def _rows(lines: Sequence[Line], total: Line, choice: RowChoice, *, given: Mappi
         exact, totals, lambda field, before: _limits(field, before, exact) if field in _PART_OF else None
     )
     return BillRows(
-        tuple(
-            _row(line, {field: column[place] for field, column in columns.items()}, places)
-            for place, line in enumerate(shown)
-        ),
-        _row(total, totals, places),
+        tuple(_row(line, amounts, places) for line, amounts in zip(shown, _by_row(columns, places), strict=True)),
+        _row(total, {each: scaled(value, _places(each, places)) for each, value in totals.items()}, places),
     )
 
 
 def _exact(lines: Sequence[Line], total: Line, fields: Iterable[str], places: int) -> dict[str, Column]:
     """The columns of these fields and of the shares in the total, in units of their last decimals."""
     scale = 10**places
-    found = {field: Column([getattr(line, field) * scale for line in lines], _UNITS[field]) for field in fields}
+    found = {
+        field: Column([value * scale for value in map(attrgetter(field), lines)], _UNITS[field]) for field in fields
+    }
     base = "cost" if total.cost else "gpu_time"
     whole = getattr(total, base)
     percent = 100 * 10**PERCENT_PLACES * (1 if whole > 0 else -1)
-    shares = [percent * getattr(line, base) for line in lines] if whole else [0] * len(lines)
+    shares = [percent * value for value in map(attrgetter(base), lines)] if whole else [0] * len(lines)
     return found | {"share": Column(shares, abs(whole) or 1)}
 
 
@@ -203,11 +203,8 @@ def shown_lines(lines: Sequence[L], choice: RowChoice, others: Callable[[Sequenc
 
 def _others(lines: Sequence[Line]) -> Line:
     found = Line(labels=(OTHERS,) * len(lines[0].labels), currency=lines[0].currency)
-    for line in lines:
-        for field in (*TIMES, *COSTS, "energy", "jobs", "bound", "wait_us"):
-            if (value := getattr(line, field)) is not None:
-                setattr(found, field, (getattr(found, field) or 0) + value)
-        found.is_lost_upper_bound |= line.is_lost_upper_bound
+    add_lines(found, lines)
+    found.jobs = sum(line.jobs for line in lines)
     return found
 
 
@@ -215,8 +212,18 @@ def _places(field: str, places: int) -> int:
     return PERCENT_PLACES if field == "share" else places
 
 
-def _row(line: Line, values: dict[str, int], places: int) -> BillRow:
-    decimals = {field: scaled(value, _places(field, places)) for field, value in values.items()}
+def _by_row(columns: Mapping[str, Sequence[int]], places: int) -> Iterator[dict[str, Decimal]]:
+    """The amounts of each row by field."""
+    decimals = [_decimals(column, _places(field, places)) for field, column in columns.items()]
+    return (dict(zip(columns, row, strict=True)) for row in zip(*decimals, strict=True))
+
+
+def _decimals(column: Sequence[int], places: int) -> list[Decimal]:
+    """The column in its unit; in most reports, most columns are all 0."""
+    return [scaled(value, places) for value in column] if any(column) else [scaled(0, places)] * len(column)
+
+
+def _row(line: Line, decimals: Mapping[str, Decimal], places: int) -> BillRow:
     return BillRow(
         labels=line.labels,
         currency=line.currency,

@@ -1,6 +1,8 @@
 """What a report adds up: allocated time by its lines, jobs, models, tiers and prices."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -108,18 +110,18 @@ def read_cells(reader: LedgerReader, query: ReportQuery) -> tuple[list[Cell], li
         query.window, stored_names(columns), jobs_by=stored_names(jobs_columns), cuts=query.periods.cuts
     )
     cells = [
-        Cell(labels=labels_of(values, query), state=values[_STATE], price=time.price, gpu_time=time.gpu_time)
-        for time, values in included(times, columns, query)
+        Cell(labels=labels, state=state, price=time.price, gpu_time=time.gpu_time)
+        for time, labels, (state,) in included(times, columns, query, more=(_STATE,))
     ]
     sets = [
         LineJobs(
-            labels=labels_of(values, query),
+            labels=labels,
             price=found.price,
             jobs=found.jobs,
             bound=found.bound,
             wait_us=found.wait_us,
         )
-        for found, values in included(jobs, jobs_columns, query)
+        for found, labels, _ in included(jobs, jobs_columns, query)
     ]
     return cells, sets
 
@@ -130,8 +132,8 @@ def read_allocated(reader: LedgerReader, query: ReportQuery) -> Iterator[Cell]:
         return
     columns = read_columns(query, (_STATE,))
     times = reader.allocated(query.window, stored_names(columns), cuts=query.periods.cuts)
-    for time, values in included(times, columns, query):
-        yield Cell(labels=labels_of(values, query), state=values[_STATE], price=time.price, gpu_time=time.gpu_time)
+    for time, labels, (state,) in included(times, columns, query, more=(_STATE,)):
+        yield Cell(labels=labels, state=state, price=time.price, gpu_time=time.gpu_time)
 
 
 def read_unallocated(reader: LedgerReader, query: ReportQuery) -> list[Cell]:
@@ -160,11 +162,11 @@ def read_job_cells(reader: LedgerReader, query: ReportQuery) -> Iterator[JobCell
         return
     columns = read_columns(query, (*JOB, *_KIND))
     times = reader.allocated(query.window, stored_names(columns), cuts=query.periods.cuts)
-    for time, values in included(times, columns, query):
+    for time, labels, values in included(times, columns, query, more=(*JOB, *_KIND, _PURCHASE)):
         yield JobCell(
-            labels=labels_of(values, query),
-            job=tuple(values[column] for column in JOB),
-            kind=tuple(values[column] for column in (*_KIND, _PURCHASE)),
+            labels=labels,
+            job=values[: len(JOB)],
+            kind=values[len(JOB) :],
             price=time.price,
             gpu_time=time.gpu_time,
         )
@@ -176,8 +178,8 @@ def read_usage(reader: LedgerReader, query: ReportQuery) -> Iterator[UsageCell]:
         return
     columns = read_columns(query)
     found = reader.measured(query.window, stored_names(columns), cuts=query.periods.cuts)
-    for usage, values in included(found, columns, query):
-        yield UsageCell(labels=labels_of(values, query), price=usage.price, usage=usage)
+    for usage, labels, _ in included(found, columns, query):
+        yield UsageCell(labels=labels, price=usage.price, usage=usage)
 
 
 def read_lost(reader: LedgerReader, query: ReportQuery) -> Iterator[LostCell]:
@@ -186,9 +188,9 @@ def read_lost(reader: LedgerReader, query: ReportQuery) -> Iterator[LostCell]:
         return
     columns = read_columns(query)
     found = reader.lost(query.window, stored_names(columns), cuts=query.periods.cuts)
-    for lost, values in included(found, columns, query):
+    for lost, labels, _ in included(found, columns, query):
         yield LostCell(
-            labels=labels_of(values, query),
+            labels=labels,
             price=lost.price,
             gpu_time=lost.gpu_time,
             is_upper_bound=lost.basis is CheckpointSource.START,
@@ -208,18 +210,42 @@ def stored_names(columns: Iterable[str]) -> list[str]:
 
 
 def included(
-    found: Iterable[_Found], columns: Sequence[str], query: ReportQuery, periods: Periods | None = None
-) -> Iterator[tuple[_Found, Mapping[str, str]]]:
-    """What the filters include, each with the values of all columns; read by the query's periods, or by `periods`."""
-    of_period = (periods or query.periods).values
+    found: Iterable[_Found],
+    columns: Sequence[str],
+    query: ReportQuery,
+    *,
+    more: Sequence[str] = (),
+    periods: Periods | None = None,
+) -> Iterator[tuple[_Found, tuple[str, ...], tuple[str, ...]]]:
+    """What the filters include, each with its labels, the values of the query's columns, and the values of `more`.
+
+    It was read by `columns` and by the query's periods, or by `periods`.
+    """
+    times, of_period = _times_of(periods or query.periods)
+    names = list(chain(columns, (_PURCHASE,), times))
+    labels_of, more_of = _values_of(query.columns, names), _values_of(more, names)
+    filters = [(names.index(limit.column), limit) for limit in query.filters]
     for each in found:
-        values = dict(zip(columns, each.labels, strict=True))
-        values[_PURCHASE] = each.price.purchase.value if each.price else ""
-        values |= of_period[each.period]
-        if query.includes(values):
-            yield each, values
+        purchase = each.price.purchase.value if each.price else ""
+        values = list(chain(each.labels, (purchase,), of_period[each.period]))
+        if not filters or all(limit.includes(values[place]) for place, limit in filters):
+            yield each, labels_of(values), more_of(values)
+
+
+def _times_of(periods: Periods) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The dimensions of time, and the values of each period."""
+    names = tuple(periods.values[0])
+    return names, [tuple(values[name] for name in names) for values in periods.values]
+
+
+def _values_of(wanted: Sequence[str], names: Sequence[str]) -> Callable[[Sequence[str]], tuple[str, ...]]:
+    """A function that takes the wanted ones out of the values with these names."""
+    places = [names.index(each) for each in wanted]
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda values: tuple(values[place] for place in places)
 
 
 def labels_of(values: Mapping[str, str], query: ReportQuery) -> tuple[str, ...]:
     """The values of the query's columns."""
-    return tuple(values[column] for column in query.columns)
+    return tuple(map(values.__getitem__, query.columns))

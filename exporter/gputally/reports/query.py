@@ -64,7 +64,7 @@ class ReportQuery(Struct, frozen=True, kw_only=True):
 
     def includes(self, values: Mapping[str, str]) -> bool:
         """Whether all filters include these values of columns."""
-        return all(each.includes(values[each.column]) for each in self.filters)
+        return not self.filters or all(each.includes(values[each.column]) for each in self.filters)
 
 
 @lru_cache(maxsize=64)

@@ -102,8 +102,9 @@ def apportioned_columns(
     """
     columns = dict[str, list[int]]()
     for name, values in parts.items():
-        limits = limits_of(name, columns)
-        if limits is None:
+        if not totals[name] and not any(values.numbers):
+            columns[name] = [0] * len(values.numbers)
+        elif (limits := limits_of(name, columns)) is None:
             columns[name] = apportioned(values, total=totals[name])
         else:
             columns[name] = apportioned_within(values, total=totals[name], limits=limits)

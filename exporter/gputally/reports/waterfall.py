@@ -14,7 +14,7 @@ from gputally.model.node_record import CapacityState
 from gputally.model.price import Price
 from gputally.reports.bill_rows import OTHERS
 from gputally.reports.capacity import NodeAssets, OfferedNodes, read_capacity_cells
-from gputally.reports.cells import included, labels_of, read_columns, stored_names
+from gputally.reports.cells import included, read_columns, stored_names
 from gputally.reports.query import ReportQuery
 
 ALLOCATED: Final = "allocated"
@@ -98,25 +98,26 @@ def read_waterfall_parts(reader: LedgerReader, query: ReportQuery) -> tuple[list
     held: defaultdict[_HeldKey, _Held] = defaultdict(_Held)
     billed = Counter[tuple[tuple[str, ...], str]]()
 
-    def key_of(values: Mapping[str, str], period: int) -> _HeldKey:
-        price = nodes.at(values[_NODE], starts[period]).price
-        return labels_of(values, query), price, tuple(values[each] for each in _COMPARED)
+    def key_of(labels: tuple[str, ...], compared: tuple[str, ...], period: int) -> _HeldKey:
+        return labels, nodes.at(compared[_COMPARED.index(_NODE)], starts[period]).price, compared
 
     with_state = (*columns, _STATE)
     times = reader.allocated(query.window, stored_names(with_state), cuts=periods.cuts)
-    for time, values in included(times, with_state, query, periods):
-        held[key_of(values, time.period)].states[values[_STATE]] += time.gpu_time
+    more = (*_COMPARED, _STATE)
+    for time, labels, values in included(times, with_state, query, more=more, periods=periods):
+        held[key_of(labels, values[:-1], time.period)].states[values[-1]] += time.gpu_time
         if time.price:
-            billed[labels_of(values, query), time.price.currency] += time.price.cost(time.gpu_time)
+            billed[labels, time.price.currency] += time.price.cost(time.gpu_time)
     usages = reader.measured(query.window, stored_names(columns), cuts=periods.cuts)
-    for usage, values in included(usages, columns, query, periods):
-        found, idle = held[key_of(values, usage.period)], max(0, usage.idle)  # an hour is divided into integers
+    for usage, labels, compared in included(usages, columns, query, more=_COMPARED, periods=periods):
+        idle = max(0, usage.idle)  # an hour is divided into integers
+        found = held[key_of(labels, compared, usage.period)]
         found.idle += idle
         found.used += usage.measured - idle
     losses = reader.lost(query.window, stored_names(columns), cuts=periods.cuts)
-    for lost, values in included(losses, columns, query, periods):
+    for lost, labels, compared in included(losses, columns, query, more=_COMPARED, periods=periods):
         cause = SINCE_START if lost.basis is CheckpointSource.START else SINCE_CHECKPOINT
-        held[key_of(values, lost.period)].lost[cause] += max(0, lost.used - lost.burst)
+        held[key_of(labels, compared, lost.period)].lost[cause] += max(0, lost.used - lost.burst)
     capacity = () if query.filters else _capacity(reader, query, offered)
     parts = chain(capacity, chain.from_iterable(_parts(key, found) for key, found in held.items()))
     return [each for each in parts if each.gpu_time], [Billed(*key, cost) for key, cost in billed.items()]
