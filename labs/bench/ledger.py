@@ -184,6 +184,10 @@ def fill(path: Path, pods: int) -> Iterator[Figure]:
             connection.execute(MOVE_END, {"us": EVERY_DAYS * US_PER_DAY})
         add_to_balance(connection, max(0, pods - COPIED) // COPIED)
     yield Figure("ledger.copied_s", time.perf_counter() - started, "s")
+    with SqliteLedger(path) as ledger:
+        started = time.process_time()
+        pages = len([*ledger.add_up()])
+        yield Figure("ledger.add_up_ms", 1000 * (time.process_time() - started) / max(1, pages), "ms")
     yield Figure("ledger.size_mb", path.stat().st_size / 1e6, "MB")
 
 
