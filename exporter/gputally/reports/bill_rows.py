@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from operator import attrgetter
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -143,9 +143,10 @@ def _rows(lines: Sequence[Line], total: Line, choice: RowChoice, *, given: Mappi
     columns = apportioned_columns(
         exact, totals, lambda field, before: _limits(field, before, exact) if field in _PART_OF else None
     )
+    [amounts_of_total] = _by_row({field: [value] for field, value in totals.items()}, places)
     return BillRows(
         tuple(_row(line, amounts, places) for line, amounts in zip(shown, _by_row(columns, places), strict=True)),
-        _row(total, {each: scaled(value, _places(each, places)) for each, value in totals.items()}, places),
+        _row(total, amounts_of_total, places),
     )
 
 
@@ -212,10 +213,12 @@ def _places(field: str, places: int) -> int:
     return PERCENT_PLACES if field == "share" else places
 
 
-def _by_row(columns: Mapping[str, Sequence[int]], places: int) -> Iterator[dict[str, Decimal]]:
-    """The amounts of each row by field."""
+def _by_row(columns: Mapping[str, Sequence[int]], places: int) -> Iterator[dict[str, Decimal | None]]:
+    """The amounts of each row by its fields; `unobserved` is None if it is not among the columns."""
+    names = [_NAMES.get(field, field) for field in columns]
     decimals = [_decimals(column, _places(field, places)) for field, column in columns.items()]
-    return (dict(zip(columns, row, strict=True)) for row in zip(*decimals, strict=True))
+    unknown = {} if "unobserved" in columns else {"unobserved": None}
+    return ({**unknown, **dict(zip(names, row, strict=True))} for row in zip(*decimals, strict=True))
 
 
 def _decimals(column: Sequence[int], places: int) -> list[Decimal]:
@@ -223,27 +226,12 @@ def _decimals(column: Sequence[int], places: int) -> list[Decimal]:
     return [scaled(value, places) for value in column] if any(column) else [scaled(0, places)] * len(column)
 
 
-def _row(line: Line, decimals: Mapping[str, Decimal], places: int) -> BillRow:
+def _row(line: Line, amounts: Mapping[str, Any], places: int) -> BillRow:
     return BillRow(
         labels=line.labels,
         currency=line.currency,
-        gpu_hours=decimals["gpu_time"],
-        starting=decimals["starting"],
-        gang_wait=decimals["gang_wait"],
-        terminating=decimals["terminating"],
-        unpriced=decimals["unpriced"],
-        unobserved=decimals.get("unobserved"),
-        measured=decimals["measured"],
-        used=decimals["used"],
-        idle=decimals["idle"],
-        lost=decimals["lost"],
+        **amounts,
         utilisation=_tenths(100 * line.used, line.measured),
-        energy_kwh=decimals["energy"],
-        cost=decimals["cost"],
-        idle_cost=decimals["idle_cost"],
-        lost_cost=decimals["lost_cost"],
-        unallocated_cost=decimals["unallocated_cost"],
-        share=decimals["share"],
         jobs=line.jobs,
         pods=line.bound,
         mean_wait_seconds=_tenths(line.wait_us, line.bound * US_PER_SECOND),

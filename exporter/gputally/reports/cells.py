@@ -225,6 +225,9 @@ def included(
     names = list(chain(columns, (_PURCHASE,), times))
     labels_of, more_of = _values_of(query.columns, names), _values_of(more, names)
     filters = [(names.index(limit.column), limit) for limit in query.filters]
+    if not filters and {*query.columns, *more} <= {*columns}:  # of many rows, nothing else is looked at
+        yield from ((each, labels_of(each.labels), more_of(each.labels)) for each in found)
+        return
     for each in found:
         purchase = each.price.purchase.value if each.price else ""
         values = list(chain(each.labels, (purchase,), of_period[each.period]))

@@ -30,7 +30,7 @@ from gputally.reports.waterfall import ALLOCATED, CAPACITY, read_waterfall_parts
 from gputally.reports.waterfall_rows import waterfall_rows
 from gputally.reports.windows import equal_part, previous
 
-_GARBAGE: Final = (100_000, 50, 1_000)
+_GARBAGE: Final = (1_000_000, 1_000, 1_000)
 """When to look for garbage in cycles: rows have none, and looking at a million of them takes a third of the time."""
 _FOR_PROGRAMS: Final = ("csv", "focus")
 """Formats without room for notes, which go to standard error."""
