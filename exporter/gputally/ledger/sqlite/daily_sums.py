@@ -9,10 +9,11 @@ from itertools import accumulate
 from typing import Any, Final
 
 from gputally.errors import DetailRolledUp
+from gputally.ledger.measured_hours import Amounts
 from gputally.ledger.records import JOB
 from gputally.ledger.row_labels import OF_TERMS, POD_NAME, Key
 from gputally.ledger.sqlite.dictionary import labels_of
-from gputally.ledger.sqlite.rows import Amounts, Row, Rows
+from gputally.ledger.sqlite.rows import Row, Rows
 from gputally.model.units import US_PER_SECOND, to_datetime
 
 DETAIL_START: Final = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'detail_start_us'"

@@ -4,19 +4,21 @@ Parameters are the window [:start, :end), the end of accounting :accounted, and 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Generic
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from msgspec import json
 
+from gputally.ledger.lost_sums import LostSums
+from gputally.ledger.measured_hours import MeasuredHour, parts_of
 from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.price_columns import PRICE, price_of
-from gputally.ledger.records import Window, pieces
+from gputally.ledger.records import Window
 from gputally.ledger.sqlite.allocated_time import ReadPlan
 from gputally.ledger.sqlite.daily_sums import daily_lost
 from gputally.ledger.sqlite.disruptions import lost_pod
-from gputally.ledger.sqlite.rows import Amounts, Row, Rows
-from gputally.ledger.sqlite.usage import MEASURED, MeasuredHour, Parts, Terms, divided, parts_of
+from gputally.ledger.sqlite.rows import Row, Rows
+from gputally.ledger.sqlite.usage import MEASURED
 from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.price import Price
 
@@ -41,48 +43,6 @@ FROM json_each(:uids) AS wanted
 CROSS JOIN usage_assignments a ON a.pod_uid = wanted.value
 CROSS JOIN usage_hours h ON h.assignment = a.assignment
 """  # noqa: S608 (literals only)
-
-
-class LostSums(Generic[Terms]):
-    """Allocated, measured, used and burst GPU-time in `found`, by the terms of segments, period and basis.
-
-    Only what is both in the window and lost counts; `cuts` divide it into periods.
-    """
-
-    def __init__(self, lost: Mapping[str, LostPod], window: Window, cuts: Sequence[int]) -> None:
-        self.found = defaultdict[tuple[Terms, int, CheckpointSource], list[int]](lambda: [0, 0, 0, 0])
-        self._lost = lost
-        self._window = window
-        self._cuts = cuts
-
-    def add_allocated(self, uid: str, span: tuple[int, int], quantity: int, terms: Terms) -> None:
-        """Add a segment from its start to its end."""
-        if (lost := self._lost.get(uid)) is None:
-            return
-        start_us = max(span[0], lost.from_us, self._window.start_us)
-        end_us = min(span[1], lost.to_us, self._window.end_us)
-        if start_us < end_us:
-            for piece in pieces(start_us, end_us, self._cuts):
-                found = self.found[terms, piece.period, lost.basis]
-                found[0] += quantity * (piece.end_us - piece.start_us)
-
-    def add_measured(self, hours: Iterable[tuple[str, str, MeasuredHour]], parts: Parts[Terms]) -> None:
-        """Add hours by UID and resource, in proportion to time; hours without segments belong to nothing.
-
-        A pod did nothing before its start or after its end: what seems so is due to the clock of its node.
-        """
-        for uid, resource, hour in hours:
-            lost, known = self._lost.get(uid), parts.get((uid, resource)) or parts.get((uid, ""))
-            if lost and known:
-                from_us = hour.from_us if lost.basis is CheckpointSource.START else lost.from_us
-                window = Window(max(hour.from_us, from_us, self._window.start_us), min(hour.to_us, self._window.end_us))
-                if window.start_us < window.end_us:
-                    self._add(lost.basis, divided(hour, known, window, self._cuts))
-
-    def _add(self, basis: CheckpointSource, amounts: Iterable[tuple[Terms, int, Amounts]]) -> None:
-        for terms, period, some in amounts:
-            found = self.found[terms, period, basis]
-            found[1:] = map(int.__add__, found[1:], some[:3])
 
 
 def read_lost(rows: Rows, bounds: Mapping[str, int], by: Sequence[str], plan: ReadPlan) -> list[LostTime]:

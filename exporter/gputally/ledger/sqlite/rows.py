@@ -11,8 +11,6 @@ Row = table.Row
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Row]]
 """Runs a statement with these parameters, in one transaction."""
 Record = TypeVar("Record", bound=Struct)
-Amounts = tuple[int, ...]
-"""Measured, used and burst (µs·µGPU), and energy (mJ)."""
 
 
 def record_of(type_: type[Record], row: Row) -> Record:
