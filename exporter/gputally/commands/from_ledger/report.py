@@ -2,6 +2,8 @@
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from msgspec import structs
@@ -30,8 +32,7 @@ from gputally.reports.waterfall import ALLOCATED, CAPACITY, read_waterfall_parts
 from gputally.reports.waterfall_rows import waterfall_rows
 from gputally.reports.windows import equal_part, previous
 
-_GARBAGE: Final = (1_000_000, 1_000, 1_000)
-"""When to look for garbage in cycles: rows have none, and looking at a million of them takes a third of the time."""
+_RARELY: Final = (1_000_000, 1_000, 1_000)
 _FOR_PROGRAMS: Final = ("csv", "focus")
 """Formats without room for notes, which go to standard error."""
 
@@ -45,11 +46,10 @@ def _dimensions(question: Report) -> tuple[str, ...]:
 
 def report(question: Report, files: LedgerFiles) -> int:
     """Print the report. Raises: LedgerError, and InvalidQuestion for a wrong period or time zone."""
-    gc.set_threshold(*_GARBAGE)
     if question.waterfall and files.history is not None:
         raise InvalidQuestion("waterfall", "cannot be combined with {}; omit one of them", "history")
     what = reading_scope(question, files, by=_dimensions(question), is_snapshot=question.page)
-    with ending_at_once(), ProgressLine() as progress, what as (reader, period):
+    with ending_at_once(), _collecting_rarely(), ProgressLine() as progress, what as (reader, period):
         progress("reading the ledger ...")
         unaccounted = None if question.filters else reader.unaccounted(period.query.window)
         scope = structs.replace(period, unaccounted=unaccounted)
@@ -67,6 +67,17 @@ def report(question: Report, files: LedgerFiles) -> int:
         if files.history is not None or scope.state.cluster == IMPORTED:
             write_sampled(sys.stderr, read_sampled(reader, scope.query))
     return 0
+
+
+@contextmanager
+def _collecting_rarely() -> Iterator[None]:
+    """Hardly look for garbage in cycles: rows have none, and looking at a million of them takes a third of the time."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*_RARELY)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def _write_page(reader: LedgerReader, scope: Scope, question: Report, progress: ProgressLine) -> None:
