@@ -13,7 +13,7 @@ from gputally.errors import DetailRolledUp
 from gputally.ledger.open import open_reader
 from gputally.ledger.protocol import Ledger, LedgerReader
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite import allocated_time, finished_pages, summed_pages
+from gputally.ledger.sqlite import allocated_time, summed_pages
 from gputally.ledger.sqlite.summed_pages import StoredSums
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.pod_record import PodRecord
@@ -98,7 +98,7 @@ def test_answers_are_the_same_with_stored_sums_and_without(
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path = Path(folder) / "ledger.db"
         patch.setattr(summed_pages, "PAGE", size)
-        patch.setattr(finished_pages, "_MOST_LEFT_OUT", 0.5)
+        patch.setattr(summed_pages, "_MOST_LEFT_OUT", 0.5)
         with SqliteLedger(path) as ledger, open_reader(str(path)) as reader:
             steps = Steps(ledger)
             for name, given in happened:

@@ -11,7 +11,7 @@ import pytest
 from gputally.errors import LedgerError
 from gputally.ledger.open import reading_once
 from gputally.ledger.records import AllocatedTime, JobSet, Window
-from gputally.ledger.sqlite import page_readers
+from gputally.ledger.sqlite import reader
 from gputally.ledger.sqlite.file import reading
 from gputally.ledger.sqlite.reader import SqliteLedgerReader
 from gputally.ledger.sqlite.segment_pages import read_pages
@@ -56,19 +56,19 @@ def test_two_connections_read_the_same_sums_and_jobs_as_one(path: Path, monkeypa
         opened.append(path)
         return reading(path)
 
-    monkeypatch.setattr(page_readers, "LARGE", 100)
-    monkeypatch.setattr(page_readers, "reading", connect)
+    monkeypatch.setattr(reader, "LARGE", 100)
+    monkeypatch.setattr(reader, "reading", connect)
 
     assert read(path) == alone
-    assert opened == [path] * page_readers.READERS
+    assert opened == [path] * reader.READERS
 
 
 def test_they_leave_no_files_beside_a_copy_that_nothing_uses(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_readers, "LARGE", 100)
+    monkeypatch.setattr(reader, "LARGE", 100)
     before = sorted(path.parent.iterdir())
 
-    with reading_once(str(path)) as reader:
-        assert reader.allocated(WINDOW, BY)
+    with reading_once(str(path)) as found:
+        assert found.allocated(WINDOW, BY)
     assert sorted(path.parent.iterdir()) == before
 
 

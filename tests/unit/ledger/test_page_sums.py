@@ -11,7 +11,7 @@ from gputally.errors import LedgerDamaged
 from gputally.ledger.open import open_reader
 from gputally.ledger.protocol import LedgerReader
 from gputally.ledger.records import Window
-from gputally.ledger.sqlite import finished_pages, summed_pages
+from gputally.ledger.sqlite import summed_pages
 from gputally.ledger.sqlite.integrity import steps
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.pod_record import PodRecord
@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 def ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteLedger]:
     """Two pages: of the first, pod a lasts; pods b, c and d ran from noon to noon."""
     monkeypatch.setattr(summed_pages, "PAGE", 2)
-    monkeypatch.setattr(finished_pages, "_MOST_LEFT_OUT", 0.5)
+    monkeypatch.setattr(summed_pages, "_MOST_LEFT_OUT", 0.5)
     with SqliteLedger(path) as ledger:
         write(ledger, running("a"), ended("b"), ended("c"), ended("d"))
         yield ledger
@@ -77,7 +77,7 @@ def test_readers_use_the_sums_of_whole_pages(ledger: SqliteLedger, path: Path) -
 def test_a_page_is_not_added_up_before_it_is_full_and_most_pods_have_ended(
     ledger: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finished_pages, "_MOST_LEFT_OUT", 0.4)
+    monkeypatch.setattr(summed_pages, "_MOST_LEFT_OUT", 0.4)
     write(ledger, ended("e"))
 
     assert list(ledger.add_up()) == [2]

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from gputally.ledger.sqlite import schema
-from gputally.ledger.sqlite.disruptions import read_lost_work
 from gputally.ledger.sqlite.rows import Row, Rows
-from gputally.ledger.sqlite.victims import TOGETHER, read_disruptions, read_preemptions, read_together
+from gputally.ledger.sqlite.victims import TOGETHER, read_disruptions, read_lost_work, read_preemptions, read_together
 from gputally.model.disruptions import CAUSES
 
 WINDOW = {"start": 0, "end": 1}

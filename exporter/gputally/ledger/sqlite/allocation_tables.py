@@ -18,9 +18,9 @@ from gputally.accounting.totals.total import Lines, Total
 from gputally.ledger.price_columns import price_columns, price_of
 from gputally.ledger.sqlite.dictionary import Dictionary, segment_of
 from gputally.ledger.sqlite.ended_pods import rolled_up
-from gputally.ledger.sqlite.finished_pages import FinishedPages
 from gputally.ledger.sqlite.pod_days import add_days
 from gputally.ledger.sqlite.rows import Row
+from gputally.ledger.sqlite.summed_pages import FinishedPages
 from gputally.ledger.tables.allocations import (
     JOB_OUTCOMES,
     JOB_PROGRESS,

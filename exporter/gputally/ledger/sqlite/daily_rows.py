@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from gputally.ledger.lost_sums import LostSums
-from gputally.ledger.measured_hours import Amounts, MeasuredHour, divided, parts_of
+from gputally.ledger.measured_sums import Amounts, LostSums, MeasuredHour, divided, parts_of
 from gputally.ledger.records import Window, pieces
-from gputally.ledger.sqlite.disruptions import lost_pod
 from gputally.ledger.sqlite.ended_pods import EndedSegment
 from gputally.ledger.sqlite.rows import Row
+from gputally.ledger.sqlite.victims import lost_pod
 from gputally.ledger.tables.daily import DAILY_LOST, DAILY_ROWS, NODE_STEPS, ROLLED_PERIODS
 from gputally.ledger.tables.statements import increase, insert_missing
 from gputally.model.lost_work import CheckpointSource

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from gputally.errors import DetailRolledUp
-from gputally.ledger.measured_hours import Amounts
+from gputally.ledger.measured_sums import Amounts
 from gputally.ledger.records import JOB
 from gputally.ledger.row_labels import OF_TERMS, POD_NAME, Key
 from gputally.ledger.sqlite.dictionary import labels_of

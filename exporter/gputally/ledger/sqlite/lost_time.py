@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import json
 
-from gputally.ledger.lost_sums import LostSums
-from gputally.ledger.measured_hours import MeasuredHour, parts_of
+from gputally.ledger.measured_sums import LostSums, MeasuredHour, parts_of
 from gputally.ledger.preemption_records import LostTime
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import Window
 from gputally.ledger.sqlite.allocated_time import ReadPlan
 from gputally.ledger.sqlite.daily_sums import daily_lost
-from gputally.ledger.sqlite.disruptions import lost_pod
 from gputally.ledger.sqlite.rows import Row, Rows
 from gputally.ledger.sqlite.usage import MEASURED
+from gputally.ledger.sqlite.victims import lost_pod
 from gputally.model.lost_work import CheckpointSource, LostPod
 from gputally.model.price import Price
 

@@ -1,7 +1,8 @@
-"""The reader of a ledger in one SQLite file, in short transactions."""
+"""The reader of a ledger in one SQLite file, in short transactions; of a large one by several connections at once."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
@@ -38,16 +39,21 @@ from gputally.ledger.sqlite.allocated_time import ReadPlan, read_progress, read_
 from gputally.ledger.sqlite.capacity import read_bindings, read_capacity, read_node_ends, read_steps
 from gputally.ledger.sqlite.closed_periods import read_closed
 from gputally.ledger.sqlite.daily_sums import expect_whole_days
-from gputally.ledger.sqlite.disruptions import read_lost_work, read_pending, read_victims
-from gputally.ledger.sqlite.file import connect_reading
+from gputally.ledger.sqlite.file import connect_reading, reading
 from gputally.ledger.sqlite.gaps import read_ended_in_gaps
 from gputally.ledger.sqlite.integrity import converted_errors
 from gputally.ledger.sqlite.lost_time import read_lost
 from gputally.ledger.sqlite.named_tenants import NAMED, tenants_named
-from gputally.ledger.sqlite.page_readers import page_readers
-from gputally.ledger.sqlite.rows import Row, record_of
+from gputally.ledger.sqlite.rows import Row, Rows, record_of
+from gputally.ledger.sqlite.segment_pages import last_pod
 from gputally.ledger.sqlite.usage import read_measured
-from gputally.ledger.sqlite.victims import read_disruptions, read_preemptions
+from gputally.ledger.sqlite.victims import (
+    read_disruptions,
+    read_lost_work,
+    read_pending,
+    read_preemptions,
+    read_victims,
+)
 from gputally.ledger.sqlite.waits import later_records, read_pending_times, read_waits
 from gputally.ledger.tables.statements import select
 from gputally.ledger.tables.waits import PRIORITY_CLASSES
@@ -56,6 +62,36 @@ from gputally.model.lost_work import LostWork
 from gputally.model.unaccounted import UnaccountedDay
 from gputally.model.units import US_PER_DAY, to_datetime
 from gputally.model.usage import AssignmentHour, UnallocatedHour
+
+LARGE = 100_000
+"""From so many pods on, several connections read."""
+READERS: Final = 2
+"""More threads gain little: Python adds up what they read."""
+
+
+@contextmanager
+def page_readers(path: Path, rows: Rows, *, is_alone: bool) -> Iterator[Sequence[Rows]]:
+    """Functions that run a statement: `rows` if it `is_alone` or the ledger is small, else new connections.
+
+    Raises: LedgerError.
+    """
+    with ExitStack() as connections:
+        if is_alone or last_pod(rows) < LARGE:
+            yield [rows]
+        else:
+            yield [connections.enter_context(_reader(path)) for _ in range(READERS)]
+
+
+@contextmanager
+def _reader(path: Path) -> Iterator[Rows]:
+    with reading(path) as connection:
+
+        def rows(sql: str, values: Mapping[str, Any]) -> Sequence[Row]:
+            with converted_errors(path):
+                return connection.execute(sql, values).fetchall()
+
+        yield rows
+
 
 META: Final = "SELECT key, value FROM meta"
 ROLL_UPS: Final = "SELECT value FROM meta WHERE key IN ('roll_ups', 'withdrawn_sums') ORDER BY key"

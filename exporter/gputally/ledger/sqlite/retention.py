@@ -8,9 +8,9 @@ from typing import Final
 
 from gputally.ledger.sqlite.daily_rows import DailyLost, DailyRows, hour_of
 from gputally.ledger.sqlite.ended_pods import MARK, EndedPods, EndedPodsReader, uid_hash
-from gputally.ledger.sqlite.finished_pages import FinishedPages
 from gputally.ledger.sqlite.pod_days import delete_days
 from gputally.ledger.sqlite.schema import INCREMENTAL
+from gputally.ledger.sqlite.summed_pages import FinishedPages
 from gputally.ledger.sqlite.usage import MEASURED
 from gputally.ledger.sqlite.waits import delete_old_waits
 from gputally.ledger.tables.daily import ROLLED_PODS

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from gputally.ledger.measured_hours import MeasuredHour, Parts, divided, parts_of
+from gputally.ledger.measured_sums import MeasuredHour, Parts, divided, parts_of
 from gputally.ledger.price_columns import PRICE, price_of
 from gputally.ledger.records import MeasuredTime, Window
 from gputally.ledger.sqlite.allocated_time import ReadPlan

@@ -21,12 +21,12 @@ from gputally.ledger.records import IMPORTED
 from gputally.ledger.sqlite import integrity, usage
 from gputally.ledger.sqlite.allocation_tables import AllocationTables
 from gputally.ledger.sqlite.closed_periods import append_period
-from gputally.ledger.sqlite.disruptions import FINISH_DELIVERY
 from gputally.ledger.sqlite.file import Lock, connect
 from gputally.ledger.sqlite.integrity import converted_errors, mark
 from gputally.ledger.sqlite.reconciled_sums import increased, minus, stored_sums, sum_rows, touched_sums
 from gputally.ledger.sqlite.retention import RollUp, release_pages
 from gputally.ledger.sqlite.schema import missing_part
+from gputally.ledger.sqlite.victims import FINISH_DELIVERY
 from gputally.ledger.sqlite.waits import keep_start_of_waits
 from gputally.ledger.tables.statements import insert_missing, select, upsert
 from gputally.ledger.tables.working import (
