@@ -36,12 +36,12 @@ from tests.unit.reports.cells import cell, price
 ROOT: Final = Path(__file__).parents[2]
 
 CEILINGS: Final[Mapping[str, float]] = {
-    "calls for a new pod": 218,
-    "calls for a pod that starts": 138,
-    "calls for an event that says nothing new": 45,
-    "calls for a pod that succeeds": 164,
-    "calls for the deletion of a pod that has succeeded": 153,
-    "calls for the deletion of a pod that runs": 282,
+    "calls for a new pod": 213,
+    "calls for a pod that starts": 135,
+    "calls for an event that says nothing new": 43,
+    "calls for a pod that succeeds": 158,
+    "calls for the deletion of a pod that has succeeded": 145,
+    "calls for the deletion of a pod that runs": 276,
     "calls for a scrape": 2000,
     "calls for a row of a report": 16,
     "bytes for a running pod": 2050,

@@ -104,7 +104,8 @@ class Replacements:
             for each in self._before(record.node, record.scheduled_us):
                 if (better := _reused(each, record.uid, record.scheduled_us)) is not each:
                     yield better
-        if self._unreplaced and record.started_us is not None and record.uid not in self._replacements:
+        may_replace = record.started_us is not None and record.full_job in self._unreplaced
+        if may_replace and record.uid not in self._replacements:
             yield from self._replaced_by(record)
 
     def _before(self, node: str, us: int) -> list[Victim]:

@@ -76,16 +76,19 @@ def seen(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodRecord
     if accepted and claimed_us is not None:
         scheduled_us = _earliest(scheduled_us, claimed_us)
     clock = clock_of(record, pod, scheduled_us=scheduled_us, at_us=at_us)
-    deletion_us, grace_us = _requested(record, pod, at_us)
+    deletion_us, grace_us = record.deletion_us, record.grace_us
+    if pod.metadata.deletion_timestamp:
+        deletion_us, grace_us = _requested(record, pod, at_us)
     record = replace(
         record,
         node=record.node if pod.spec.node_name in ("", record.node) else shared(pod.spec.node_name),
+        # A bound pod keeps its node selector and its affinity.
         selected_model=record.selected_model if record.node else shared(gpu_model_selected(pod.spec)),
         claimed_us=claimed_us,
         accepted=accepted,
         scheduled_us=scheduled_us,
         clock=clock,
-        started_us=_earliest(record.started_us, _started_us(pod, clock, at_us)),
+        started_us=_started_us(record, pod, clock, at_us),
         deletion_us=deletion_us,
         grace_us=grace_us,
     )
@@ -126,12 +129,13 @@ def _ended(record: PodRecord, pod: Pod, *, at_us: int, since_us: int) -> PodReco
         record = replace(record, result=result)
     if _rejected(pod):
         return _end(record, End.REJECTED, at_us=at_us, since_us=since_us)
-    finished = None if starts_again(pod) and _is_collected(pod) else finished_at(pod)
+    would_restart = starts_again(pod)
+    finished = None if would_restart and _is_collected(pod) else finished_at(pod)
     finished_us = to_us(finished) if finished else None
     if finished_us is None or true_times(finished_us, record.clock)[1] < (record.scheduled_us or 0) - OFF_US:
         collected_us = _collected_us(pod, at_us)  # no finish time, or the clock stepped back
         return _end(record, End.TERMINAL, at_us=collected_us, since_us=min(since_us, collected_us))
-    held_us = _held_us(record, pod, at_us)
+    held_us = _held_us(record, pod, at_us) if would_restart else 0
     ending = Ending(by=End.FINISHED, from_us=finished_us, to_us=at_us, held_us=held_us)
     return replace(record, ending=_later(record.ending, ending))
 
@@ -145,14 +149,14 @@ def _later(known: Ending | None, new: Ending) -> Ending:
 
 
 def _held_us(record: PodRecord, pod: Pod, at_us: int) -> int:
-    """The lower bound of a terminal pod's release: if its containers restart, its deletion request.
+    """The lower bound of a terminal pod's release, if its containers restart: its deletion request.
 
     For such a pod the kubelet writes the end of the last runs, which may be long ago. If the kubelet ended the pod
     itself, it sets a reason; that pod was terminal before its deletion was requested.
 
     Source: k8s.io/kubernetes pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses.
     """
-    return 0 if pod.status.reason or not starts_again(pod) else _deletion_us(record, pod, at_us) or 0
+    return 0 if pod.status.reason else _deletion_us(record, pod, at_us) or 0
 
 
 def _collected_us(pod: Pod, at_us: int) -> int:
@@ -225,17 +229,19 @@ def created_us(pod: Pod, at_us: int) -> int:
     return dated_us(created, at_us)
 
 
-def _started_us(pod: Pod, clock: Clock | None, at_us: int) -> int | None:
-    times = starts(pod)
+def _started_us(record: PodRecord, pod: Pod, clock: Clock | None, at_us: int) -> int | None:
+    """When the first container started, as far as it is known."""
+    known_us, times = record.started_us, starts(pod)
     if not times:
-        return None
+        return known_us
     first_us = to_us(min(times))
-    return min(true_times(first_us, clock)[0] if clock else first_us, at_us)
+    started_us = min(true_times(first_us, clock)[0] if clock else first_us, at_us)
+    return started_us if known_us is None else min(known_us, started_us)
 
 
 def _requested(record: PodRecord, pod: Pod, at_us: int) -> tuple[int | None, int | None]:
     """The first request of the deletion, with its grace period: the last request, for the object, has none."""
-    new_us = _deletion_us(record, pod, at_us) if pod.metadata.deletion_timestamp else None
+    new_us = _deletion_us(record, pod, at_us)
     if new_us is None or (record.deletion_us is not None and record.deletion_us < new_us):
         return record.deletion_us, record.grace_us
     grace_us = min(pod.metadata.deletion_grace_period_seconds or 0, LONGEST_GRACE_S) * US_PER_SECOND

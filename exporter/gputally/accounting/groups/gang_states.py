@@ -5,6 +5,7 @@ for after the loss of another one is lost work. Until then, its running pods are
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -60,6 +61,7 @@ class GangStates(KeyedPart[GangRecord]):
         self._gang_of: dict[str, GangMembers] = {}
         self._jobs = GangJobs()
         self._reads_objects = not POD_GROUPS_BY_KIND.keys().isdisjoint(rules.watched)
+        self._group_of = partial(gang_of, reads_objects=self._reads_objects)
         self.minimums = GangMinimums()
         self.redeclared: set[str] = set()
         declared = (DeclaredGroups(kind, self.declares, self.groups_listed) for kind in POD_GROUPS_BY_KIND)
@@ -136,9 +138,6 @@ class GangStates(KeyedPart[GangRecord]):
     def _redeclare(self, gang: GangMembers, name: str, found: Declared | None, at_us: int) -> None:
         known, needs_object = self.known[gang.key], gang.needs_object
         self._store(gang.key, with_minimum(known, name, found, needs_object=needs_object, at_us=at_us))
-
-    def _group_of(self, record: PodRecord) -> PodGroup | None:
-        return gang_of(record, reads_objects=self._reads_objects)
 
     def restore(self, documents: Iterable[GangRecord], *, at_us: int) -> None:
         """See `StatePart.restore`; comes before the pods."""

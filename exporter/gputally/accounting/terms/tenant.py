@@ -95,7 +95,7 @@ class Namespaces:
     def tenant(self, record: PodRecord) -> str:
         """The pod's tenant, from its present labels and its namespace."""
         labels = tuple(pair for pair in record.labels if pair[0] in self._label_keys) if self._label_keys else ()
-        return self.tenant_in(record.namespace, labels)
+        return self._tenants.get((record.namespace, labels)) or self.tenant_in(record.namespace, labels)
 
     def tenant_in(self, namespace: str, labels: tuple[tuple[str, str], ...] = ()) -> str:
         """The tenant of a pod with these relevant labels."""

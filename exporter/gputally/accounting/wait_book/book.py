@@ -170,7 +170,7 @@ class WaitBook(KeyedDocuments[PendingHistory]):
         kept = alike(before, waits)
         if kept == len(before) == len(waits) and known and known.holders == holders:
             return
-        waits = (*waits[:kept], *(self._same.setdefault(each, each) for each in waits[kept:]))
+        waits = (*waits[:kept], *[self._same.setdefault(each, each) for each in waits[kept:]])
         for sign, changed in ((-1, before[kept:]), (1, waits[kept:])):
             for each in changed:
                 span = each.from_us, each.to_us

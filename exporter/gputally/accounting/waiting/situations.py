@@ -101,7 +101,8 @@ class Situations:
 
     def left(self, uid: str) -> None:
         """A pod is deleted."""
-        self.withdraw(uid)
+        if uid in self._nominated:
+            self.withdraw(uid)
         self.gangs.drop(uid)
 
     def advance(self) -> None:
