@@ -1,6 +1,6 @@
 """A gang that loses one of its pods: all lose their work if it restarts, the others wait if it does not."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
@@ -198,11 +198,16 @@ def test_a_gang_loses_what_restarts_and_stalls_where_it_stays_over_crashes(gang:
     assert_laws(replay)
 
 
+_AGAIN = 40
+"""When the pods of a gang are created that had lost others before."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TornGang:
     """A LeaderWorkerSet that loses pods with their nodes, and restarts. Then the kubelet of one of these reports.
 
-    That pod had `failed` by itself, before the others were lost or because they were: it is no victim.
+    That pod had `failed` by itself, before the others were lost or because they were: it is no victim. It may be that
+    the group had lost a pod `earlier`, the first of these, and that the others had failed then.
     """
 
     victims: tuple[Member, ...]
@@ -212,9 +217,10 @@ class TornGang:
     spared: int
     failed: int
     reported: int
+    earlier: tuple[Member, ...] = ()
 
     def log(self) -> tuple[Told, ...]:
-        told = [each for member in (*self.victims, *self.others) for each in self._life(member)]
+        told = [each for member in (*self.earlier, *self.victims, *self.others) for each in self._life(member)]
         spared = self.victims[self.spared]
         form = replace(
             spared.form, started=spared.started, phase="Failed", finished=self.failed, exit_code=1, version=3
@@ -228,9 +234,12 @@ class TornGang:
         yield seen(running, member.started)
         assert member.ended is not None
         if member.fails:
-            yield seen(replace(running, phase="Failed", finished=member.ended, exit_code=1, version=3), member.ended)
+            running = replace(running, phase="Failed", finished=member.ended, exit_code=1, version=3)
+            yield seen(running, member.ended)
         else:
             yield replace(node, event="gone", at=member.ended, since=member.ended)
+        if member in self.earlier:  # before the group starts again
+            yield replace(seen(running, _AGAIN - 1), event="gone")
 
     def lost(self) -> int:
         """GPU-seconds of the other victims and of all that ended because of them, since all worked together."""
@@ -238,20 +247,21 @@ class TornGang:
         since = min(each.ended or 0 for each in victims)
         spared = replace(self.victims[self.spared], ended=self.failed)
         gone = [*victims, *self.others, *([spared] if self.failed > since else [])]
-        together = max(OPENED, *(each.started for each in (*self.victims, *self.others)))
-        return sum(each.form.gpus * ((each.ended or 0) - together) for each in gone)
+        return _together(gone, (*self.victims, *self.others)) + _together(self.earlier, self.earlier)
+
+
+def _together(gone: Sequence[Member], members: Sequence[Member]) -> int:
+    """The GPU-seconds of those that are gone, since all members worked."""
+    since = max([OPENED, *(each.started for each in members)])
+    return sum(each.form.gpus * ((each.ended or 0) - since) for each in gone)
 
 
 @st.composite
 def torn_gangs(draw: Draw) -> TornGang:
-    size, lost = draw(st.integers(2, 4)), draw(st.integers(50, 60))
-    is_victim = [True, True, *(draw(st.booleans()) for _ in range(size - 2))]
-    members = []
-    for i, fails in enumerate(not each for each in draw(st.permutations(is_victim))):
-        form = PodForm(name=f"w{i}", created=15, node=f"n{i}", scheduled=18, gpus=draw(st.integers(1, 3)), labels=LWS)
-        ended = lost + (draw(st.integers(2, 12)) if fails else 0)
-        started = draw(st.integers(18, 40))
-        members.append(Member(form=form, started=started, asked=None, ended=ended, successor=None, fails=fails))
+    size, created, lost = draw(st.integers(2, 4)), draw(st.sampled_from([15, _AGAIN])), draw(st.integers(50, 60))
+    is_victim = draw(st.permutations([True, True, *(draw(st.booleans()) for _ in range(size - 2))]))
+    members = [_torn(draw, i, fails=not each, lost=lost, created=created) for i, each in enumerate(is_victim)]
+    earlier = [_torn(draw, i, fails=bool(i), lost=24, created=15) for i in range(size if created == _AGAIN else 0)]
     victims = tuple(each for each in members if not each.fails)
     return TornGang(
         victims=victims,
@@ -259,7 +269,22 @@ def torn_gangs(draw: Draw) -> TornGang:
         spared=draw(st.integers(0, len(victims) - 1)),
         failed=lost + draw(st.sampled_from([-3, -1, 1, 4])),
         reported=draw(st.integers(66, 90)),
+        earlier=tuple(earlier),
     )
+
+
+def _torn(draw: Draw, index: int, *, fails: bool, lost: int, created: int) -> Member:
+    form = PodForm(
+        name=f"w{index}",
+        uid=f"w{index}-{created}",
+        created=created,
+        node=f"n{index}-{created}",
+        scheduled=created + 3,
+        gpus=draw(st.integers(1, 3)),
+        labels=LWS,
+    )
+    started, ended = created + draw(st.integers(3, 8)), lost + (draw(st.integers(2, 12)) if fails else 0)
+    return Member(form=form, started=started, asked=None, ended=ended, successor=None, fails=fails)
 
 
 @given(torn_gangs(), st.lists(STEPS, min_size=1, max_size=30))

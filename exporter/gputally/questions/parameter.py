@@ -78,8 +78,10 @@ class Declared(NamedTuple):
     def default_text(self) -> str:
         """The default of the field as people write it; "" if it has no such form."""
         match self.default:
-            case str(text):
-                return text
+            case bool():
+                return ""
+            case str() | int():
+                return str(self.default)
             case (str(), *_):
                 return ",".join(self.default)
         return ""

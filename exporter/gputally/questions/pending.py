@@ -28,9 +28,9 @@ class Pending(Question, frozen=True, kw_only=True):
         Parameter(help="only this reason; may be repeated", read=Reason, choices=tuple(Reason), is_repeated=True),
     ] = ()
     limit: Annotated[
-        int, Parameter(help=f"pods of a page, up to {MOST_PENDING}", read=whole_number(0, MOST_PENDING), default="100")
+        int, Parameter(help=f"pods of a page, up to {MOST_PENDING}", read=whole_number(0, MOST_PENDING))
     ] = 100
-    offset: Annotated[int, Parameter(help="pods to skip", read=whole_number(0, _MOST_SKIPPED), default="0")] = 0
+    offset: Annotated[int, Parameter(help="pods to skip", read=whole_number(0, _MOST_SKIPPED))] = 0
     helps: Annotated[bool, Parameter(help="with the first change that would help each pod")] = False
 
     @property

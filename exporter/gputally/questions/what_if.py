@@ -28,9 +28,7 @@ class WhatIfPods(Question, frozen=True, kw_only=True, rename={"class_name": "cla
     ] = ""
     cpu: Annotated[str, Parameter(help="CPUs of a pod, such as 16 or 500m", read=quantity("4"), metavar="CPUS")] = ""
     memory: Annotated[str, Parameter(help="memory of a pod, such as 64Gi", read=quantity("32Gi"), metavar="BYTES")] = ""
-    count: Annotated[
-        int, Parameter(help="number of equal pods", read=whole_number(1, MOST_PODS), metavar="N", default="1")
-    ] = 1
+    count: Annotated[int, Parameter(help="number of equal pods", read=whole_number(1, MOST_PODS), metavar="N")] = 1
     namespace: Annotated[
         str, Parameter(help="namespace of the pods", read=object_name, metavar="NAMESPACE", short="n")
     ] = "default"

@@ -196,7 +196,7 @@ def _described(each: Declared) -> dict[str, Any]:
     text = f"{text}; by default {own.default}" if own.default and not default else text
     found = parameter(in_query(each.name), text, default=default or None)
     if choices := query.choices or own.choices:
-        found["schema"] |= {"enum": list(choices)}
+        found["schema"] = found["schema"] | {"enum": list(choices)}
     if own.is_repeated:
         found["schema"] = {"type": "array", "items": found["schema"]}
     return found

@@ -110,7 +110,7 @@ def _values(parameters: Sequence[Declared], query: Mapping[str, Sequence[str]]) 
         if name in query:
             yield each.field, _value(each, name, query[name])
         elif default:
-            yield each.name, default
+            yield each.field, default
 
 
 def _value(each: Declared, name: str, texts: Sequence[str]) -> Any:  # noqa: ANN401 - each parameter has its type

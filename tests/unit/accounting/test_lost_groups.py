@@ -402,3 +402,70 @@ def test_a_group_goes_on_with_its_other_victim_if_the_node_of_the_first_returns(
 
     assert node_losses(replay, 1210) == RAN_VICTIM
     assert (loss(replay, "uid-w1").members, loss(replay, "uid-w1").is_final) == (1, True)
+
+
+def later(form: PodForm, at: int) -> PodForm:
+    """The successor of a pod in the next life of its group, which runs from then on."""
+    return replace(form, uid=f"{form.name}-{at}", created=at, scheduled=at + 1, started=at + 5, version=9)
+
+
+def lose_with_node(replay: Replay, form: PodForm, *, at: int) -> None:
+    replay.lose(NodeForm(name=form.node, gpus=8), at=at)
+
+
+def on_own_nodes(replay: Replay, forms: Sequence[PodForm]) -> list[PodForm]:
+    found = [replace(each, node=f"own-{each.uid or each.name}") for each in forms]
+    replay.see(*(NodeForm(name=each.node, gpus=8) for each in found), at=1)
+    return found
+
+
+@pytest.mark.parametrize("spared", [0, 1])
+def test_an_earlier_loss_of_a_group_stays_if_one_of_its_later_victims_proves_to_be_none(spared: int) -> None:
+    replay = cluster([])
+    first, *others = on_own_nodes(replay, gang(LWS, 3))
+    replay.see(first, *others, at=START)
+    lose_with_node(replay, first, at=VICTIM_END)
+    replay.see(*(failed(each, GROUP_END) for each in others), at=GROUP_END)
+    before = RAN_VICTIM + 2 * RAN_MEMBER
+    assert node_losses(replay, GROUP_END + 10) == before
+
+    replay.see(NodeForm(name="n1", gpus=8), at=GROUP_END + 20)
+    again = on_own_nodes(replay, [later(each, 1100) for each in gang(LWS, 3)])
+    replay.see(*again, at=1105)
+    for each in again[:2]:
+        lose_with_node(replay, each, at=2000)
+    replay.see(failed(again[2], 2010), at=2010)
+    assert node_losses(replay, 2020) == before + 2 * (2000 - 1105) + (2010 - 1105)
+
+    replay.see(failed(again[spared], 1999), at=2030)
+
+    assert node_losses(replay, 2040) == before + (2000 - 1105) + (2010 - 1105)
+    assert loss(replay, first.uid or "uid-w0").members == 3
+
+
+@pytest.mark.parametrize("spared", [0, 1])
+def test_pods_that_waited_for_a_victim_waited_though_another_proves_to_be_none(spared: int) -> None:
+    """Also if the group lost, and awaited, another pod since then."""
+    replay = cluster([])
+    first, second, *others = on_own_nodes(replay, gang(PYTORCH, 4))
+    replay.see(first, second, *others, at=START)
+    for each in (first, second):
+        lose_with_node(replay, each, at=1000)
+    successors = on_own_nodes(replay, [replace(later(each, 1060), started=1100) for each in (first, second)])
+    replay.see(*successors, at=1100)
+    waited = stalled_for_nodes(replay, 1110)
+    lose_with_node(replay, successors[0], at=2000)
+    replay.see(*on_own_nodes(replay, [replace(later(first, 2060), started=2100)]), at=2100)
+    assert stalled_for_nodes(replay, 2110) > waited
+    more = stalled_for_nodes(replay, 2111) - waited
+
+    replay.see(failed((first, second)[spared], 995), at=2120)
+
+    assert stalled_for_nodes(replay, 2130) == waited + more
+
+
+def stalled_for_nodes(replay: Replay, at: int) -> Fraction:
+    """The GPU-seconds for which members waited, by the ledger: no counter has those of lost nodes."""
+    replay.scrape(at)
+    victims = {uid for uid in replay.memory.history["lost_work"] if isinstance(uid, str)}
+    return sum((Fraction(loss(replay, uid).stalled_gpu_time) for uid in victims), Fraction())

@@ -132,6 +132,21 @@ def test_an_older_ledger_lacks_what_its_upgrade_would_not_make(
         assert schema.missing_part(connection) == missing
 
 
+def test_a_definition_in_a_file_is_compared_and_does_nothing_else(tmp_path: Path) -> None:
+    """SQLite reads the first statement of a definition; whoever makes a file may add others."""
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        schema.create(connection)
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = sql || ? WHERE name = 'pods'", (f"; ATTACH DATABASE '{other}' AS other",)
+        )
+
+        found = schema.missing_part(connection)
+
+    assert (found, other.exists()) == ("it cannot be upgraded: You can only execute one statement at a time.", False)
+
+
 @pytest.mark.parametrize("version", [TODAY, NEXT])
 def test_whatever_a_ledger_of_any_schema_lacks_is_named(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each table, view and index that can be dropped, in turn; views first, since they may need each other."""

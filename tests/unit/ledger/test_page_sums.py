@@ -160,3 +160,12 @@ def test_sums_that_are_not_those_of_the_segments_are_damage(ledger: SqliteLedger
             LedgerDamaged, match=r"the stored sums of pods [13] to [24] are not those of their segments"
         ):
             assert [*steps(connection)]
+
+
+def test_sums_that_cannot_be_read_are_said_to_be_damaged(ledger: SqliteLedger, path: Path) -> None:
+    list(ledger.add_up())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE page_sums SET sums = x'01'")
+
+    with open_reader(str(path)) as reader, pytest.raises(LedgerDamaged, match="stored sums cannot be read"):
+        days(reader)

@@ -39,7 +39,7 @@ class PossiblePreemptor(WorkloadName, frozen=True, kw_only=True, gc=False):
     """A Workload whose pods request `quantity` µGPU; since `left_us` it waits no longer, None if it waits.
 
     Class and labels are those of the first pods with GPUs, else of the first ones; where these have none, of the
-    Workload. `priority` is that in queues, None in documents of before.
+    Workload. `priority` is that in queues, None if it is not known.
     """
 
     class_name: str

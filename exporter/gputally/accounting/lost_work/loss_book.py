@@ -33,7 +33,8 @@ class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     is why that one was disrupted.
     `shared` are the checkpoints of its group before its end. For a victim, `stalled` is the GPU-time of the members
     that waited for its replacement until `stalled_until_us`, by exported tier and tenant, and `is_final` says that what
-    became of its group is known. `counted` is what the counters have of it.
+    became of its group is known. Victims of a group that were resolved together have the same `case`. `counted` is what
+    the counters have of it.
     """
 
     work: PodWork
@@ -45,6 +46,7 @@ class PodLoss(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     stalled: tuple[tuple[str, str, int], ...] = ()
     stalled_until_us: int = 0
     is_final: bool = False
+    case: str = ""
     counted: tuple[tuple[Total, tuple[str, ...], int], ...] = ()
 
     @property

@@ -144,7 +144,7 @@ class LostWorkPart(StatePart[PodLoss]):
         for uid, cause in self._causes.items() - self._victims.items():
             self._add_victim(uid, cause)
         self.at_risk.advance(now_us)
-        for (group, _), victims in self._by_group().items():
+        for (group, *_), victims in self._by_group().items():
             self._resolve(group, victims, now_us)
         if now_us >= self._next_forget_us:
             self._next_forget_us = now_us + _FORGET_EVERY_US
@@ -222,7 +222,7 @@ class LostWorkPart(StatePart[PodLoss]):
         charged_to = uid if is_victim else known.charged_to if known.charged_to != uid else ""
         loss = replace(known, work=work, is_victim=is_victim, charged_to=charged_to)
         if not is_victim:
-            loss = replace(loss, stalled=(), stalled_until_us=0, is_final=False)
+            loss = replace(loss, stalled=(), stalled_until_us=0, is_final=False, case="")
         self._keep(with_shared(loss, self.at_risk.stated_in(group)))
 
     def _work_of(self, record: PodRecord, group: PodGroup | None) -> PodWork | None:
@@ -239,30 +239,30 @@ class LostWorkPart(StatePart[PodLoss]):
         for each in self.book.charged_to(uid) - {uid}:
             self._keep(replace(self.losses[each], charged_to=""))
         loss = self.losses.get(uid)
-        if loss and loss.is_victim and loss.work.group:
-            self._reopen(loss.work.group, but=uid)
+        if loss and loss.is_victim and loss.case and loss.work.group:
+            self._reopen(loss.work.group, loss.case, but=uid)
 
-    def _reopen(self, group: PodGroup, *, but: str) -> None:
-        """One of the victims of a group proved to be none: the others are resolved again, as if it had never been one.
+    def _reopen(self, group: PodGroup, case: str, *, but: str) -> None:
+        """One of the victims of a case proved to be none: the others are resolved again, as if it had never been one.
 
         What the group lost by it may be the loss of another of them, and so may be its own work.
         """
         for uid in self.book.of_group(group) & self._victims.keys() - {but}:
             loss = self.losses[uid]
-            if loss.is_victim and loss.work.created_us < self.losses[but].work.end_us:
+            if loss.is_victim and loss.case == case:
                 self._open.add(uid)
                 self._keep(replace(loss, is_final=False))
 
-    def _by_group(self) -> dict[tuple[PodGroup | None, bool], list[str]]:
-        """The open victims of each group, those of preemptions apart; those without a group under None."""
-        found: dict[tuple[PodGroup | None, bool], list[str]] = {}
+    def _by_group(self) -> dict[tuple[PodGroup | None, bool, str], list[str]]:
+        """The open victims of each group, those of preemptions and of earlier cases apart; without a group, None."""
+        found: dict[tuple[PodGroup | None, bool, str], list[str]] = {}
         for uid in sorted(self._open):
             loss = self.losses.get(uid)
             if loss is None and uid not in self._pods:
                 self._open.discard(uid)
             else:
-                group = loss.work.group if loss else self.groups.of(uid)
-                found.setdefault((group, self._victims[uid] in PREEMPTIONS), []).append(uid)
+                group, case = (loss.work.group, loss.case) if loss else (self.groups.of(uid), "")
+                found.setdefault((group, self._victims[uid] in PREEMPTIONS, case), []).append(uid)
         return found
 
     def _resolve(self, group: PodGroup | None, victims: Sequence[str], now_us: int) -> None:
@@ -278,9 +278,10 @@ class LostWorkPart(StatePart[PodLoss]):
             verdict = self._verdict(group, set(victims), now_us)
             self._charge(group, verdict, set(victims), to=victims[0])
             if verdict.is_final:
-                self._close(victims[0], self._stalled(group, verdict, set(victims)))
+                case = self.losses[victims[0]].case or victims[0]
+                self._close(victims[0], self._stalled(group, verdict, set(victims)), case=case)
                 for uid in victims[1:]:
-                    self._close(uid)
+                    self._close(uid, case=case)
 
     def _verdict(self, group: PodGroup, victims: AbstractSet[str], now_us: int) -> GroupVerdict:
         kept = self.book.of_group(group)
@@ -304,8 +305,9 @@ class LostWorkPart(StatePart[PodLoss]):
                 self._keep(replace(loss, charged_to=""))
 
     def _stalled(self, group: PodGroup, verdict: GroupVerdict, victims: AbstractSet[str]) -> tuple[WorkSpan, ...]:
-        """The running time of the members that waited, after what counted as such with other victims."""
-        others = self.book.of_group(group) - victims
+        """The running time of the members that waited, after what counted as such with earlier victims."""
+        first_us = min(self.losses[uid].work.end_us for uid in victims)
+        others = [uid for uid in self.book.of_group(group) - victims if self.losses[uid].work.end_us <= first_us]
         before_us = max((self.losses[uid].stalled_until_us for uid in others), default=0)
         stalls = [(max(from_us, before_us), to_us) for from_us, to_us in verdict.stalls]
         found: list[WorkSpan] = []
@@ -320,7 +322,7 @@ class LostWorkPart(StatePart[PodLoss]):
     def _has_work(self, record: PodRecord) -> bool:
         return has_work(record, self.checkpoints.of(record.uid), self._rules)
 
-    def _close(self, uid: str, stalled: Collection[WorkSpan] = ()) -> None:
+    def _close(self, uid: str, stalled: Collection[WorkSpan] = (), *, case: str = "") -> None:
         """What became of the group of a victim is known."""
         self._open.discard(uid)
         amounts = stall_amounts(stalled, from_us=self._totals.accounting_start_us)
@@ -328,6 +330,7 @@ class LostWorkPart(StatePart[PodLoss]):
             replace(
                 self.losses[uid],
                 is_final=True,
+                case=case,
                 stalled=tuple((*labels, amount) for (_, labels), amount in amounts.items()),
                 stalled_until_us=max((each.end_us for each in stalled), default=0),
             )
@@ -352,7 +355,7 @@ class LostWorkPart(StatePart[PodLoss]):
         self._last_revisions = {uid: self._last_revisions[uid] for uid in waiting}
         known = self._causes.keys() | self._open | self.losses.keys()
         self._victims = {uid: cause for uid, cause in self._victims.items() if uid in known}
-        busy = {group for group, _ in self._by_group() if group}
+        busy = {group for group, *_ in self._by_group() if group}
         over = {
             uid for uid, loss in self.losses.items() if self._is_over(loss, now_us, is_busy=loss.work.group in busy)
         }

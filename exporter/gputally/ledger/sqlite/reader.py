@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from gputally.errors import DetailRolledUp, LedgerError
+from gputally.errors import DetailRolledUp, LedgerDamaged, LedgerError
 from gputally.ledger.allocated_sums import SumsBy
 from gputally.ledger.closed_period import ClosedPeriod
 from gputally.ledger.preemption_records import LostTime, NodeBinding, PendingDeliveries, VictimRecords
@@ -373,7 +373,10 @@ class SqliteLedgerReader(SqliteRows):
             expect_whole_days(self._rows, bounds, sums_by.by, cuts)
             is_alone = bool(cuts) or self._connection.in_transaction
             with page_readers(self.path, self._rows, is_alone=is_alone) as readers:
-                return read_sums(self._rows, bounds, sums_by, plan._replace(readers=readers))
+                try:
+                    return read_sums(self._rows, bounds, sums_by, plan._replace(readers=readers))
+                except msgspec.DecodeError as error:
+                    raise LedgerDamaged(f"{self.path}: is damaged: stored sums cannot be read: {error}") from None
 
         return self._undisturbed(read)
 
