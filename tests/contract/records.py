@@ -1,5 +1,6 @@
 """Small records of each kind that a ledger stores, with times in seconds since the epoch."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -9,7 +10,7 @@ from gputally.accounting.changes import Changes
 from gputally.accounting.facts.outcome import outcome_of
 from gputally.accounting.totals.total import Total
 from gputally.ledger.protocol import LedgerReader
-from gputally.ledger.records import SegmentRecord, Window
+from gputally.ledger.records import AllocatedTime, SegmentRecord, Window
 from gputally.model.allocation import End, Gap, Result, Segment, State, Terms
 from gputally.model.disruptions import Cause, CountedPreemption, Preemption, Preemptor, Victim
 from gputally.model.kube.meta import OwnerReference
@@ -250,3 +251,8 @@ def segments_of(record: PodRecord) -> list[SegmentRecord]:
 def all_segments(reader: LedgerReader) -> list[SegmentRecord]:
     """All segments in the ledger."""
     return list(reader.segments(ALWAYS))
+
+
+def in_order(sums: Iterable[AllocatedTime]) -> list[AllocatedTime]:
+    """By labels, price and period."""
+    return sorted(sums, key=lambda each: (each.labels, each.price.key if each.price else "", each.period))

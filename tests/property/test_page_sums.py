@@ -18,7 +18,7 @@ from gputally.ledger.sqlite.summed_pages import StoredSums
 from gputally.ledger.sqlite.writer import SqliteLedger
 from gputally.model.pod_record import PodRecord
 from gputally.model.units import US_PER_DAY
-from tests.contract.records import step, us
+from tests.contract.records import in_order, step, us
 from tests.property.examples import examples
 from tests.property.test_roll_up import DAY, DAYS, JOBS, pods, times
 
@@ -63,7 +63,7 @@ def answers(reader: LedgerReader, window: Window, cuts: Sequence[int]) -> list[o
             sums, jobs = reader.allocated_with_jobs(window, by, jobs_by=jobs_by, cuts=cuts)
             amounts = ((each, len(each.jobs), each.bound, each.wait_us) for each in jobs)
             sets = [(each.labels, str(each.price), each.period, *more) for each, *more in amounts]
-            found.append((sums, sorted(sets)))
+            found.append((in_order(sums), sorted(sets)))
         except DetailRolledUp as error:
             found.append(str(error))
     return found

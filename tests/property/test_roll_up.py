@@ -27,7 +27,7 @@ from gputally.model.pod_record import PodRecord
 from gputally.model.units import GPU, US_PER_DAY, US_PER_SECOND
 from gputally.model.usage import AssignmentHour
 from gputally.model.waits import PendingSegmentRow
-from tests.contract.records import BALANCED, LOST_WORK, OPENED_S, PRICE, WAIT, line, pod, segment, step, us
+from tests.contract.records import BALANCED, LOST_WORK, OPENED_S, PRICE, WAIT, in_order, line, pod, segment, step, us
 from tests.contract.test_measured_time import WHOLE, hour
 from tests.contract.test_record_starts import LISTS, listed
 from tests.contract.test_usage import reported
@@ -126,7 +126,7 @@ def all_sums(reader: LedgerReader, window: Window, cuts: Sequence[int]) -> Itera
     """Everything a report reads: sums and jobs by single, some and all dimensions, and what nodes had allocated."""
     for by in ((), *combinations(SUMMED, 1), SUMMED[:3], SUMMED[-3:], SUMMED):
         times, jobs = reader.allocated_with_jobs(window, by, jobs_by=by[:1], cuts=cuts)
-        yield by, times, sorted((each.labels, str(each.price), each.period, len(each.jobs)) for each in jobs)
+        yield by, in_order(times), sorted((each.labels, str(each.price), each.period, len(each.jobs)) for each in jobs)
         yield by, reader.allocated(window, by, cuts=cuts)
     for by in ((), *combinations(MEASURED, 1), MEASURED):
         yield by, reader.measured(window, by, cuts=cuts)

@@ -5,10 +5,10 @@ A row begins with the values of `SumsBy.own`, terms and price.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter, mul
+from operator import mul
 from typing import Final, NamedTuple
 
-from msgspec import json
+from msgspec import Struct, json
 
 from gputally.ledger.page_groups import Group
 from gputally.ledger.records import AllocatedTime, JobSet, pieces
@@ -18,11 +18,18 @@ _SPACE: Final = 1 << 40
 """More than a storage has texts."""
 
 
-class JobGroup(NamedTuple):
+class JobGroup(Struct, gc=False):
     """The numbers of different jobs; and how many of their pods were bound, and how long these had waited (µs)."""
 
     jobs: set[int]
-    waits: list[int]
+    bound: int = 0
+    wait_us: int = 0
+
+    def add(self, jobs: Iterable[int], waits: tuple[int, int]) -> None:
+        """Add jobs, with how many of their pods were bound and how long they waited."""
+        self.jobs.update(jobs)
+        self.bound += waits[0]
+        self.wait_us += waits[1]
 
 
 _ByJob = dict[int, JobGroup]
@@ -47,17 +54,16 @@ class JobSets:
     def add(self, row: Numbers, names: tuple[int, int, int], waits: tuple[int, int]) -> None:
         """Add a job by the numbers of its names, with how many of its pods were bound and how long they waited."""
         namespace, kind, name = names
-        self._add(self._of(row), name if self.is_by_job else 0, self._first_number(namespace, kind) + name, waits)
+        number, place = self._first_number(namespace, kind) + name, name if self.is_by_job else 0
+        self._of(row).setdefault(place, JobGroup(set())).add((number,), waits)
 
     def add_all(self, row: Numbers, kinds: tuple[int, int], names: Sequence[int], waits: tuple[int, int]) -> None:
         """Add jobs of one namespace and kind; only one if jobs are told apart."""
         if self.is_by_job:
             self.add(row, (*kinds, names[0]), waits)
             return
-        group = self._of(row).setdefault(0, JobGroup(set(), [0, 0]))
-        group.jobs.update(map(self._first_number(*kinds).__add__, names))
-        group.waits[0] += waits[0]
-        group.waits[1] += waits[1]
+        group = self._of(row).setdefault(0, JobGroup(set()))
+        group.add(map(self._first_number(*kinds).__add__, names), waits)
 
     def add_group(self, row: Numbers, group: Group) -> None:
         """Add the jobs of a group."""
@@ -69,11 +75,11 @@ class JobSets:
             if known := found.get(name):
                 known.jobs.add(first + name)
             else:
-                found[name] = JobGroup({first + name}, [0, 0])
+                found[name] = JobGroup({first + name})
         for name, bound, wait_us in zip(group.jobs, group.bound, group.wait_us, strict=False):
-            waits = found[name].waits
-            waits[0] += bound
-            waits[1] += wait_us
+            known = found[name]
+            known.bound += bound
+            known.wait_us += wait_us
 
     def found(self, labels: RowLabels) -> Iterator[JobSet]:
         """All jobs."""
@@ -84,8 +90,8 @@ class JobSets:
                 _merge(known, by_job)
         for (shared, price, period), by_job in found.items():
             named = labels.of_jobs(shared, self.by, by_job)
-            for each, (jobs, waits) in zip(named, by_job.values(), strict=True):
-                yield JobSet(each, price, jobs, period, *waits)
+            for each, group in zip(named, by_job.values(), strict=True):
+                yield JobSet(each, price, group.jobs, period, group.bound, group.wait_us)
 
     def _of(self, row: Numbers) -> _ByJob:
         """The groups of the row: rows with the same values of `by` share them."""
@@ -94,16 +100,6 @@ class JobSets:
             key = (*map(mul, row[:-3], self._used), self._same_term(row[-3]), *row[-2:])
             found = self._by_row[row] = self._groups.setdefault(key, {})
         return found
-
-    @staticmethod
-    def _add(found: _ByJob, place: int, number: int, waits: tuple[int, int]) -> None:
-        group = found.get(place)
-        if group is None:
-            found[place] = JobGroup({number}, [*waits])
-        else:
-            group.jobs.add(number)
-            group.waits[0] += waits[0]
-            group.waits[1] += waits[1]
 
     def _first_number(self, namespace: int, kind: int) -> int:
         """To which the number of a job's name is added: one number for the three."""
@@ -118,11 +114,8 @@ class JobSets:
 
 
 def _merge(found: _ByJob, more: Mapping[int, JobGroup]) -> None:
-    for name, (jobs, waits) in more.items():
-        group = found.setdefault(name, JobGroup(set(), [0, 0]))
-        group.jobs.update(jobs)
-        group.waits[0] += waits[0]
-        group.waits[1] += waits[1]
+    for name, group in more.items():
+        found.setdefault(name, JobGroup(set())).add(group.jobs, (group.bound, group.wait_us))
 
 
 _NAMES: Final = json.Decoder(list[int])
@@ -199,7 +192,7 @@ class AllocatedSums:
                 self._jobs.add(row, names, waits)
 
     def found(self) -> tuple[list[AllocatedTime], list[JobSet]]:
-        """The sums in the order of their labels, prices and periods, and the jobs."""
+        """The sums in the order of prices and periods, and the jobs."""
         jobs = {each for sums in self._sums.values() for each in sums} if self._has_job else ()
         labels = RowLabels(self._meanings, self._shared, rows=self._sums, jobs=jobs)
         times = [
@@ -207,7 +200,6 @@ class AllocatedSums:
             for (shared, price, period), sums in self._merged(labels)
             for named, gpu_time in zip(labels.of_jobs(shared, self._by, sums), sums.values(), strict=True)
         ]
-        times.sort(key=attrgetter("labels"))  # which leaves prices and periods in order
         return times, [] if self._jobs is None else [*self._jobs.found(labels)]
 
     def _merged(self, labels: RowLabels) -> list[tuple[Key, defaultdict[int, int]]]:

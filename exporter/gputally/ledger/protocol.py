@@ -145,7 +145,7 @@ class LedgerReader(Protocol):
     def allocated_with_jobs(
         self, window: Window, by: Sequence[str], *, jobs_by: Sequence[str], cuts: Sequence[int] = ()
     ) -> tuple[list[AllocatedTime], list[JobSet]]:
-        """Like `allocated`, with the different jobs by the dimensions `jobs_by`, which are some of `by`."""
+        """Like `allocated`, in any order, with the different jobs by the dimensions `jobs_by`, some of `by`."""
 
     def measured(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[MeasuredTime]:
         """What agents measured for the pods, by price and the dimensions `by`, in this order.

@@ -51,13 +51,13 @@ class RowLabels:
         terms = self._term(term)
         return tuple(self._label(each, values, terms) for each in by), self._prices.get(price), period
 
-    def of_jobs(self, labels: Sequence[str], by: Sequence[str], jobs: Iterable[int]) -> Iterator[tuple[str, ...]]:
+    def of_jobs(self, labels: tuple[str, ...], by: Sequence[str], jobs: Iterable[int]) -> Iterator[tuple[str, ...]]:
         """The labels of each of these jobs; without the dimension of the job, the same for all."""
-        template, places, texts = [*labels], [place for place, each in enumerate(by) if each == JOB_NAME], self._texts
-        for job in jobs:
-            for place in places:
-                template[place] = texts[job]
-            yield tuple(template)
+        if JOB_NAME not in by:
+            return (labels for _ in jobs)
+        place, texts = by.index(JOB_NAME), self._texts
+        before, after = labels[:place], labels[place + 1 :]
+        return ((*before, texts[job], *after) for job in jobs)
 
     def _label(self, name: str, values: Sequence[Any], terms: Mapping[str, str]) -> str:
         if name not in self._places:

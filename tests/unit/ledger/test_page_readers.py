@@ -16,7 +16,7 @@ from gputally.ledger.sqlite.file import reading
 from gputally.ledger.sqlite.reader import SqliteLedgerReader
 from gputally.ledger.sqlite.segment_pages import read_pages
 from gputally.ledger.sqlite.writer import SqliteLedger
-from tests.contract.records import pod, segment, step, us
+from tests.contract.records import in_order, pod, segment, step, us
 
 WINDOW = Window(us(1000), us(2000))
 BY = ("tenant", "outcome")
@@ -45,7 +45,8 @@ def path(tmp_path: Path) -> Path:
 def read(path: Path) -> tuple[list[AllocatedTime], list[JobSet]]:
     with SqliteLedgerReader(path) as reader:
         reader.page_pods = 10
-        return reader.allocated_with_jobs(WINDOW, BY, jobs_by=("tenant",))
+        times, jobs = reader.allocated_with_jobs(WINDOW, BY, jobs_by=("tenant",))
+        return in_order(times), jobs
 
 
 def test_two_connections_read_the_same_sums_and_jobs_as_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

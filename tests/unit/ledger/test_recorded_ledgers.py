@@ -11,7 +11,7 @@ from gputally.ledger.open import open_reader
 from gputally.ledger.sqlite import schema
 from gputally.ledger.sqlite.writer import SqliteLedger
 from tests.conftest import Golden
-from tests.contract.records import ALWAYS, pod, segment, step
+from tests.contract.records import ALWAYS, in_order, pod, segment, step
 from tests.contract.test_record_starts import LISTS
 from tests.unit.ledger.next_schema import TODAY
 from tests.unit.ledger.recorded_ledger import DAY, FOLDER, LIVE, restored
@@ -34,7 +34,7 @@ def contents(path: Path) -> str:
         times, jobs = reader.allocated_with_jobs(ALWAYS, ("tenant", "namespace", "job"), jobs_by=("tenant",))
         found |= {
             "state": reader.state(),
-            "allocated": times,
+            "allocated": in_order(times),
             "jobs": jobs,
             "measured": reader.measured(ALWAYS, ("tenant",)),
             "lost": reader.lost(ALWAYS, ("tenant",)),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from operator import attrgetter
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
@@ -233,7 +234,7 @@ class SqliteLedgerReader(SqliteRows):
     def allocated(self, window: Window, by: Sequence[str], *, cuts: Sequence[int] = ()) -> list[AllocatedTime]:
         """See `LedgerReader.allocated`."""
         _expect(by, DIMENSIONS)
-        return self._sums(window, SumsBy(by), cuts)[0]
+        return sorted(self._sums(window, SumsBy(by), cuts)[0], key=attrgetter("labels"))
 
     def allocated_with_jobs(
         self, window: Window, by: Sequence[str], *, jobs_by: Sequence[str], cuts: Sequence[int] = ()
