@@ -43,7 +43,7 @@ CEILINGS: Final[Mapping[str, float]] = {
     "calls for the deletion of a pod that has succeeded": 145,
     "calls for the deletion of a pod that runs": 276,
     "calls for a scrape": 2000,
-    "calls for a row of a report": 16,
+    "calls for a row of a report": 6.8,
     "bytes for a running pod": 2050,
 }
 """The bytes are those that the accounting holds, once the ledger has what it needs. A process of its own measures: in

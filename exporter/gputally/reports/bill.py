@@ -30,7 +30,7 @@ TIMES: Final = (
 """The fields of a line that are GPU-time (µs·µGPU)."""
 COSTS: Final = ("cost", "idle_cost", "lost_cost", "unallocated_cost")
 """The fields of a line that are money, see `COST_UNIT`."""
-_SUMMED: Final = (*TIMES, *COSTS, "energy", "bound", "wait_us")
+_SUMMED: Final = (*(each for each in TIMES if each != "unobserved"), *COSTS, "energy", "bound", "wait_us")
 _STATES: Final[Mapping[str, str]] = {
     State.STARTING: "starting",
     State.GANG_WAIT: "gang_wait",
@@ -52,7 +52,7 @@ class LineProgress(Struct, frozen=True, kw_only=True, gc=False):
     is_cost_whole: bool
 
 
-class Line(Struct, kw_only=True):
+class Line(Struct, kw_only=True, gc=False):
     """The sums of all cells with the same labels and currency.
 
     `starting`, `gang_wait` and `terminating` are parts of `gpu_time`, and so is `unpriced`, which costs nothing. Agents
@@ -113,8 +113,7 @@ def bill_of(
     """
     found, measured = list(cells), list(usage)
     unpriced = currency_of_unpriced(found) if unpriced is None else unpriced
-    empty = Line(labels=(), currency="", unobserved=None if unobserved is None else 0)
-    sums = _Sums(unpriced, empty)
+    sums = _Sums(unpriced, unobserved=None if unobserved is None else 0)
     for cell in found:
         sums.add(cell)
     for some in jobs:
@@ -125,24 +124,25 @@ def bill_of(
         sums.add_lost(loss)
     for gap in unobserved or ():
         sums.add_unobserved(gap)
-    ordered = sorted(sums.found(), key=lambda line: (line.currency, -line.cost, -line.gpu_time, line.labels))
-    return Bill(tuple(ordered), tuple(sorted(sums.totals(), key=lambda line: line.currency)))
+    return sums.bill()
 
 
 def currency_of_unpriced(cells: Iterable[Cell]) -> str:
     """The only currency of all cells; empty if there are several or none."""
-    currencies = {cell.currency for cell in cells if cell.price}
+    currencies = {price.currency for price in {cell.price for cell in cells} if price}
     return currencies.pop() if len(currencies) == 1 else ""
 
 
 class _Sums:
-    """Lines that grow from an `empty` one; `unpriced` is the currency of lines with unpriced time."""
+    """Lines that grow from `unobserved` time and nothing else; `unpriced` is the currency of lines without a price."""
 
-    def __init__(self, unpriced: str, empty: Line) -> None:
+    def __init__(self, unpriced: str, *, unobserved: int | None) -> None:
         self._unpriced = unpriced
-        self._empty = empty
-        self._lines: dict[tuple[tuple[str, ...], str], Line] = {}
-        self._jobs: dict[tuple[tuple[str, ...], str], list[set[int]]] = {}
+        self._unobserved = unobserved
+        self._lines = defaultdict[str, dict[tuple[str, ...], Line]](dict)
+        """The lines of each currency by their labels."""
+        self._jobs = defaultdict[str, dict[tuple[str, ...], set[int]]](dict)
+        """The different jobs of each line."""
 
     def add(self, cell: Cell) -> None:
         """Add allocated time to its line."""
@@ -160,7 +160,10 @@ class _Sums:
         line = self._line(found)
         line.bound += found.bound
         line.wait_us += found.wait_us
-        self._jobs.setdefault((found.labels, line.currency), []).append(found.jobs)
+        sets = self._jobs[line.currency]
+        known = sets.get(found.labels)
+        sets[found.labels] = found.jobs if known is None else known | found.jobs
+        line.jobs = len(sets[found.labels])
 
     def add_usage(self, cell: UsageCell) -> None:
         """Add measured usage to its line."""
@@ -184,43 +187,32 @@ class _Sums:
         line.unobserved = (line.unobserved or 0) + cell.gpu_time
 
     def _line(self, part: Cell | LineJobs | LostCell | UsageCell | UnobservedCell) -> Line:
-        key = part.labels, part.currency or self._unpriced
-        line = self._lines.get(key)
+        currency = part.price.currency if part.price else self._unpriced
+        lines = self._lines[currency]
+        line = lines.get(part.labels)
         if line is None:
-            line = self._lines[key] = replace(self._empty, labels=key[0], currency=key[1])
+            line = lines[part.labels] = Line(labels=part.labels, currency=currency, unobserved=self._unobserved)
         return line
 
-    def found(self) -> list[Line]:
-        """The lines, with their number of different jobs."""
-        for key, line in self._lines.items():
-            line.jobs = _different(self._jobs.get(key, []))
-        return list(self._lines.values())
-
-    def totals(self) -> list[Line]:
-        """The sum of all lines of each currency."""
-        lines, jobs = defaultdict[str, list[Line]](list), defaultdict[str, list[set[int]]](list)
-        for (_, currency), line in self._lines.items():
-            lines[currency].append(line)
-        for (_, currency), sets in self._jobs.items():
-            jobs[currency] += sets
-        found = [replace(self._empty, currency=currency) for currency in lines]
-        for total in found:
-            add_lines(total, lines[total.currency])
-            total.jobs = _different(jobs[total.currency])
-        return found
+    def bill(self) -> Bill:
+        """The lines, and the sum of all lines of each currency."""
+        lines, totals = list[Line](), list[Line]()
+        for currency, found in sorted(self._lines.items()):
+            lines += sorted(found.values(), key=lambda line: (-line.cost, -line.gpu_time, line.labels))
+            total = Line(labels=(), currency=currency, unobserved=self._unobserved)
+            add_lines(total, [*found.values()])
+            total.jobs = len(set[int]().union(*self._jobs[currency].values()))
+            totals.append(total)
+        return Bill(tuple(lines), tuple(totals))
 
 
 def add_lines(total: Line, lines: Sequence[Line]) -> None:
     """Add all amounts of lines; the sum is what is known of any."""
     for field in _SUMMED:
-        values = [value for value in map(attrgetter(field), lines) if value is not None]
-        if values:
-            setattr(total, field, (getattr(total, field) or 0) + sum(values))
+        setattr(total, field, getattr(total, field) + sum(map(attrgetter(field), lines)))
+    if known := [line.unobserved for line in lines if line.unobserved is not None]:
+        total.unobserved = (total.unobserved or 0) + sum(known)
     total.is_lost_upper_bound |= any(line.is_lost_upper_bound for line in lines)
-
-
-def _different(sets: Sequence[set[int]]) -> int:
-    return len(sets[0] if len(sets) == 1 else set[int]().union(*sets))
 
 
 class TeamBill(Struct, frozen=True, kw_only=True):

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, sub
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from gputally.reports.rounding import (
     Column,
     apportioned,
     apportioned_columns,
+    column_in,
     column_of,
     decimal_of,
     quotient,
@@ -56,7 +58,7 @@ _PART_OF: Final = {
 """Columns that are parts of others; the wholes come before them in `TIMES` and `COSTS`."""
 
 
-class BillRow(Struct, frozen=True, kw_only=True):
+class BillRow(Struct, frozen=True, gc=False):
     """One line, rounded.
 
     `share` is its part of the total cost in percent, or of GPU-hours where nothing is priced. Measured GPU-hours
@@ -143,23 +145,19 @@ def _rows(lines: Sequence[Line], total: Line, choice: RowChoice, *, given: Mappi
     columns = apportioned_columns(
         exact, totals, lambda field, before: _limits(field, before, exact) if field in _PART_OF else None
     )
-    [amounts_of_total] = _by_row({field: [value] for field, value in totals.items()}, places)
-    return BillRows(
-        tuple(_row(line, amounts, places) for line, amounts in zip(shown, _by_row(columns, places), strict=True)),
-        _row(total, amounts_of_total, places),
-    )
+    [row_of_total] = _from_columns([total], {field: [value] for field, value in totals.items()}, places)
+    return BillRows(tuple(_from_columns(shown, columns, places)), row_of_total)
 
 
-def _exact(lines: Sequence[Line], total: Line, fields: Iterable[str], places: int) -> dict[str, Column]:
+def _exact(lines: Sequence[Line], total: Line, fields: Sequence[str], places: int) -> dict[str, Column]:
     """The columns of these fields and of the shares in the total, in units of their last decimals."""
-    scale = 10**places
-    found = {
-        field: Column([value * scale for value in map(attrgetter(field), lines)], _UNITS[field]) for field in fields
-    }
+    read = zip(*map(attrgetter(*fields), lines), strict=True)  # each line once
+    columns = dict(zip(fields, read, strict=True))
+    found = {field: column_in(values, _UNITS[field], places=places) for field, values in columns.items()}
     base = "cost" if total.cost else "gpu_time"
     whole = getattr(total, base)
     percent = 100 * 10**PERCENT_PLACES * (1 if whole > 0 else -1)
-    shares = [percent * value for value in map(attrgetter(base), lines)] if whole else [0] * len(lines)
+    shares = [percent * value for value in columns[base]] if whole else [0] * len(lines)
     return found | {"share": Column(shares, abs(whole) or 1)}
 
 
@@ -180,8 +178,9 @@ def _limits(field: str, before: Mapping[str, list[int]], exact: Mapping[str, Col
     A part that is more than its whole, as corrections may be, is only rounded.
     """
     part = _PART_OF[field]
-    beside = [before[each] if each in before else exact[each].floors() for each in part.beside]
-    left = [whole - sum(others) for whole, *others in zip(before[part.whole], *beside, strict=True)]
+    left = before[part.whole]
+    for each in part.beside:
+        left = [*map(sub, left, before[each] if each in before else exact[each].floors())]
     numbers, unit = exact[field]
     amounts = zip(left, numbers, exact[part.whole].numbers, strict=True)  # a part has the unit of its whole
     return [limit if value <= whole else max(limit, -(-value // unit)) for limit, value, whole in amounts]
@@ -209,42 +208,41 @@ def _others(lines: Sequence[Line]) -> Line:
     return found
 
 
-def _places(field: str, places: int) -> int:
-    return PERCENT_PLACES if field == "share" else places
+def _from_columns(lines: Sequence[Line], columns: Mapping[str, Sequence[int]], places: int) -> Iterator[BillRow]:
+    """A row for each line, with its amounts; `unobserved` is None if it is not among the columns."""
+    amounts = {_NAMES.get(field, field): _decimals(field, column, places) for field, column in columns.items()}
+    found = {"unobserved": repeat(None), **amounts, **_beside_amounts(lines, places)}
+    return map(BillRow, *(found[field] for field in BillRow.__struct_fields__))
 
 
-def _by_row(columns: Mapping[str, Sequence[int]], places: int) -> Iterator[dict[str, Decimal | None]]:
-    """The amounts of each row by its fields; `unobserved` is None if it is not among the columns."""
-    names = [_NAMES.get(field, field) for field in columns]
-    decimals = [_decimals(column, _places(field, places)) for field, column in columns.items()]
-    unknown = {} if "unobserved" in columns else {"unobserved": None}
-    return ({**unknown, **dict(zip(names, row, strict=True))} for row in zip(*decimals, strict=True))
-
-
-def _decimals(column: Sequence[int], places: int) -> list[Decimal]:
+def _decimals(field: str, column: Sequence[int], places: int) -> list[Decimal]:
     """The column in its unit; in most reports, most columns are all 0."""
-    return [scaled(value, places) for value in column] if any(column) else [scaled(0, places)] * len(column)
+    last = scaled(1, PERCENT_PLACES if field == "share" else places)
+    return [Decimal(value) * last for value in column] if any(column) else [0 * last] * len(column)
 
 
-def _row(line: Line, amounts: Mapping[str, Any], places: int) -> BillRow:
-    return BillRow(
-        labels=line.labels,
-        currency=line.currency,
-        **amounts,
-        utilisation=_tenths(100 * line.used, line.measured),
-        jobs=line.jobs,
-        pods=line.bound,
-        mean_wait_seconds=_tenths(line.wait_us, line.bound * US_PER_SECOND),
-        progress=_decimal(line.progress.micro) if line.progress else None,
-        progress_unit=line.progress.unit if line.progress else None,
-        cost_per_unit=_cost_per_unit(line, places),
-        is_lost_upper_bound=line.is_lost_upper_bound,
-    )
+def _beside_amounts(lines: Sequence[Line], places: int) -> dict[str, list[Any]]:
+    """What rows have besides amounts, by column."""
+    reached = [line.progress for line in lines]
+    return {
+        "labels": [line.labels for line in lines],
+        "currency": [line.currency for line in lines],
+        "utilisation": [_tenths(100 * line.used, line.measured) if line.measured else None for line in lines],
+        "jobs": [line.jobs for line in lines],
+        "pods": [line.bound for line in lines],
+        "mean_wait_seconds": [
+            _tenths(line.wait_us, line.bound * US_PER_SECOND) if line.bound else None for line in lines
+        ],
+        "progress": [_decimal(each.micro) if each else None for each in reached],
+        "progress_unit": [each.unit if each else None for each in reached],
+        "cost_per_unit": [_cost_per_unit(line, places) if line.progress else None for line in lines],
+        "is_lost_upper_bound": [line.is_lost_upper_bound for line in lines],
+    }
 
 
-def _tenths(whole: int, count: int) -> Decimal | None:
-    """`whole` divided by `count`; None if that is 0."""
-    return scaled(quotient(whole * 10**PERCENT_PLACES, count), PERCENT_PLACES) if count else None
+def _tenths(whole: int, count: int) -> Decimal:
+    """`whole` divided by `count`."""
+    return scaled(quotient(whole * 10**PERCENT_PLACES, count), PERCENT_PLACES)
 
 
 def _decimal(micro: int) -> Decimal:

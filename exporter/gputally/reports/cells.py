@@ -230,7 +230,7 @@ def included(
         return
     for each in found:
         purchase = each.price.purchase.value if each.price else ""
-        values = list(chain(each.labels, (purchase,), of_period[each.period]))
+        values = each.labels + (purchase,) + of_period[each.period]
         if not filters or all(limit.includes(values[place]) for place, limit in filters):
             yield each, labels_of(values), more_of(values)
 
@@ -246,7 +246,8 @@ def _values_of(wanted: Sequence[str], names: Sequence[str]) -> Callable[[Sequenc
     places = [names.index(each) for each in wanted]
     if len(places) > 1:
         return itemgetter(*places)
-    return lambda values: tuple(values[place] for place in places)
+    first = next(iter(places), 0)
+    return itemgetter(slice(first, first + len(places)))
 
 
 def labels_of(values: Mapping[str, str], query: ReportQuery) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
-from math import lcm
+from math import gcd, lcm
+from operator import le
 from typing import Final, NamedTuple
 
 from gputally.model.units import GPU
@@ -24,9 +24,8 @@ def quotient(number: int, unit: int) -> int:
     return found + (2 * rest > unit or (2 * rest == unit and found % 2 == 1))
 
 
-@lru_cache(maxsize=4096)
 def scaled(units: int, places: int) -> Decimal:
-    """So many units of the last of `places` decimals; most amounts of large reports are the same 0."""
+    """So many units of the last of `places` decimals."""
     return Decimal(units).scaleb(-places)
 
 
@@ -47,8 +46,15 @@ class Column(NamedTuple):
 
     def by_remainder(self) -> list[int]:
         """The places of the amounts, those with the largest remainders first, in their order if these are equal."""
-        remainders = [-(number % self.unit) for number in self.numbers]
-        return sorted(range(len(remainders)), key=remainders.__getitem__)
+        remainders = [number % self.unit for number in self.numbers]
+        return sorted(range(len(remainders)), key=remainders.__getitem__, reverse=True)
+
+
+def column_in(values: Sequence[int], unit: int, *, places: int) -> Column:
+    """Multiples of `unit` in units of the last of `places` decimals, as a column of the smallest integers."""
+    shared = gcd(unit, 10**places)
+    factor = 10**places // shared
+    return Column([value * factor for value in values] if factor > 1 else values, unit // shared)
 
 
 def column_of(amounts: Iterable[Fraction]) -> Column:
@@ -87,8 +93,7 @@ def apportioned_within(parts: Column, *, total: int, limits: Sequence[int]) -> l
         for place in free[:missing]:
             found[place] += 1
         missing -= min(missing, len(free))
-    is_within = all(each <= limit for each, limit in zip(found, limits, strict=True))
-    return found if missing == 0 and is_within else apportioned(parts, total=total)
+    return found if missing == 0 and all(map(le, found, limits)) else apportioned(parts, total=total)
 
 
 def apportioned_columns(
