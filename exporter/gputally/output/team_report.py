@@ -47,10 +47,10 @@ def teams_answer(report: TeamReport) -> Answer:
 
 
 def _document(report: TeamReport, teams: Sequence[BillRows]) -> dict[str, Any]:
-    rows, jobs = documents(_TEAM, teams), dict(_by_team(report, teams))
+    rows, jobs = [structs.asdict(row) for row in documents(_TEAM, teams)], dict(_by_team(report, teams))
     for row in rows:
-        found = jobs[row["tenant"]]
-        row["top_jobs"] = [each for each in documents(_JOB, found) if each["currency"] == row["currency"]]
+        own = [each for each in jobs[row["tenant"]] if each.total.currency == row["currency"]]
+        row["top_jobs"] = documents(_JOB, own)
     return document_of(report.scope, rows=rows, totals=[row_values(each.total) for each in teams])
 
 
