@@ -16,6 +16,7 @@ from gputally.ledger.row_labels import JOB_NAME, OF_TERMS, Key, Meanings, Number
 
 _SPACE: Final = 1 << 40
 """More than a storage has texts."""
+_NAMES: Final = json.Decoder(list[int])
 
 
 class JobGroup(Struct, gc=False):
@@ -33,7 +34,7 @@ class JobGroup(Struct, gc=False):
 
 
 _ByJob = dict[int, JobGroup]
-"""Groups by the name of the job; by 0 if jobs are not told apart."""
+"""Groups by the number of the job's name; all jobs are in one group, 0, unless labels name the job."""
 
 
 class JobSets:
@@ -58,7 +59,7 @@ class JobSets:
         self._of(row).setdefault(place, JobGroup(set())).add((number,), waits)
 
     def add_all(self, row: Numbers, kinds: tuple[int, int], names: Sequence[int], waits: tuple[int, int]) -> None:
-        """Add jobs of one namespace and kind; only one if jobs are told apart."""
+        """Add jobs of one namespace and kind; only one job if labels name it."""
         if self.is_by_job:
             self.add(row, (*kinds, names[0]), waits)
             return
@@ -118,9 +119,6 @@ def _merge(found: _ByJob, more: Mapping[int, JobGroup]) -> None:
         found.setdefault(name, JobGroup(set())).add(group.jobs, (group.bound, group.wait_us))
 
 
-_NAMES: Final = json.Decoder(list[int])
-
-
 class SumsBy(NamedTuple):
     """The dimensions of the sums, and those of the different jobs among them; None without jobs."""
 
@@ -144,7 +142,7 @@ class AllocatedSums:
         self._cuts = cuts
         self._meanings = meanings
         self._sums: defaultdict[Numbers, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
-        """GPU-time (µs·µGPU) by what rows share, and by the name of the job, or 0."""
+        """GPU-time (µs·µGPU) by the values of a row except the job, then by the job's name; 0 if labels name none."""
         self._jobs = None if sums_by.jobs_by is None else JobSets(self._shared, sums_by.jobs_by, meanings.term)
 
     def add(self, found: Iterable[Numbers]) -> None:

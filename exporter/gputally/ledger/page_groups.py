@@ -13,7 +13,7 @@ from msgspec import msgpack
 from gputally.model.units import US_PER_DAY
 
 KEPT: Final = frozenset(("namespace", "job_kind", "job"))
-"""The dimensions of pods and revisions by which groups can be told apart."""
+"""The dimensions of pods and revisions that groups have."""
 
 
 class Group(NamedTuple):

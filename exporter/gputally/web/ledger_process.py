@@ -15,7 +15,7 @@ from gputally.answers.parameters import InvalidRequest
 from gputally.model.printable import printable
 from gputally.questions.answer import LENGTH_BYTES, Ended, Outcome
 from gputally.questions.parameter import InvalidQuestion
-from gputally.web.report_requests import in_query
+from gputally.web.report_requests import rejected
 
 MEMORY_BYTES: Final = 256 * 2**20
 """Limit of a report's memory, so that the container's limit is never reached."""
@@ -202,8 +202,9 @@ def _result(body: bytes, outcome: Outcome, limits: Limits) -> bytes:
         case Ended.ANSWERED:
             return body
         case Ended.REJECTED:
-            rejected = InvalidQuestion(outcome.parameter, outcome.text, *outcome.names)
-            raise InvalidRequest(printable(rejected.spelled(in_query) if outcome.parameter else outcome.text))
+            if outcome.parameter:
+                raise rejected(InvalidQuestion(outcome.parameter, outcome.text, *outcome.names))
+            raise InvalidRequest(printable(outcome.text))
         case Ended.TOO_LARGE:
             raise limits.too_large()
         case Ended.FAILED:

@@ -1,4 +1,4 @@
-"""Preemptions and other disruptions, what they destroyed, and who is told."""
+"""Preemptions and other disruptions, the work that they destroyed, and the pending deliveries to a webhook."""
 
 from typing import Final
 

@@ -44,4 +44,4 @@ STEP: Final[tuple[tuple[str, Callable[[Changes], Iterable[Row]]], ...]] = (
     (upsert(HISTORIES), working_state.histories),
     (upsert(WATCHES), working_state.watches),
 )
-"""Statements of one table have different keys, but for lost pods and histories: they are deleted, then written anew."""
+"""No step deletes a row that it also writes, except for lost pods and histories: these are deleted first."""
